@@ -60,6 +60,7 @@ EXCUSED = {
     "test_an_undo_that_is_answered_late_is_refused_and_the_sink_is_resumed": "the group's members have to be stopped first",
     "test_workers_that_disagree_are_a_finding": "the fakes of this test answer validations alone",
     "test_no_roll_begins_on_a_view_that_is_not_whole": "these workers in memory have nothing but their modes",
+    "test_no_roll_goes_on_or_back_on_a_view_that_is_not_whole": "these workers in memory have nothing but their modes",
     "test_who_says_how_long_a_person_may_take_needs_no_terminal": "who resumes says anew how long a person may take",
     "test_older_workers_do_not_create_in_a_state": "the connector has to be created first",
     "test_offsets_beside_a_configuration_are_refused_with_the_way_that_works": "no cluster: the file is the person's",

@@ -128,5 +128,7 @@ def undo(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOpti
     cluster_id, group_id = cluster.cluster_id(), cluster.group_id
     check_same_cluster(found, cluster_id, group_id)
     steps: list[Any] = [*journal.plan_of(found, {SetLogLevels.__name__: SetLogLevels}).steps]
-    plan = loggers.plan_undo(cluster_id, steps, group_id, run)
+    proves = session.settings.get("rest") and cluster.group is not None
+    members = None if proves else cluster.calls.urls
+    plan = loggers.plan_undo(cluster_id, steps, group_id, run, members)
     connectors.perform(session, cluster, plan, options)

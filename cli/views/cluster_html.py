@@ -20,7 +20,7 @@ from connectctl.cli.output.html_page import (
 )
 from connectctl.cli.views.cluster import DOUBT
 from connectctl.cli.views.html_origin import PageOrigin
-from connectctl.ops.connect.connector import Connector, State
+from connectctl.ops.connect.connector import Connector, State, part_now, requested_state
 from connectctl.ops.connect.health import is_healthy
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
 from connectctl.ops.connect.sink_group import sink_group, unknown_group
@@ -163,8 +163,8 @@ def _connector(health: ConnectorHealth, view: ClusterView, ids: Ids) -> list[obj
     state = [Html(f"<b{_good(verdict.state)}>{text(verdict.state)}</b> {text(verdict.detail)}")]
     if verdict.cause:
         state.append(paragraph(verdict.cause))
-    if connector.target_state and connector.target_state != "STARTED":
-        state.append(paragraph(f"target state {connector.target_state}", "dim"))
+    if connector.target_state and (requested := requested_state(connector)) is not State.RUNNING:
+        state.append(paragraph(f"target state {requested}", "dim"))
     return [
         Html(text(health.name) + (paragraph(class_, "dim") if class_ else "")),
         connector.type or "unknown",
@@ -193,12 +193,8 @@ def _tasks(health: ConnectorHealth) -> object:
 
 
 def _states(connector: Connector) -> Iterator[tuple[int, tuple[str, str]]]:
-    owners = connector.owners
     for number, status in connector.tasks.items():
-        if owners is not None:
-            state, remark = owners.now(connector.name, number, status)
-        else:
-            state, remark = (status.state, "") if status else (State.UNASSIGNED, "no status yet")
+        state, remark = part_now(connector, number, status, connector.owners)
         place = f"on {status.worker}" if status and status.worker and not remark else remark
         yield number, (state, place)
 

@@ -14,6 +14,7 @@ from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.group_state import is_dead
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -45,7 +46,7 @@ def no_members(group: ConnectGroup) -> Finding | None:
     if group.members:
         return None
     message = "No worker is in the group; nothing runs."
-    if group.state == "Dead":
+    if is_dead(group.state):
         message = "The group does not exist: all workers have been down for a while, or the group id is wrong."
     hint = "Start the workers. If they run, check --group-id: it is the group.id in their properties."
     return NO_MEMBERS.found(group.id, message, hint)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from connectctl.ops.kafka.field_reader import FieldReader
+from connectctl.ops.kafka.group_state import is_settled
 
 CONNECTOR_INSTANCE = -1
 """The task number that stands for the Connector itself in an assignment."""
@@ -114,12 +115,18 @@ class ConnectGroup:
     @property
     def settled(self) -> bool:
         """Whether its assignments and addresses are known: in a rebalance coordinators give neither."""
-        return self.state in ("Stable", "Empty", "Dead")
+        return is_settled(self.state)
 
     @property
     def without_rest(self) -> bool:
         """Whether its workers are known to have no REST API: MirrorMaker 2 in dedicated mode."""
         return bool(self.members) and all(member.without_rest for member in self.members)
+
+    @property
+    def leader(self) -> Member | None:
+        """The worker that leads by the assignments of the last rebalance; None if it has left, or if none is known."""
+        leaders = {member.assignment.leader_id for member in self.members if member.assignment}
+        return next((member for member in self.members if member.id in leaders), None)
 
     @property
     def leader_url(self) -> str | None:

@@ -161,8 +161,8 @@ def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:
     """
     if stopped(connector):
         return Verdict(State.STOPPED)
-    own, remark = _now(connector, CONNECTOR_INSTANCE, connector.status, owners)
-    tasks = {n: _now(connector, n, status, owners)[0] for n, status in connector.tasks.items()}
+    own, remark = part_now(connector, CONNECTOR_INSTANCE, connector.status, owners)
+    tasks = {n: part_now(connector, n, status, owners)[0] for n, status in connector.tasks.items()}
     running = sum(state == "RUNNING" for state in tasks.values())
     verdict = _by_own_state(connector, own, remark, tasks, running)
     return replace(verdict, running=running)
@@ -189,8 +189,32 @@ def at_rest(connector: Connector) -> bool:
     if connector.doubt or connector.target_state is not None:
         return stopped(connector) is True
     own = connector.status.state if connector.status else None
+    return own == State.STOPPED and not _a_task_may_run(connector)
+
+
+def paused(connector: Connector, *, accepted: bool = False) -> bool:
+    """Return whether it is paused and no task of it runs. What had failed before stays FAILED when paused, and runs no more.
+
+    ``accepted``: a worker accepted the request to pause it, which counts where its target state is not known.
+    """
+    target = connector.target_state or (State.PAUSED if accepted else None)
+    if connector.doubt or target not in (None, State.PAUSED) or _a_task_may_run(connector):
+        return False
+    own, _ = part_now(connector, CONNECTOR_INSTANCE, connector.status, connector.owners)
+    return own == State.PAUSED or (own == State.FAILED and target is not None)
+
+
+def requested_state(connector: Connector) -> State:
+    """Return the state that was requested: the target state, or the one of its status where only workers were asked."""
+    own = connector.status.state if connector.status else None
+    target = connector.target_state or own
+    return State(target) if target in (State.STOPPED, State.PAUSED) else State.RUNNING
+
+
+def _a_task_may_run(connector: Connector) -> bool:
+    """Return whether a task of it runs or is restarting by its last status, among them tasks that should be no more."""
     tasks = [*connector.tasks.values(), *connector.stale_tasks.values()]
-    return own == State.STOPPED and not any(s is not None and s.state in ("RUNNING", "RESTARTING") for s in tasks)
+    return any(status is not None and status.state in ("RUNNING", "RESTARTING") for status in tasks)
 
 
 def state_for_plan(connector: Connector, verdict: Verdict) -> State:
@@ -230,7 +254,8 @@ def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[in
     return _by_tasks(connector, tasks, Counter(tasks.values()))
 
 
-def _now(connector: Connector, task: int, status: Status | None, owners: Owners | None) -> tuple[str, str]:
+def part_now(connector: Connector, task: int, status: Status | None, owners: Owners | None) -> tuple[str, str]:
+    """Return ``(state, remark)`` of a part; without ``owners`` its status is taken at its word."""
     if owners is not None:
         return owners.now(connector.name, task, status)
     return (status.state, "") if status else (State.UNASSIGNED, "no status yet")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
-from connectctl.ops.connect.connector import Connector, Owners, State, Status, cause_of, stopped
+from connectctl.ops.connect.connector import Connector, Owners, State, Status, at_rest, cause_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced, round_missed
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 
@@ -127,6 +127,11 @@ def failed_parts(connector: Connector) -> dict[int, Status]:
     return parts_in(connector, State.FAILED)
 
 
+def has_failed(status: Status | None) -> bool:
+    """Return whether a worker wrote that a part is FAILED."""
+    return status is not None and status.state == State.FAILED
+
+
 def parts_in(connector: Connector, state: State) -> dict[int, Status]:
     """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are in ``state``.
 
@@ -144,7 +149,7 @@ def _unhealthy_component(
     connector: Connector, task: int, status: Status | None, owners: Owners | None
 ) -> UnhealthyComponent | None:
     state, remark = (status.state if status else str(State.UNASSIGNED)), ""
-    if owners is not None and not _is_stopped(connector):
+    if owners is not None and not at_rest(connector):
         state, remark = owners.now(connector.name, task, status)
     if is_healthy(state):
         return None
@@ -153,10 +158,3 @@ def _unhealthy_component(
     cause = cause_of(status) if failed else remark or None
     fencing, fenced = failed and round_missed(trace), failed and may_be_fenced(trace)
     return UnhealthyComponent(connector.name, task, state, cause, fencing, fenced)
-
-
-def _is_stopped(connector: Connector) -> bool:
-    """Return whether it is stopped and no worker runs a task of it; by its status where nothing else is known."""
-    if (known := stopped(connector)) is not None:
-        return known
-    return connector.status is not None and connector.status.state == State.STOPPED and not connector.tasks

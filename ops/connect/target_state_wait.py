@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from connectctl.ops.connect.connector import Connector, State, Verdict, at_rest, verdict_of
+from connectctl.ops.connect.connector import Connector, State, Verdict, at_rest, paused, requested_state, verdict_of
 from connectctl.ops.connect.health import failed_parts
 
 GRACE = 5.0
@@ -43,25 +43,20 @@ def evaluate(waiting: WaitState, now: Connector, elapsed: float) -> WaitProgress
     waiting = replace(waiting, changed=changed)
     verdict = verdict_of(now, now.owners)
     if waiting.wanted is not State.RUNNING:
-        return WaitProgress(waiting, verdict, done=_rests(waiting, now))
+        rests = at_rest(now) if waiting.wanted is State.STOPPED else paused(now, accepted=True)
+        return WaitProgress(waiting, verdict, done=rests)
     fresh = changed | (now.parts.keys() if elapsed >= GRACE else set())
     if failed_parts(now).keys() & fresh:
         return WaitProgress(waiting, verdict, failed=True)
-    asked = now.target_state in (None, "STARTED")
-    good = asked and verdict.state is State.RUNNING and bool(fresh) and (bool(now.tasks) or elapsed >= GRACE)
+    good = (
+        requested_state(now) is State.RUNNING
+        and verdict.state is State.RUNNING
+        and bool(fresh)
+        and (bool(now.tasks) or elapsed >= GRACE)
+    )
     since = (waiting.good_since if waiting.good_since is not None else elapsed) if good else None
     done = since is not None and elapsed - since >= STEADY
     return WaitProgress(replace(waiting, good_since=since), verdict, done=done)
-
-
-def _rests(waiting: WaitState, now: Connector) -> bool:
-    """Whether a connector to be stopped or paused is. What had failed before stays FAILED when paused, and runs no more."""
-    if waiting.wanted is State.STOPPED:
-        return at_rest(now)
-    own = now.status.state if now.status else None
-    tasks = [*now.tasks.values(), *now.stale_tasks.values()]
-    running = any(status and status.state in ("RUNNING", "RESTARTING") for status in tasks)
-    return now.target_state in (None, "PAUSED") and own in ("PAUSED", "FAILED") and not running
 
 
 def _changed(before: Connector, now: Connector) -> frozenset[int]:

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.transactions import Transaction
 
 AMBIGUOUS = Rule("FENCE001", Severity.WARNING)
 LEADER = "connect-cluster-"
@@ -54,6 +55,23 @@ def may_be_a_tasks(id: str) -> bool:
 def leader_id(group: str) -> str:
     """The transactional id with which the leader of ``group`` writes to the config topic."""
     return f"{LEADER}{group}"
+
+
+@dataclass(frozen=True)
+class LeaderId:
+    """The leader's transactional id as its coordinator describes it; ``transaction`` is None if no coordinator has it."""
+
+    transaction: Transaction | None
+
+    @property
+    def who(self) -> tuple[int, int] | None:
+        """Return the producer id and epoch, None if no coordinator has the id."""
+        return self.transaction.who if self.transaction else None
+
+    @property
+    def fresh(self) -> bool:
+        """Return whether nothing has been written with the id since it was initialized."""
+        return self.transaction is not None and self.transaction.state == "Empty"
 
 
 @dataclass(frozen=True)

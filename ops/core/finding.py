@@ -18,6 +18,11 @@ class Severity(StrEnum):
     INFO = "info"
 
 
+def with_hint(statement: str, hint: str | None) -> str:
+    """Return the statement with its next step, if it has one, in one line without a full stop."""
+    return f"{statement} ({hint.rstrip('.')})" if hint else statement
+
+
 @dataclass(frozen=True)
 class Finding:
     """One finding. ``id`` is stable, for scripts; ``subject`` names the resource.
@@ -41,8 +46,12 @@ class Finding:
     @property
     def reason(self) -> str:
         """Return the finding as a reason in a list, in one line without its full stop: subject, message, next step."""
-        hint = f" ({self.next_step.rstrip('.')})" if self.next_step else ""
-        return f"{self.subject}: {self.message.rstrip('.')}{hint}"
+        return with_hint(self.statement, self.next_step)
+
+    @property
+    def statement(self) -> str:
+        """Return the finding as a reason without its next step."""
+        return f"{self.subject}: {self.message.rstrip('.')}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of the finding; ``why`` and ``nextStep`` only if present."""

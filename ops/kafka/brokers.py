@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.group_state import has_members
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TRANSACTION_VERSION = "transaction.version"
@@ -92,7 +93,7 @@ class ReaderGroup:
     @property
     def active(self) -> bool:
         """Whether it has members now, so that its offsets cannot be set from outside."""
-        return self.state not in ("Empty", "Dead")
+        return has_members(self.state)
 
 
 @dataclass(frozen=True)

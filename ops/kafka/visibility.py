@@ -64,13 +64,15 @@ class Reason(StrEnum):
 class Gap:
     """What is missing from an answer. ``subject`` names what was asked about (``group connect-prod``).
 
-    ``right`` is what would show it, where a right would; ``detail`` is what was said in its place.
+    ``right`` is what would show it, where a right would; ``detail`` is what was said in its place, and ``advice`` what to
+    do about that.
     """
 
     subject: str
     reason: Reason
     right: Right | None = None
     detail: str | None = None
+    advice: str | None = None
 
     @property
     def why(self) -> str:
@@ -90,7 +92,7 @@ class Gap:
         """What closes the gap."""
         if self.reason is Reason.CONTRADICTED:
             return "Try again; if it persists, restart the worker that differs, and check --rest and --group-id."
-        return grant(self.right) if self.right else "Try again when it answers."
+        return grant(self.right) if self.right else self.advice or "Try again when it answers."
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def gap_of(error: ConnectctlError, subject: str) -> Gap:
     """The gap that an edge's error leaves: a principal that may not, or an answer that did not come."""
     if isinstance(error, NotAuthorized):
         return Gap(subject, Reason.NOT_AUTHORIZED, error.right, None if error.right else error.why)
-    return Gap(subject, Reason.NO_ANSWER, None, error.why or error.what)
+    return Gap(subject, Reason.NO_ANSWER, None, error.why or error.what, error.next_step)
 
 
 def not_authorized(what: str, right: Right) -> NotAuthorized:

@@ -9,6 +9,7 @@ from typing import Any
 
 from connectctl.ops.connect.connect_protocol import decode_assignment, decode_metadata
 from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.kafka.group_state import is_stable
 from connectctl.ops.sandbox.access import Access
 from connectctl.ops.sandbox.ports import LOOPBACK, answers
 
@@ -80,7 +81,7 @@ def _unsettled(admin: Any, group_id: str, urls: set[str]) -> str | None:
             groups = admin.list_groups(group=group_id, timeout=5.0)
     except _kafka_exception() as error:
         return str(error)
-    if not groups or groups[0].state != "Stable":
+    if not groups or not is_stable(groups[0].state):
         return f"group {group_id} is {groups[0].state if groups else 'not found'}"
     members = groups[0].members
     found = {_stripped(decode_metadata(member.metadata)[0]) for member in members}

@@ -49,6 +49,19 @@ def test_new_workers_are_set_by_one_request_and_back_to_what_each_had() -> None:
     assert workers.levels == {ONE: OLD, TWO: OLD | {"a.b": "ERROR"}}
 
 
+def test_an_undo_leaves_workers_alone_that_are_not_in_the_group_any_more() -> None:
+    workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    first, workers.urls, workers.sent = last_run(), (TWO,), []
+    undone = run(workers, "loggers", "undo", first, "--yes")
+    assert (undone.exit_code, "one:8083: it is not one of the workers now" in undone.output) == (0, True)
+    assert (workers.levels[TWO], workers.levels[ONE]["a.b"]) == (OLD, "DEBUG")
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    second, workers.urls, workers.sent = last_run(), (ONE,), []
+    refused = run(workers, "loggers", "undo", second, "--yes")
+    assert (refused.exit_code, workers.sent) == (4, []), refused.output
+
+
 def test_runs_undo_names_the_command_that_undoes_levels_and_that_works() -> None:
     workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")

@@ -13,8 +13,11 @@ import typer
 from connectctl.cli import session as cli_session
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.core.errors import TimedOut, Unreachable
+from connectctl.ops.core.journal import Journal
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.cluster import group_workers
 from connectctl.ops.operations.connectors import observe
+from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.environment import JobEnvironment
 from connectctl.ops.task_runtime.job.generation import Leader, read_config_topic
@@ -23,6 +26,7 @@ from connectctl.ops.task_runtime.job.steps import RecordedParts
 from connectctl.ops.task_runtime.job.worker_takeover import WorkerTakeOver
 from fakes.kafkareads import connect_group
 from fakes.rollingworld import FakeWorker, RollingWorld
+from fakes.runner import command_at, commands
 from fakes.scene import ON_CONNECTORS, ON_TASKS, Command, Scene, made, without_waits, words
 from fakes.workers import FakeConnector, FakeWorkers
 
@@ -57,14 +61,14 @@ def rebalances(scene: Scene) -> None:
     _assign(scene, replace(group, state="PreparingRebalance", members=members))
     scene.told |= REST | {"timeout": 0.3}
     scene.calls.urls = tuple(REST["rest"])
-    scene.calls.levels = {scene.calls.urls[0]: {"root": "INFO"}}
+    scene.calls.levels = {url: {"root": "INFO"} for url in (*REST["rest"], "http://one:8083")}
 
 
 def another_group(scene: Scene) -> None:
     """The address in use is a worker of another group, which lists none of these connectors."""
     stopped(scene)
     scene.calls = FakeWorkers({"theirs": FakeConnector()}, urls=tuple(REST["rest"]))
-    scene.calls.levels = {scene.calls.urls[0]: {"root": "INFO"}}
+    scene.calls.levels = {url: {"root": "INFO"} for url in (*REST["rest"], "http://one:8083")}
     scene.told |= REST
 
 
@@ -133,13 +137,18 @@ TAKE_OVER = "run --take-over"
 IDLE = {
     ("connectors resume", "runs"),
     ("connectors stop", "stopped"),
+    ("runs resume", "stopped"),
     (TAKE_OVER, "stopped"),
     ("connectors restart", "stopped"),
     *(("connectors restart", where) for where in ("being stopped", "rebalances", "one suspended")),
 }
 """What there is nothing to do about: it is so already, or a restart would start nothing."""
-PROVEN = {("fence", "REST of another")}
-"""What rests on assignments alone, which prove that no task runs."""
+PROVEN = {
+    ("fence", "REST of another"): "the assignments alone prove that no task runs",
+    ("loggers undo", "REST of another"): "the run names the worker, and the group's members are where it is",
+    ("loggers undo", "another, it runs"): "the same",
+}
+"""Changes that do not rest on the address in use, and why."""
 ON_EVERY_WORKER = {("loggers set", "one suspended")}
 """Commands that ask each worker, and are refused where one does not answer."""
 WITHOUT_REST: dict[str, Command] = {
@@ -151,7 +160,71 @@ MORE = {
     "loggers set": words("loggers", "set", "root", "DEBUG"),
     TAKE_OVER: words("run", "{directory}/job.json", "--take-over"),
 }
-COMMANDS = ON_CONNECTORS | ON_TASKS | WITHOUT_REST | MORE
+
+
+def _last_run(scene: Scene) -> str:
+    return str(json.loads(scene.run("runs", "list", "-o", "json").stdout)["runs"][0]["id"])
+
+
+def _offsets_set(scene: Scene) -> None:
+    """The connector is stopped, its offsets are set, and it runs again."""
+    group, running = scene.world.kafka.groups["connect"], scene.world.workers.connectors["plain"]
+    stopped(scene)
+    assert ON_TASKS["offsets set"](scene).exit_code == 0
+    _target(scene, tasks=1, state="STARTED")
+    _assign(scene, group)
+    scene.world.workers.connectors["plain"] = running
+
+
+def _interrupted(scene: Scene) -> None:
+    """A run that was killed before its only step."""
+    step = SetTargetState("plain", "stop", "RUNNING")
+    Journal(scene.directory / "journal").begin_plan(
+        Plan("connectors stop", scene.world.kafka.cluster_id(), (step,), group_id="connect")
+    )
+
+
+AGAIN: dict[str, tuple[Callable[[Scene], object], tuple[str, ...]]] = {
+    "loggers undo": (words("loggers", "set", "root", "DEBUG"), ("loggers", "undo")),
+    "offsets undo": (_offsets_set, ("offsets", "undo")),
+    "runs undo": (words("connectors", "patch", "plain", "batch.size=5"), ("runs", "undo")),
+    "runs resume": (_interrupted, ("runs", "resume")),
+}
+"""Commands that change again what a run has changed, or was about to: what is done before, and the words."""
+SAVED = ("connectors", "patch", "plain", "batch.size=5", "--dry-run", "-o", "json")
+
+
+def _of_the_last_run(words: tuple[str, ...]) -> Command:
+    return lambda scene: scene.run(*words, _last_run(scene), "--yes")
+
+
+HARMFUL = {*ON_TASKS, "offsets undo"}
+COMMANDS = {
+    **ON_CONNECTORS,
+    **ON_TASKS,
+    **WITHOUT_REST,
+    **MORE,
+    **{name: _of_the_last_run(words) for name, (_, words) in AGAIN.items()},
+    "runs apply": words("runs", "apply", "{directory}/saved.json"),
+}
+ELSEWHERE = {
+    "run job": "with --take-over it is in the table; without, it refuses a connector that the workers have",
+    "run status": "--remove-members removes members of consumer groups of runs, which no worker has",
+    "upgrade apply": "changes workers: the table of rolls",
+    "upgrade resume": "changes workers: the table of rolls",
+    "upgrade abort": "changes workers: the table of rolls",
+    "runs prune": "changes the journal alone, on this machine",
+    "context remove": "changes the file of contexts alone, on this machine",
+}
+"""Commands that ask before a change and have no row, and why."""
+
+
+def prepare(scene: Scene, command: str) -> None:
+    """Do what ``command`` changes again, while the connector runs and all that is asked answers."""
+    if command in AGAIN:
+        AGAIN[command][0](scene)
+    elif command == "runs apply":
+        (scene.directory / "saved.json").write_text(scene.run(*SAVED).stdout)
 
 
 @dataclass(frozen=True)
@@ -192,6 +265,7 @@ def taken_over(self: PlannedRun, parts: RecordedParts, progress: object) -> NoRe
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_changes_anything_on_a_view_that_is_not_whole(scene: Scene, command: str, situation: str) -> None:
+    prepare(scene, command)
     SITUATIONS[situation](scene)
     found = cell(scene, command)
     said = " ".join(found.said.split())[-150:]
@@ -201,7 +275,7 @@ def test_no_command_changes_anything_on_a_view_that_is_not_whole(scene: Scene, c
         return
     blind = situation in BLIND or (command, situation) in ON_EVERY_WORKER
     takes_running = command == TAKE_OVER and situation != "runs"
-    if blind or ((command in ON_TASKS or takes_running) and situation in MAY_RUN):
+    if blind or ((command in HARMFUL or takes_running) and situation in MAY_RUN):
         assert not found.changed, found.said
         assert found.code in (4, 5, 6), found.said
     elif (command, situation) in IDLE:
@@ -213,6 +287,22 @@ def test_no_command_changes_anything_on_a_view_that_is_not_whole(scene: Scene, c
         assert "http://ingress:8083" in found.said
         assert "http://one:8083" in found.said
         assert "--rest-is-group" in found.said
+
+
+def test_a_run_is_not_undone_at_an_address_that_is_another_groups_by_now(scene: Scene) -> None:
+    prepare(scene, "loggers undo")
+    another_group(scene)
+    group = scene.world.kafka.groups["connect"]
+    _assign(scene, replace(group, members=tuple(replace(each, url="http://two:8083") for each in group.members)))
+    found = cell(scene, "loggers undo")
+    assert (found.code, found.changed) == (4, False), found.said
+    assert "http://one:8083" in found.said
+
+
+def test_every_command_that_asks_before_a_change_has_a_row_or_a_reason() -> None:
+    paths = [path for path in commands() if path and not getattr(command_at(path), "commands", None)]
+    asking = {" ".join(path) for path in paths if any("--yes" in each.opts for each in command_at(path).params)}
+    assert asking == (COMMANDS.keys() - {TAKE_OVER}) | ELSEWHERE.keys()
 
 
 # ------------------------------------------------------------------------------------------------------------------ rolls
@@ -234,6 +324,11 @@ def _roll_of_another(world: RollingWorld) -> None:
     world.told["rest"] = ["http://other:8083"]
 
 
+def _stopped_roll_of_another(world: RollingWorld) -> None:
+    world.tasks.clear()
+    _roll_of_another(world)
+
+
 def _mute(world: RollingWorld, *names: str) -> None:
     for name in names:
         world.workers[name].mute = True
@@ -242,13 +337,50 @@ def _mute(world: RollingWorld, *names: str) -> None:
 ROLLS: dict[str, Callable[[RollingWorld], None]] = {
     "runs": lambda world: None,
     "stopped": lambda world: world.tasks.clear(),
+    "being stopped": lambda world: setattr(world, "stopping", ("orders",)),
     "rebalances": lambda world: _hidden(world, url="", assignment=None),
-    "REST of another": _roll_of_another,
+    "REST of another": _stopped_roll_of_another,
+    "another, it runs": _roll_of_another,
     "REST dead": lambda world: _mute(world, "a", "b"),
     "one suspended": lambda world: _mute(world, "a"),
     "without REST": lambda world: _hidden(world, url="", without_rest=True),
 }
-ROLL = ("upgrade", "apply", "--to", "preparing", "--yes", "--gate-looks", "2", "--gate-timeout", "30")
+GATES = ("--yes", "--gate-looks", "2", "--gate-timeout", "30")
+ROLL = ("upgrade", "apply", "--to", "preparing", *GATES)
+
+
+def _half_rolled(world: RollingWorld) -> None:
+    """The first worker was changed and did not come back; it was started by hand since."""
+    world.workers["a"].stays_away = True
+    assert world.run(*ROLL).exit_code == 7
+    world.workers["a"].stays_away, world.workers["a"].back_at = False, world.clock
+    world.sleep(1.0)
+
+
+@pytest.mark.parametrize("situation", ROLLS)
+@pytest.mark.parametrize("command", ["upgrade resume", "upgrade abort"])
+def test_no_roll_goes_on_or_back_on_a_view_that_is_not_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, situation: str
+) -> None:
+    for module, name in ((group_workers, "AGREEING"), (observe, "AGREEING"), (cli_session, "REBALANCE_PATIENCE")):
+        monkeypatch.setattr(module, name, 0.0)
+    world = RollingWorld.of(tmp_path, "disabled", "disabled")
+    _half_rolled(world)
+    ROLLS[situation](world)
+    before = [(worker.file, worker.member) for worker in world.workers.values()]
+    result = world.run(*command.split(), "--yes", *(GATES[1:] if command == "upgrade resume" else ()))
+    after = [(worker.file, worker.member) for worker in world.workers.values()]
+    found = Cell(result.exit_code, after != before, result.output)
+    print(f"\n{command:20} {situation:18} {found!s:10} {' '.join(found.said.split())[-150:]}", end="")
+    assert world.violations == []
+    if situation in ("runs", "stopped", "being stopped", "REST of another", "another, it runs"):
+        # The gates ask workers at the addresses that the group gives, and not at the one in use.
+        assert (found.code, found.changed) == (0, True), found.said
+    elif situation == "one suspended":
+        assert (found.code, found.changed) == (7, command == "upgrade abort"), found.said
+    else:
+        assert not found.changed, found.said
+        assert found.code in (4, 5, 6, 7), found.said
 
 
 @pytest.mark.parametrize("situation", ROLLS)
@@ -263,7 +395,7 @@ def test_no_roll_begins_on_a_view_that_is_not_whole(
     files = [worker.file for worker in world.workers.values()]
     found = Cell(result.exit_code, bool(world.history) or set(files) != {"disabled"}, result.output)
     print(f"\n{'upgrade apply':20} {situation:18} {found!s:10} {' '.join(found.said.split())[-150:]}", end="")
-    if situation in ("runs", "stopped"):
+    if situation in ("runs", "stopped", "being stopped"):
         assert (found.code, found.changed) == (0, True), found.said
     elif situation == "one suspended":
         # A worker that does not answer is restarted first, and the roll does not get past it.

@@ -99,7 +99,8 @@ class RollingWorld:
 
     ``who`` is the leader's transactional id, ``written`` whether something was written with it since it was initialised.
     ``dead``: Kafka knows no such group, only ``others``; ``blind``: the brokers do not answer.
-    ``configured``: the connectors in the config topic; ``unlisted``: the workers that list none;
+    ``configured``: the connectors in the config topic, ``stopping`` those that it has as STOPPED without tasks;
+    ``unlisted``: the workers that list none;
     ``strangers``: servers that answer, and are workers of another group.
     ``history`` tells what happened to the workers; ``violations`` which promise was broken.
     """
@@ -127,6 +128,7 @@ class RollingWorld:
     others: frozenset[str] = frozenset()
     told: dict[str, Any] = field(default_factory=lambda: {"timeout": 10, "topics.config": "cfg"})
     configured: tuple[str, ...] = ("orders",)
+    stopping: tuple[str, ...] = ()
     unlisted: frozenset[str] = frozenset()
     strangers: frozenset[str] = frozenset()
     lock: FakeLock = field(default_factory=FakeLock)
@@ -176,7 +178,8 @@ class RollingWorld:
         worker = self.workers[name]
         if worker.ignores_restarts:
             return
-        others = [other for other in self.workers if other != name and not self.workers[other].member]
+        ours = self.workers.keys() - self.strangers - {name}
+        others = [other for other in sorted(ours) if not self.workers[other].member]
         if others and not self.together:
             self.violations.append(f"{name} was restarted while {others} was away")
         worker.member, worker.mode = None, None
@@ -207,8 +210,11 @@ class RollingWorld:
     @property
     def _topics(self) -> FakeKafka:
         known = [(f"connector-{name}", {"properties": {"connector.class": "x.Source"}}) for name in self.configured]
-        commits = [(f"commit-{name}", {"tasks": len(self.tasks)}) for name in self.configured]
-        return FakeKafka({"cfg": records(*known, *commits)})
+        commits = [
+            (f"commit-{name}", {"tasks": 0 if name in self.stopping else len(self.tasks)}) for name in self.configured
+        ]
+        targets = [(f"target-state-{name}", {"state.v2": "STOPPED"}) for name in self.stopping]
+        return FakeKafka({"cfg": records(*known, *commits, *targets)})
 
     def connect_groups(self) -> Complete[frozenset[str]]:
         return Complete(self.others)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
+from connectctl.ops.connect.connector import State
 
 
 class TasksMaxForecast(StrEnum):
@@ -65,9 +66,9 @@ def _undecided(tasks: TaskSet, enforced: bool) -> TasksMaxForecast | None:
     if tasks.limit is None or (tasks.enforce is None and enforced):
         return TasksMaxForecast.INVALID
     if tasks.size == 0 and tasks.refusal is None:
-        if tasks.stopped or tasks.health.verdict.state == "PAUSED":
+        if tasks.stopped or tasks.health.verdict.state is State.PAUSED:
             return None if tasks.too_large_on_resume else TasksMaxForecast.ON_RESUME
-        return None if tasks.health.verdict.state == "RUNNING" else TasksMaxForecast.UNKNOWN
+        return None if tasks.health.verdict.state is State.RUNNING else TasksMaxForecast.UNKNOWN
     return None
 
 

@@ -14,8 +14,9 @@ from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect import config_topic, release
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
-from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.connector import Connector, State, Status, requested_state
 from connectctl.ops.connect.connector_class import has_reference
+from connectctl.ops.connect.health import has_failed
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.too_many_tasks import EXCEPTION
 from connectctl.ops.connect.worker import Worker
@@ -122,7 +123,7 @@ class TaskSet:
     @property
     def stopped(self) -> bool:
         """Whether it is, or is asked to be, STOPPED."""
-        return "STOPPED" in (self.health.connector.target_state, self.health.verdict.state)
+        return State.STOPPED in (requested_state(self.health.connector), self.health.verdict.state)
 
     @property
     def too_large(self) -> bool:
@@ -183,7 +184,7 @@ def enforces(version: Release | None) -> bool:
 
 def refusal_in(status: Status | None) -> TasksMaxRefusal | None:
     """What a FAILED status says of too many tasks (``TooManyTasksException``), None where it failed otherwise."""
-    if status is None or status.state != "FAILED" or not status.trace:
+    if status is None or not has_failed(status) or not status.trace:
         return None
     refused = _REFUSED.search(status.trace)
     if refused:
@@ -239,7 +240,7 @@ def look_at_workers(calls: ConnectCalls) -> TasksSeen:
     found = reading.with_health(reading.from_workers(calls), None)
     unseen = [Unseen(f"worker {w.address}", w.problem) for w in workers if w.problem]
     why = "no brokers are named, and workers do not report how many tasks a stopped connector had"
-    if any(j.verdict.state == "STOPPED" for j in found):
+    if any(j.verdict.state is State.STOPPED for j in found):
         unseen.append(_topic_unseen("the config topic", why))
     cluster_id = next((w.cluster_id for w in workers if w.cluster_id), "")
     return TasksSeen(cluster_id, workers, sets_of(found, None), tuple(unseen))

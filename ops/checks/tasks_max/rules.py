@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
+from connectctl.ops.connect.connector import State
 from connectctl.ops.core.finding import Finding, Severity, counted
 from connectctl.ops.core.rule import Rule
 
@@ -123,7 +124,7 @@ def fewer(tasks: TaskSet) -> Iterator[Finding]:
         return
     if tasks.size:
         yield FEWER.found(tasks.name, f"It has {counted(tasks.size, 'task')} with a tasks.max of {tasks.limit}.")
-    elif tasks.health.verdict.state == "RUNNING":
+    elif tasks.health.verdict.state is State.RUNNING:
         hint = f"connectctl connectors show {tasks.name}"
         yield FEWER.found(tasks.name, "It has generated no task: it runs, and copies nothing.", hint)
 

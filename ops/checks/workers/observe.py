@@ -14,17 +14,17 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import Role, address
-from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, ErrorAction, verdict
+from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Complete
+from connectctl.ops.kafka.visibility import Complete, Gap
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors.contradictions import OtherLists
-from connectctl.ops.operations.fencing.observe import describe_ids
+from connectctl.ops.operations.fencing.observe import observe_leader_id
 
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the internal topics."""
@@ -48,23 +48,27 @@ class Proof(StrEnum):
 class WorkersSeen:
     """All that was seen; ``now`` is when, in seconds since the epoch.
 
-    ``lists`` are the connectors that each worker lists, by its URL. ``leader`` is the leader's transactional id as
-    its coordinator has it, None where it has none, and of no meaning where not ``leader_seen``. ``other_groups`` are the
-    other groups of Connect workers on the same Kafka cluster, ``groups_sharing_topics`` those of them whose config topic is
-    ours as far as can be seen, ``statuses`` the worker by part in our status topic.
+    ``lists`` are the connectors that each worker lists, by its URL. ``leader_id`` is the leader's transactional id, or why
+    it was not seen. ``other_groups`` are the other groups of Connect workers on the same Kafka cluster,
+    ``groups_sharing_topics`` those of them whose config topic is ours as far as can be seen, ``statuses`` the worker by part
+    in our status topic.
     """
 
     group: ConnectGroup
     workers: tuple[Worker, ...]
+    leader_id: LeaderId | Gap
     now: float = 0.0
     lists: OtherLists = field(default_factory=dict)
-    leader: Transaction | None = None
-    leader_seen: bool = False
     config: ConfigTopic | None = None
     other_groups: tuple[ConnectGroup, ...] = ()
     groups_sharing_topics: frozenset[str] = frozenset()
     statuses: Mapping[tuple[str, int], str] = field(default_factory=dict)
     unseen: tuple[Unseen, ...] = ()
+
+    @property
+    def leader(self) -> Transaction | None:
+        """The leader's transactional id as its coordinator describes it; None if it has none, or if it was not seen."""
+        return self.leader_id.transaction if isinstance(self.leader_id, LeaderId) else None
 
     @property
     def leading(self) -> Worker | None:
@@ -73,7 +77,7 @@ class WorkersSeen:
     @property
     def proof(self) -> Proof:
         """Whether the leader writes to the config topic with its transactional id, as preparing and enabled ones do."""
-        if not self.leader_seen:
+        if isinstance(self.leader_id, Gap):
             return Proof.UNKNOWN
         if self.leader is None:
             return Proof.ABSENT
@@ -87,8 +91,8 @@ class WorkersSeen:
 def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> WorkersSeen:
     """Observe the workers of ``view``; never raises for a single observation that fails."""
     watch = _Watch(view, kafka, transactions)
-    leader, seen = watch.leader()
-    config = watch.config(leader)
+    known = watch.leader_id()
+    config = watch.config(known.transaction if isinstance(known, LeaderId) else None)
     other_groups = watch.other_groups()
     groups_sharing_topics = watch.groups_sharing_topics(config, other_groups)
     statuses = watch.statuses() if other_groups else {}
@@ -97,8 +101,7 @@ def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls
         workers=view.workers,
         now=time.time(),
         lists=view.lists,
-        leader=leader,
-        leader_seen=seen,
+        leader_id=known,
         config=config,
         other_groups=other_groups,
         groups_sharing_topics=groups_sharing_topics,
@@ -114,24 +117,14 @@ class _Watch:
         self._view = view
         self._kafka = kafka
         self._transactions = transactions
-        self._id = leader_id(view.group.id)
         self.unseen: list[Unseen] = []
 
-    def leader(self) -> tuple[Transaction | None, bool]:
-        """The leader's transactional id, and whether it could be requested."""
-        what = f"the leader's transactional id {self._id}"
-        try:
-            found = describe_ids(self._transactions, [self._id])[self._id]
-        except ConnectctlError as e:
-            self._miss(what, e.why or e.what, e.next_step)
-            return None, False
-        if isinstance(found, Transaction):
-            return found, True
-        said = verdict(DESCRIBE, found)
-        if said.move is ErrorAction.ABSENT:
-            return None, True
-        self._miss(what, said.meaning, said.advice)
-        return None, False
+    def leader_id(self) -> LeaderId | Gap:
+        """The leader's transactional id, or why it was not seen."""
+        found = observe_leader_id(self._transactions, self._view.group.id)
+        if isinstance(found, Gap):
+            self._miss(found.subject, found.detail or found.why, found.next_step)
+        return found
 
     def config(self, leader: Transaction | None) -> ConfigTopic | None:
         """The config topic and its writers; None if the topic is unknown or cannot be read."""

@@ -20,6 +20,7 @@ from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.transactions import PartitionProducer
+from connectctl.ops.kafka.visibility import Gap
 
 TOO_OLD = Rule("WORKER001", Severity.ERROR)
 COMPATIBLE = Rule("WORKER002", Severity.WARNING)
@@ -154,7 +155,7 @@ def id_elsewhere(seen: WorkersSeen) -> Iterator[Finding]:
 
 def other_writers(seen: WorkersSeen) -> Iterator[Finding]:
     """WORKER010: producers on the config topic that are not the leader's."""
-    if seen.config is None or not seen.leader_seen:
+    if seen.config is None or isinstance(seen.leader_id, Gap):
         return
     releases = [release_of(worker.version) for worker in seen.workers]
     plain = all(release is not None and release >= PLAIN for release in releases)

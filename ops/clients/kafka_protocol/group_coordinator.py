@@ -20,6 +20,7 @@ from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_reque
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.group_state import is_dead
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
@@ -124,7 +125,7 @@ class Coordinator:
             code = self.check(group.error_code)
             if code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
                 raise ConnectctlError(f"The group {self.group} cannot be described", why=name_of(code), code="group")
-            if code == Code.GROUP_ID_NOT_FOUND or group.group_state == "Dead":
+            if code == Code.GROUP_ID_NOT_FOUND or is_dead(group.group_state):
                 return None
             members = tuple(map(_member, group.members))
             return Described(group.group_state, group.protocol_type, group.protocol_data, members)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
+from connectctl.ops.kafka.group_state import is_dead
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -17,7 +18,7 @@ MOST_NAMED = 5
 
 def is_unknown(group: ConnectGroup) -> bool:
     """Whether Kafka knows no such group. One without members is forgotten by its coordinator after a while, too."""
-    return group.state == "Dead" and not group.members
+    return is_dead(group.state) and not group.members
 
 
 def unknown_group(group: ConnectGroup, visible: Callable[[], Observation[frozenset[str]]]) -> BadInput:

@@ -50,7 +50,7 @@ class GroupWorkers:
     declared: bool = False
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    _proven: float | None = None
+    _proven: dict[tuple[str, ...], float] = field(default_factory=dict)
     _looked: float | None = None
     _calls: ConnectCalls | None = field(default=None)
 
@@ -60,7 +60,7 @@ class GroupWorkers:
             self._looked is None or self.now() - self._looked > VALID_FOR_READING
         ):
             with _silence_left_to_the_client():
-                self._prove(calls)
+                self._prove(calls, self.urls)
             self._looked = self.now()
         return calls.get(path, url=url, timeout=timeout)
 
@@ -68,11 +68,15 @@ class GroupWorkers:
         self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
     ) -> Any:
         calls = self._opened()
-        if self._asks_about_group(path, url) and (self._proven is None or self.now() - self._proven > VALID):
+        # An address from a plan or a run was the group's when that was made, and is proven as those that are given.
+        urls = self.urls if url is None or url.rstrip("/") in self.urls else (url,)
+        proven = self._proven.get(urls)
+        if _depends_on_group(path) and (proven is None or self.now() - proven > VALID):
             # A listener for administration alone serves no connectors that would prove whose it is.
             with _silence_left_to_the_client() if path.startswith(ADMIN) else nullcontext():
-                self._prove(calls)
-            self._proven = self._looked = self.now()
+                self._prove(calls, urls)
+            self._proven[urls] = self.now()
+            self._looked = self.now() if urls == self.urls else self._looked
         return calls.send(method, path, body, url=url, timeout=timeout)
 
     def _opened(self) -> ConnectCalls:
@@ -81,10 +85,9 @@ class GroupWorkers:
 
     def _asks_about_group(self, path: str, url: str | None) -> bool:
         """Whether the answer depends on the group; an address that is not one of ours is one that the group gave."""
-        ours = url is None or url.rstrip("/") in self.urls
-        return ours and path != "/" and not path.startswith(OPEN)
+        return (url is None or url.rstrip("/") in self.urls) and _depends_on_group(path)
 
-    def _prove(self, calls: ConnectCalls) -> None:
+    def _prove(self, calls: ConnectCalls, urls: tuple[str, ...]) -> None:
         """Raises ``NotAMember`` for an address, and the error of one that does not answer, where no other is proven."""
         group = observe_until(
             lambda: self.kafka.group(self.group_id),
@@ -95,7 +98,7 @@ class GroupWorkers:
             sleep=self.sleep,
         )
         silent: list[ConnectctlError] = []
-        for url in self.urls:
+        for url in urls:
             if is_advertised(url, group, self.resolve):
                 continue
             try:
@@ -104,7 +107,7 @@ class GroupWorkers:
                 raise
             except ConnectctlError as e:
                 silent.append(e)
-        if len(silent) == len(self.urls):
+        if len(silent) == len(urls):
             raise silent[0]
 
     def _prove_by_connectors(self, calls: ConnectCalls, url: str, group: ConnectGroup) -> None:
@@ -147,6 +150,11 @@ def _mapping(calls: ConnectCalls, path: str, url: str) -> Mapping[str, Any]:
             f"{url} does not answer like a Connect worker", next_step="Correct --rest.", code="not-connect"
         )
     return found
+
+
+def _depends_on_group(path: str) -> bool:
+    """Return whether the answer at ``path`` depends on which group the worker is in."""
+    return path != "/" and not path.startswith(OPEN)
 
 
 @contextmanager

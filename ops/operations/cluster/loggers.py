@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import older
-from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut, Unreachable
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.context import POLL, StepContext
@@ -148,11 +148,25 @@ def plan_again(cluster_id: str, calls: ConnectCalls, saved: Plan) -> Plan:
     return replace(now, steps=steps, noops=tuple(noop for noop in now.noops if noop.subject in saved.resources))
 
 
-def plan_undo(cluster_id: str, steps: Sequence[SetLogLevels], group_id: str, run: str) -> Plan:
-    """The plan that sets what was in force before ``steps``, those of ``run``, for each worker."""
+def plan_undo(
+    cluster_id: str, steps: Sequence[SetLogLevels], group_id: str, run: str, members: Collection[str] | None
+) -> Plan:
+    """Return the plan that sets what was in force before ``steps``, those of ``run``, for each worker.
+
+    ``members`` are the URLs of the workers in the group, None where the client proves each address. A worker that left the
+    group is left alone: its address may be another group's. Raises ``Refused`` if all of them left.
+    """
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
-    back = tuple(SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()))
-    return Plan("loggers undo", cluster_id, back, (), group_id, independent=True, undoes=run)
+    left = sorted(url for url in former if members is not None and url not in members)
+    if left and len(left) == len(former):
+        raise Refused(
+            f"{', '.join(left)} of the run {run} is not one of the workers now; nothing was changed",
+            next_step="See connectctl loggers get.",
+            code="not-a-member",
+        )
+    back = (SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()) if url not in left)
+    noops = tuple(Noop(address(url) or url, "it is not one of the workers now") for url in left)
+    return Plan("loggers undo", cluster_id, tuple(back), noops, group_id, independent=True, undoes=run)
 
 
 def _is_all(levels: Levels, logger: str, level: str) -> bool:

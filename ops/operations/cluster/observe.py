@@ -109,7 +109,7 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     worker = Worker(
         address=member.name,
         url=member.url,
-        leader=assignment is not None and assignment.leader_id == member.id,
+        leader=member is group.leader,
         connectors=len(assignment.connectors) if assignment else 0,
         tasks=len(assignment.tasks) if assignment else 0,
         config_offset=member.config_offset,

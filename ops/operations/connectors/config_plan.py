@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from connectctl.ops.checks.connector_config.strimzi import Doubled
 from connectctl.ops.config.settings import SecretSource
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.connector import State, requested_state
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
@@ -35,8 +35,6 @@ from connectctl.ops.operations.connectors.steps import (
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 RESTARTS = "restarts the connector and its tasks"
-TARGETS = {"STARTED": "RUNNING"}
-"""Target states of the config topic whose connectors are called otherwise."""
 
 
 @dataclass(frozen=True)
@@ -224,12 +222,7 @@ class Planner:
 
     def state(self, name: str) -> str:
         """Its target state; where only workers were asked, the state that they report."""
-        health = self.current[name]
-        target = health.connector.target_state
-        if target is None:
-            own = health.verdict.state.value
-            return own if own in VERBS else "RUNNING"
-        return TARGETS.get(target, target)
+        return requested_state(self.current[name].connector).value
 
     def wait_for(self, name: str, state: str) -> None:
         """Wait at the end until it is in ``state``, if it is to be waited at all."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connector import State, requested_state
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.status_topic import TASK
@@ -102,7 +103,7 @@ def failed_tasks(case: Case) -> Sequence[FailedTask]:
 def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | None:
     """The round of fencing that keeps the connector's tasks from starting, None where there is none."""
     configured = case.configured
-    if configured is None or configured.target_state != "STARTED":
+    if configured is None or requested_state(case.connector) is not State.RUNNING:
         return None
     pending = configured.fencing_pending
     number = ids_to_fence(configured.task_count_record, configured.task_count, pending)

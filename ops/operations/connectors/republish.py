@@ -11,7 +11,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import Connector, State, verb_back
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connector import Connector, State, requested_state, verb_back, verdict_of
+from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder, endangered, task_configs_lost
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
@@ -79,17 +81,17 @@ def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder
 
     Raises ``Refused`` where the connector itself has failed: it would publish nothing, and lose the tasks that it has.
     """
-    name, own = connector.name, connector.status.state if connector.status else "UNASSIGNED"
-    if own == "FAILED":
+    name = connector.name
+    if CONNECTOR_INSTANCE in failed_parts(connector):
         raise Refused(
             f"{name} is FAILED, and would publish no tasks",
             why=f"its {order.tasks} previous tasks may still run, and a stop would end them",
             next_step=f"Correct it first: connectctl connectors show {name} -o wide.",
             code="connector-failed",
         )
-    back = verb_back(connector.target_state or own)
+    back = verb_back(requested_state(connector))
     steps: list[Step[CureContext]] = [
-        SetTargetState(name, "stop", own),
+        SetTargetState(name, "stop", str(verdict_of(connector, connector.owners).state)),
         Await(name, State.STOPPED),
         SetTargetState(name, back, ""),
         Await(name, WANTED[back]),

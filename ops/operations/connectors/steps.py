@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, at_rest, verb_back, verdict_of
+from connectctl.ops.connect.connector import Connector, State, at_rest, paused, requested_state, verb_back, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
@@ -23,7 +23,6 @@ QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
 VERB_OF = {state: verb for verb, state in WANTED.items()}
-_AT_REST = ("STOPPED", "PAUSED")
 
 ConnectorStep = Step[StepContext]
 S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
@@ -221,9 +220,7 @@ def steps_back(name: str, was: str) -> list[Any]:
 
 def other_state(connector: Connector, wanted: State) -> State | None:
     """Return the state that was requested for a connector, where that is not ``wanted``; by its status where unknown."""
-    own = connector.status.state if connector.status else None
-    asked = connector.target_state or (own if own in _AT_REST else "STARTED")
-    state = State.RUNNING if asked == "STARTED" else State(asked)
+    state = requested_state(connector)
     return state if state is not wanted else None
 
 
@@ -235,24 +232,19 @@ def already_satisfied(verb: str, connector: Connector) -> str | None:
     if verb == "stop":
         return "already STOPPED" if at_rest(connector) else None
     verdict = verdict_of(connector, connector.owners)
-    tasks = {status.state if status else None for status in connector.tasks.values()}
     if verb == "pause":
-        paused = connector.target_state in (None, "PAUSED") and verdict.state is State.PAUSED
-        return "already PAUSED" if paused and not verdict.running else None
+        if not paused(connector):
+            return None
+        failed = verdict.state is State.FAILED
+        return f"its target state is PAUSED already; it is {verdict}" if failed else "already PAUSED"
     if connector.target_state is None:
-        return "already RUNNING" if verdict.state is State.RUNNING and tasks == {"RUNNING"} else None
-    if connector.target_state != "STARTED":
+        return "already RUNNING" if verdict.state is State.RUNNING and connector.tasks else None
+    if requested_state(connector) is not State.RUNNING:
         return None
     if verdict.state is State.RUNNING:
         return f"already {verdict}"
     more = f". {restart_hint(connector)}" if verdict.state in (State.FAILED, State.DEGRADED) else ""
     return f"its target state is STARTED already; it is {verdict}{more}"
-
-
-def _rests(connector: Connector) -> bool:
-    """Whether it is stopped or paused, so that a restart would start nothing."""
-    own = connector.status.state if connector.status else None
-    return (connector.target_state or own) in _AT_REST
 
 
 def _by_fencing(connector: Connector) -> bool:
@@ -288,7 +280,7 @@ def plan_restart(
     Raises ``Refused`` where one that is ``named`` is stopped or paused, ``BadInput`` where one has no such task.
     """
     refuse_doubtful(each.connector for each in picked)
-    resting = [j for j in picked if _rests(j.connector)]
+    resting = [j for j in picked if requested_state(j.connector) is not State.RUNNING]
     if resting and named:
         text = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
         hint = f"connectctl connectors resume {' '.join(j.name for j in resting)}"

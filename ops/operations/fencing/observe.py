@@ -14,7 +14,7 @@ from connectctl.ops.connect.connector import owners_of
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.rest_membership import NotAMember
-from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
+from connectctl.ops.connect.transactional_ids import LeaderId, TaskRef, TransactionalIdIndex, leader_id, of_connector
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable, did_you_mean
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.wait import observe_again, observe_until
@@ -25,6 +25,7 @@ from connectctl.ops.kafka.visibility import (
     Observation,
     Partial,
     Reason,
+    describe_id,
     gap_findings,
     gap_of,
     observation_of,
@@ -153,6 +154,27 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
 
     observe_again(described, bool, PAUSES)
     return found
+
+
+def id_gap(id: str, found: Transaction | Code, subject: str) -> Gap | None:
+    """Return why ``id`` was not seen; None if its coordinator described it, or if no coordinator has it."""
+    if isinstance(found, Transaction) or verdict(DESCRIBE, found).move is ErrorAction.ABSENT:
+        return None
+    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id))
+    said = verdict(DESCRIBE, found)
+    return Gap(subject, Reason.NO_ANSWER, None, said.meaning, said.advice or None)
+
+
+def observe_leader_id(calls: TransactionCalls, group_id: str) -> LeaderId | Gap:
+    """Return the transactional id of the leader of ``group_id`` with its holder, or why it was not seen."""
+    id = leader_id(group_id)
+    subject = f"the leader's transactional id {id}"
+    try:
+        found = describe_ids(calls, [id])[id]
+    except ConnectctlError as e:
+        return gap_of(e, subject)
+    return id_gap(id, found, subject) or LeaderId(found if isinstance(found, Transaction) else None)
 
 
 def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Configured:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import State, at_rest, verdict_of
+from connectctl.ops.connect.connector import State, at_rest, requested_state, verdict_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
@@ -82,7 +82,7 @@ class OffsetContext(StepContext):
             found = facts.of(assembled({connector: configured}, {})[0])
             if at_rest(found):
                 return None, False
-            if found.target_state == "STOPPED":
+            if requested_state(found) is State.STOPPED:
                 # It is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
                 return "STOPPED with tasks still stopping" if facts.owners else f"STOPPED, and {UNSETTLED}", True
             return self._verdict(facts, connector) or "not stopped", False

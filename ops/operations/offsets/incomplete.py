@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.core.finding import with_hint
 from connectctl.ops.operations.offsets.snapshot import INCOMPLETE
 
 if TYPE_CHECKING:
@@ -17,30 +18,32 @@ if TYPE_CHECKING:
 def check_places(places: Iterable[OffsetsTopicState], of: str | None = None) -> None:
     """Raise an error unless all records of ``places`` could be read: nothing may be made of the rest."""
     found = [each for each in places if each.problem]
-    _raise([str(each.problem) for each in found], [each.unread for each in found if each.unread], of)
+    _raise([(str(each.problem), each.hint) for each in found], [each.unread for each in found if each.unread], of)
 
 
 def check_findings(findings: Iterable[Finding], snapshot: OffsetsSnapshot, of: str | None = None) -> None:
     """Raise an error if ``findings`` say that not all of ``snapshot`` could be read."""
     found = [each for each in findings if each.id in INCOMPLETE]
-    _raise([each.reason for each in found], list(snapshot.unread.values()), of)
+    _raise([(each.statement, each.next_step) for each in found], list(snapshot.unread.values()), of)
 
 
-def _raise(reasons: Iterable[str], causes: list[ConnectctlError], of: str | None) -> None:
-    why = "; ".join(dict.fromkeys(reasons))
-    if not why:
+def _raise(reasons: list[tuple[str, str | None]], causes: list[ConnectctlError], of: str | None) -> None:
+    """Raise the error for ``reasons``, each with what to do about it, unless there are none."""
+    if not reasons:
         return
     what = f"Could not read all offsets of {of}" if of else "Could not read all offsets"
     for cause in causes:
         if isinstance(cause, NotAuthorized):
-            raise NotAuthorized(what, why=_once(why, cause), next_step=cause.next_step, right=cause.right) from cause
+            why = _joined(reasons, cause.next_step)
+            raise NotAuthorized(what, why=why, next_step=cause.next_step, right=cause.right) from cause
     for cause in causes:
         if isinstance(cause, Unreachable):
-            raise Unreachable(what, why=_once(why, cause), next_step=cause.next_step) from cause
+            raise Unreachable(what, why=_joined(reasons, cause.next_step), next_step=cause.next_step) from cause
+    why = _joined(reasons)
     hint = "See connectctl transactions hanging." if "transaction" in why else None
     raise ConnectctlError(what, why=why, next_step=hint, code="hidden")
 
 
-def _once(why: str, cause: ConnectctlError) -> str:
-    """Return ``why`` without the next step of ``cause``, which follows it."""
-    return why.replace(f" ({str(cause.next_step).rstrip('.')})", "")
+def _joined(reasons: list[tuple[str, str | None]], next_step: str | None = None) -> str:
+    """Return the reasons in one line, without the ``next_step`` that follows it."""
+    return "; ".join(dict.fromkeys(with_hint(why, hint if hint != next_step else None) for why, hint in reasons))

@@ -137,7 +137,7 @@ def plan_changes(
 def _reasons(
     subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, stop: bool, via: str
 ) -> list[str]:
-    found = [at.problem for at in subject.places if at.problem] + obstacles(request, subject.places, decision)
+    found = [at.reason for at in subject.places if at.reason] + obstacles(request, subject.places, decision)
     if subject.without_rest:
         found.append(
             f"{subject.name} cannot be stopped, because its workers have no REST API (MirrorMaker 2 in dedicated "

@@ -17,12 +17,10 @@ from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.step import Step
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import describe_id
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
-from connectctl.ops.operations.fencing.observe import describe_ids, task_id_ranges
+from connectctl.ops.operations.fencing.observe import describe_ids, id_gap, task_id_ranges
 from connectctl.ops.operations.fencing.snapshot import TaskIdRange
 
 if TYPE_CHECKING:
@@ -62,17 +60,10 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
     except NotAuthorized as e:
         return Producers(unseen=str(e)), None
     ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
-    hidden = (_hidden(id_, seen) for id_, seen in described.items() if isinstance(seen, Code))
-    return Producers(ids, next(filter(None, hidden), None)), calls
-
-
-def _hidden(id: str, code: Code) -> str | None:
-    """Why it was not seen whether a producer has ``id``; None where the coordinator answers that none has."""
-    if verdict(DESCRIBE, code).move is ErrorAction.ABSENT:
-        return None
-    denied = code is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    why = f"{describe_id(id)} is missing" if denied else verdict(DESCRIBE, code).meaning
-    return f"unknown whether a task still writes with the transactional id {id}: {why}"
+    gaps = (id_gap(id_, seen, f"the transactional id {id_}") for id_, seen in described.items())
+    hidden = next(filter(None, gaps), None)
+    unseen = f"unknown whether a task still writes with {hidden.subject}: {hidden.why}" if hidden else None
+    return Producers(ids, unseen), calls
 
 
 @dataclass(frozen=True)

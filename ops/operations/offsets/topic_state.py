@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Severity, with_hint
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
 
@@ -28,9 +28,9 @@ class OffsetsTopicState:
     """A topic that holds offsets of one connector: its records by raw key, newest per partition.
 
     ``bootstrap`` names another cluster than the workers'. For a topic that does not exist yet, ``partitions`` is how many
-    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written; ``unread`` is the error
-    where nothing could be read. ``in_use``: the topic is the one that the connector's tasks commit to. ``ends`` are the ends
-    of its partitions when it was read.
+    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written, and ``hint`` what to do
+    about it; ``unread`` is the error where nothing could be read. ``in_use``: the topic is the one that the connector's
+    tasks commit to. ``ends`` are the ends of its partitions when it was read.
     """
 
     topic: str
@@ -43,6 +43,12 @@ class OffsetsTopicState:
     in_use: bool = False
     ends: tuple[int, ...] = ()
     unread: ConnectctlError | None = None
+    hint: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """The problem with what to do about it."""
+        return with_hint(self.problem, self.hint) if self.problem else None
 
     def record(self, key: bytes) -> ConsumerRecord | None:
         """The record of ``key`` that counts: on Java's partition, else the newest."""
@@ -123,12 +129,22 @@ def topic_states(
         found.append(replace(topic_state(snapshot.dedicated[connector], connector), in_use=True))
     elif store is not None:
         unreadable = (f for f in snapshot.findings if f.id == "OFFSETS011" and f.subject == connector)
-        problem = next((f.reason for f in unreadable), None)
+        why = next(unreadable, None)
+        problem, hint = (why.statement, why.next_step) if why else (None, None)
         unread = snapshot.unread.get(connector)
         side, there = Side.DEDICATED, problem is not None
         found.append(
             OffsetsTopicState(
-                store.topic, side, partitions, {}, store.bootstrap, there, problem, in_use=True, unread=unread
+                store.topic,
+                side,
+                partitions,
+                {},
+                store.bootstrap,
+                there,
+                problem,
+                in_use=True,
+                unread=unread,
+                hint=hint,
             )
         )
     elif dedicated_topic is not None:

@@ -11,12 +11,12 @@ from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.consumer_group import ClientGroup
+from connectctl.ops.kafka.group_state import has_members
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 """KIP-875's keys, as ``GET /connectors/NAME/offsets`` has them (``SinkUtils``)."""
-_WITHOUT_MEMBERS = ("Empty", "Dead")
 FORM = f'It should be like {{"partition": {{"{TOPIC}": "t", "{PARTITION}": 0}}, "offset": {{"{OFFSET}": 7}}}}.'
 _LARGEST = (1 << 63) - 1
 MOST_MEMBERS = 5
@@ -42,7 +42,7 @@ class GroupOffsets:
     def members(self) -> tuple[str, ...]:
         """Who is in the group, by client id and host; the state alone where the coordinator names none."""
         named = tuple(f"{member.client_id} at {member.host}" for member in self.group.members)
-        return named or (() if self.group.state in _WITHOUT_MEMBERS else (f"state {self.group.state}",))
+        return named or ((f"state {self.group.state}",) if has_members(self.group.state) else ())
 
     @property
     def uncommitted(self) -> tuple[TopicPartition, ...]:

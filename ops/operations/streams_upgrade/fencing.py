@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, process_of
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.operations.streams_upgrade.context import application_context
@@ -32,8 +33,8 @@ def unverified_reason(
 
     A group-aware id names its process: each process with partitions must have one. A per-partition id names a task only.
     """
-    if group.state != "Stable":
-        return f"the group is {group.state}"
+    if why := instability(group.state):
+        return why
     own = [known for known in ids if model_of_id(application, known.id) is kind]
     if kind is ProducerModel.PER_PARTITION:
         return None if own else "no transactional id of a task is known yet"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from connectctl.ops.kafka.consumer_group import ClientGroup
+from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.operations.rolling.waiting import GateResult
 
 
@@ -52,7 +53,7 @@ def unhealthy(
     """Everything unhealthy in the snapshot, as messages."""
     if health.problem:
         return (health.problem,)
-    found = [] if health.group.state == "Stable" else [f"the group is {health.group.state}"]
+    found = [why] if (why := instability(health.group.state)) else []
     count = len(health.group.members)
     if count != criteria.members:
         found.append(f"the group has {count} members and should have {criteria.members}")

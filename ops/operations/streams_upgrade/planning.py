@@ -8,6 +8,7 @@ from typing import Any
 
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.kafka.consumer_group import GROUP_AWARE, KNOWS_V2, first_release_of, release_of
+from connectctl.ops.kafka.group_state import is_stable
 from connectctl.ops.kafka.streams_eos import (
     BETA,
     PER_PARTITION,
@@ -126,7 +127,7 @@ def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iter
     if group.kind != "consumer":
         yield f"the group {name} speaks the protocol {group.kind!r}, and not that of consumers"
         return
-    if group.state != "Stable":
+    if not is_stable(group.state):
         yield f"the group {name} is {group.state}: wait until the rebalance is over"
         return
     if not snapshot.all_streams:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.consumer_group import first_release_of, release_of
+from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import PROPERTY
 from connectctl.ops.operations.streams_upgrade.context import application_context
 from connectctl.ops.operations.streams_upgrade.run_state import BACK, CHANGED, RESTARTED, InstanceProgress
@@ -98,8 +99,8 @@ class RestartInstance(InstanceStep):
         return None if new_members(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
 
     def _missing_instance(self, group: ClientGroup) -> str | None:
-        if group.state != "Stable":
-            return f"the group is {group.state}"
+        if why := instability(group.state):
+            return why
         count = len(group.members)
         return None if count == self.members else f"the group has {count} members and should have {self.members}"
 
@@ -131,7 +132,7 @@ class AwaitInstance(InstanceStep):
             if not new_members(group, self.subject, entry or InstanceProgress(RESTARTED)):
                 return f"no new member of {self.subject} is in the group"
             # Subscriptions are hidden while the group rebalances.
-            return None if group.state == "Stable" else f"the group is {group.state}"
+            return instability(group.state)
 
         patience = context.patience.by_hand if self.by_hand else context.patience.timeout
         if why := application.await_(missing, patience):

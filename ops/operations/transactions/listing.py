@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, ambiguities
+from connectctl.ops.connect.transactional_ids import LEADER, TaskRef, TransactionalIdIndex, ambiguities
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
@@ -97,7 +97,7 @@ class Transactions:
 
 def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
     id = transaction.id
-    leader = id.removeprefix("connect-cluster-") if directory.is_leader(id) else None
+    leader = id.removeprefix(LEADER) if directory.is_leader(id) else None
     return Owned(transaction, directory.owners(id), leader)
 
 

@@ -12,6 +12,7 @@ from connectctl.ops.connect.health import unhealthy_workers
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.visibility import Gap
 from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.fencing.observe import observe_leader_id
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade import observe, run_state
 from connectctl.ops.operations.upgrade.gates import HealthCriteria, HealthSnapshot
@@ -150,7 +151,7 @@ class UpgradeContext(StepContext):
         with suppress(ConnectctlError):
             group = self.reader.group()
             members, leader = observe.members_of(group), observe.leader_of(group)
-            known = observe.leader_id(self.reader)
+            known = observe_leader_id(self.reader.transactions, self.reader.group_id)
             if leader is None or leader not in members or isinstance(known, Gap):
                 return
             before, now = self.notes.leader, (members[leader], known.who)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from connectctl.ops.connect.health import Part, UnhealthyComponent, unhealthy_workers
 from connectctl.ops.core.finding import some_of
+from connectctl.ops.kafka.group_state import instability, is_stable
 from connectctl.ops.operations.rolling.waiting import GateResult
 
 Layout = tuple[Mapping[str, str], Mapping[Part, str]]
@@ -98,7 +99,7 @@ def unhealthy(health: HealthSnapshot, criteria: HealthCriteria) -> tuple[str, ..
     """Everything unhealthy in the snapshot, as messages."""
     if health.problem:
         return (health.problem,)
-    found = [] if health.state == "Stable" else [f"the group is {health.state}"]
+    found = [why] if (why := instability(health.state)) else []
     found += map(str, unhealthy_workers(criteria.expected, health.members, health.silent))
     if criteria.workers_only:
         return tuple(found)
@@ -144,7 +145,7 @@ def _failed(health: HealthSnapshot, criteria: HealthCriteria) -> frozenset[Part]
 
 def _settled(health: HealthSnapshot, criteria: HealthCriteria) -> bool:
     """Whether statuses are reliable: all workers respond and no rebalance is pending."""
-    return not health.problem and health.state == "Stable" and not health.delay_ms and not health.silent
+    return not health.problem and is_stable(health.state) and not health.delay_ms and not health.silent
 
 
 MAX_NAMED = 6

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
+from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Support
 
 if TYPE_CHECKING:
@@ -65,17 +66,6 @@ class WorkerMode:
     def may_change(self) -> bool:
         """Whether the same process may show another mode soon: a new leader has yet to initialize its transactional id."""
         return self.how is Confidence.VERIFIED and self.value is SourceSupport.DISABLED
-
-
-@dataclass(frozen=True)
-class LeaderId:
-    """The leader's transactional id as its coordinator describes it. ``who``: producer id and epoch; None if it has none.
-
-    ``fresh``: nothing has been written with it since it was initialized.
-    """
-
-    who: tuple[int, int] | None
-    fresh: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.health import unhealthy_workers
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import CONTRADICTED, ConnectctlError
+from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade.rejoin import SETTLING
 from connectctl.ops.operations.upgrade.run_state import JOINED, WRONG_MODE, WorkerProgress
@@ -37,7 +38,7 @@ def check_modes(
         nonlocal found
         context.remember_leader()
         state, found = context.reader.group().state, context.workers()
-        reasons = [] if state == "Stable" else [f"the group is {state}"]
+        reasons = [why] if (why := instability(state)) else []
         reasons += _reasons(context, found, expected, of_others)
         wrong = _wrong(found, expected, of_others)
         final = any(not worker.mode.may_change and worker.support is not Support.UNKNOWN for worker in wrong)

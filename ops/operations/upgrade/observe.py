@@ -12,18 +12,19 @@ from connectctl.ops.connect.connector import Connector, owners_of
 from connectctl.ops.connect.health import answer_problem, unhealthy_components
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.rest_membership import Resolve, is_advertised, is_among
+from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, NoRestApi, Refused
 from connectctl.ops.core.times import now_utc
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
-from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
+from connectctl.ops.kafka.group_state import is_stable
+from connectctl.ops.kafka.visibility import Gap
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.observe import ConnectorListing
+from connectctl.ops.operations.fencing.observe import observe_leader_id
 from connectctl.ops.operations.upgrade.connector_listing import LISTING, listing_for_roll, other_servers
 from connectctl.ops.operations.upgrade.gates import HealthSnapshot
-from connectctl.ops.operations.upgrade.mode import PROPERTY, Evidence, JournalRecord, LeaderId, SourceSupport, mode_of
+from connectctl.ops.operations.upgrade.mode import PROPERTY, Evidence, JournalRecord, SourceSupport, mode_of
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 if TYPE_CHECKING:
@@ -44,15 +45,14 @@ DEDICATED = "offsets.storage.topic"
 class ClusterReader:
     """The clients that observe a cluster. ``extra``: REST URLs of workers from the settings, in the group or not.
 
-    ``transactions`` is None if transaction coordinators cannot be queried. ``remembered``: addresses of workers that an
-    earlier run recorded, with its id. ``named``: internal topics from the settings, by role. ``resolve`` gives the IP
-    addresses of a host.
+    ``remembered``: addresses of workers that an earlier run recorded, with its id. ``named``: internal topics from the
+    settings, by role. ``resolve`` gives the IP addresses of a host.
     """
 
     kafka: KafkaReads
     calls: ConnectCalls
     group_id: str
-    transactions: TransactionCalls | None = None
+    transactions: TransactionCalls
     driver: WorkerDriver | None = None
     extra: tuple[str, ...] = ()
     remembered: Mapping[str, str] = field(default_factory=dict)
@@ -67,24 +67,6 @@ class ClusterReader:
 def members_of(group: ConnectGroup) -> dict[str, str]:
     """The member ids of the workers in the group, by address."""
     return {address(member.url): member.id for member in group.members if member.url}
-
-
-def leader_id(reader: ClusterReader) -> LeaderId | Gap:
-    """Return the leader's transactional id as its coordinator describes it, or why it could not be read."""
-    id_ = f"connect-cluster-{reader.group_id}"
-    subject = f"the leader's transactional id {id_}"
-    if reader.transactions is None:
-        return Gap(subject, Reason.NO_ANSWER)
-    try:
-        found = reader.transactions.describe([id_])[id_]
-    except ConnectctlError as e:
-        return gap_of(e, subject)
-    if isinstance(found, Transaction):
-        return LeaderId(found.who, fresh=found.state == "Empty")
-    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id_))
-    error = verdict(DESCRIBE, found)
-    return LeaderId(None) if error.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, error.meaning)
 
 
 def observe(
@@ -108,7 +90,7 @@ def observe(
             code="rebalancing",
         )
     answers = [*ask_all(reader.calls, group), *_absent_workers(reader, group)]
-    members, known = members_of(group), leader_id(reader)
+    members, known = members_of(group), observe_leader_id(reader.transactions, reader.group_id)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         futures = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
         workers = tuple(sorted((future.result() for future in futures), key=lambda w: w.address))
@@ -118,7 +100,7 @@ def observe(
     seen = listing if isinstance(listing, ConnectorListing) else None
     found = [each.connector for each in seen.connectors] if seen else None
     unseen = [] if seen else [f"connector status: {listing}"]
-    if isinstance(known, Gap) and reader.transactions is not None:
+    if isinstance(known, Gap):
         unseen.append(f"{known.subject}: {known.why}")
     leader = next((w for w in workers if w.leader), None)
     return RollingSnapshot(
@@ -230,7 +212,7 @@ def with_modes(
     reader: ClusterReader, group: ConnectGroup, answers: Sequence[Worker], journal_records: Mapping[str, JournalRecord]
 ) -> tuple[RollingWorker, ...]:
     """Return the workers of the group that gave ``answers``, with their modes."""
-    members, known = members_of(group), leader_id(reader)
+    members, known = members_of(group), observe_leader_id(reader.transactions, reader.group_id)
     return tuple(_worker(reader, answer, members, known, journal_records, group) for answer in answers)
 
 
@@ -257,7 +239,7 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
         answers = dict(zip(urls, problems, strict=True))
     silent = {worker: why for worker, why in answers.items() if why}
     found, unseen = _listed(reader, [url for worker, url in urls.items() if worker not in silent])
-    if found is None and urls and group.state == "Stable":
+    if found is None and urls and is_stable(group.state):
         return HealthSnapshot(
             at, group.state, members_of(group), silent, group.delay_ms, problem=f"could not read {'; '.join(unseen)}"
         )
@@ -275,7 +257,7 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
 
 def leader_of(group: ConnectGroup) -> str | None:
     """The leader's address, None if the group has none."""
-    return address(group.leader_url) if group.leader_url else None
+    return address(group.leader.url) if group.leader and group.leader.url else None
 
 
 def _response_problem(calls: ConnectCalls, url: str) -> str | None:

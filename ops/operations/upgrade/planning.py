@@ -14,6 +14,7 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import step_to_data
+from connectctl.ops.kafka.group_state import has_members, is_settled
 from connectctl.ops.operations.upgrade import plan_caveats
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.restart_order import Group, restart_order
@@ -198,7 +199,7 @@ def _has_reached(worker: RollingWorker, target: SourceSupport) -> bool:
 
 def _absent(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[str]:
     """Missing workers refuse every plan: workers that are not observed may need the change."""
-    if not snapshot.workers or snapshot.state in ("Empty", "Dead"):
+    if not snapshot.workers or not has_members(snapshot.state):
         yield f"no worker is in the group {snapshot.group_id}: start the workers first"
     elif request.aborts is None:
         for worker in snapshot.workers:
@@ -207,7 +208,7 @@ def _absent(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[str]
 
 
 def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequence[Phase]) -> Iterator[str]:
-    if snapshot.state not in ("Stable", "Empty", "Dead"):
+    if not is_settled(snapshot.state):
         yield f"the group {snapshot.group_id} is {snapshot.state}: wait until the rebalance is over"
     touched = {w.address: w for workers, value in phases for w in workers if value is not OLD}
     yield from _too_old(touched.values(), request)

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -24,6 +24,7 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.consumer_group import assigned_partitions
 from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.group_state import is_stable
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import session_warning
 
@@ -31,20 +32,29 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.spi.subscription import Subscription
 
-STABLE = "Stable"
 PAUSE = 0.3
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class TaskMembers:
-    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``. ``group`` is the workers'."""
+    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``. ``group`` is the workers'.
+
+    ``shared`` is the connection to the group's coordinator of ``connected``; without it each request opens its own.
+    """
 
     kafka: Kafka
     group: str
     connector: str
     reads: Subscription
     note: Callable[[str], None] = lambda line: None
+    shared: Coordinator | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[TaskMembers]:
+        """Yield the same members with one connection for all requests."""
+        with self._coordinator() as coordinator:
+            yield replace(self, shared=coordinator)
 
     def remove(self, numbers: Collection[int]) -> None:
         """Take those of the tasks ``numbers`` out. What cannot be removed is noted, and costs its session time-out."""
@@ -92,7 +102,7 @@ class TaskMembers:
             members = () if described is None else described.members
             ours = {m.instance_id for m in members if m.instance_id is not None and self._is_ours(m.instance_id)}
             over = ours - {task_id(self.group, self.connector, n) for n in active}
-            if described is not None and described.state == STABLE and ours and self._unassigned(members):
+            if described is not None and is_stable(described.state) and ours and self._unassigned(members):
                 over = ours
             self._remove(coordinator, over)
 
@@ -117,6 +127,9 @@ class TaskMembers:
 
     @contextmanager
     def _coordinator(self) -> Iterator[Coordinator]:
+        if self.shared is not None:
+            yield self.shared
+            return
         with closing(KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)) as wire:
             yield Coordinator(wire, self.reads.consumer.group, self.kafka.timeout)
 

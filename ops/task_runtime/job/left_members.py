@@ -33,10 +33,12 @@ class LeftMembers:
     alive: str | None = None
 
 
-def left_members(kafka: Kafka, group_id: str, name: str, config: Mapping[str, str]) -> LeftMembers | None:
+def left_members(
+    kafka: Kafka, group_id: str, name: str, config: Mapping[str, str], members: TaskMembers | None = None
+) -> LeftMembers | None:
     """Those of the connector ``name`` of runs in the Connect group ``group_id``; None where it has no static members.
 
-    Raises nothing: what cannot be seen is unknown.
+    ``members`` are those that are connected already. Raises nothing: what cannot be seen is unknown.
     """
     if not (config.get(TOPICS) or config.get(REGEX)):
         return None
@@ -51,7 +53,7 @@ def left_members(kafka: Kafka, group_id: str, name: str, config: Mapping[str, st
         return LeftMembers(group, unknown="its consumer group is in another Kafka cluster")
     try:
         holders = kafka.holders(group_id, name)
-        ids = () if holders else tuple(TaskMembers(kafka, group_id, name, reads).instance_ids())
+        ids = () if holders else tuple((members or TaskMembers(kafka, group_id, name, reads)).instance_ids())
     except ConnectctlError as e:
         return LeftMembers(group, unknown=str(e))
     return LeftMembers(group, ids, reads.consumer.session_ms, alive=str(holders[0]) if holders else None)

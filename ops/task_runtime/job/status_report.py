@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words, transactions_holding
@@ -41,15 +42,19 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
     chosen = {name: _chosen(sources, name) for name in names or there}
     ours = [name for name, (_, topic) in chosen.items() if topic == run_status_topic(group) or not scene.group.members]
     configs = run_configs(scene, group, ours)
-    left = look_at_members(scene, group, ours, configs)
+    kafka: Any = scene.kafka
     found = []
     for name, (parts, topic) in chosen.items():
         ended = parts.get(None) is not None and parts[None].state != "RUNNING"
         tasks = [_task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)]
         status = {"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks}
         config = configs.get(name, {}) if not isinstance(configs, str) else {}
-        pending = pending_offsets(scene, group, name, config)
-        found.append(status | {"leftMembers": _left(left.get(name)), "pendingOffsets": pending})
+        with _connected(scene, group, name, config) as members:
+            left = left_members(kafka, group, name, config, members)
+            pending = pending_offsets(scene, group, name, config, members)
+        if isinstance(configs, str) and name in ours:
+            left = LeftMembers("?", unknown=configs)
+        found.append(status | {"leftMembers": _left(left), "pendingOffsets": pending})
     return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
 
 
@@ -82,15 +87,34 @@ def look_at_members(
     return {name: left_members(kafka, group, name, config) for name, config in configs.items()}
 
 
-def pending_offsets(scene: RunClients, group: str, name: str, config: Mapping[str, str]) -> dict[str, Any] | None:
+@contextmanager
+def _connected(scene: RunClients, group: str, name: str, config: Mapping[str, str]) -> Iterator[TaskMembers | None]:
+    """Yield the members of the connector with one connection to their group; None where none can be opened."""
+    members, kafka = None, cast("Any", scene.kafka)
+    with ExitStack() as open_:
+        if _has_group(scene, config):
+            with suppress(ConnectctlError):
+                every = TaskMembers(kafka, group, name, subscription(name, config))
+                members = open_.enter_context(every.connected())
+        yield members
+
+
+def _has_group(scene: RunClients, config: Mapping[str, str]) -> bool:
+    """Return whether tasks with this configuration are members of a consumer group of this Kafka cluster."""
+    return bool(config.get(TOPICS) or config.get(REGEX)) and not target_cluster(config, scene.kafka.bootstrap)
+
+
+def pending_offsets(
+    scene: RunClients, group: str, name: str, config: Mapping[str, str], members: TaskMembers | None
+) -> dict[str, Any] | None:
     """Return the offsets of the connector's consumer group that wait for a transaction to end; None for a source."""
-    if not (config.get(TOPICS) or config.get(REGEX)) or target_cluster(config, scene.kafka.bootstrap):
+    if not _has_group(scene, config):
         return None
     consumer, places, unknown = f"connect-{name}", frozenset[TopicPartition](), None
     try:
         reads = subscription(name, config)
         consumer, kafka = reads.consumer.group, cast("Any", scene.kafka)
-        places = TaskMembers(kafka, group, name, reads).pending()
+        places = (members or TaskMembers(kafka, group, name, reads)).pending()
     except ConnectctlError as e:
         unknown = str(e)
     held = transactions_holding(scene.calls, consumer) if places else []

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import State, at_rest
+from connectctl.ops.connect.connector import State, at_rest, requested_state
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import wait_until
@@ -120,9 +120,8 @@ def hand_back(context: StepContext, calls: TransactionCalls, ids: Sequence[str],
 
     Does nothing where somebody has done so meanwhile: the tasks of the workers have the ids then.
     """
-    found = context.read(name)
-    state = found.target_state or (found.status.state if found.status else None)
-    if state != STOPPED:
+    state = requested_state(context.read(name))
+    if state is not State.STOPPED:
         return f"handed back to its workers (state {state})"
     check_fenced(fence_ids(calls, ids, context.timeout), f"the {len(ids)} transactional ids of tasks of {name}")
     SetTargetState(name, verb, "").apply(context)

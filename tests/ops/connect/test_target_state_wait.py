@@ -3,11 +3,19 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.connect.connector import Connector, State, Status
 from connectctl.ops.connect.target_state_wait import GRACE, STEADY, WaitState, evaluate
+from connectctl.ops.operations.connectors.steps import already_satisfied
 from hypothesis import given
 from hypothesis import strategies as st
 
 
-def conn(own: str | None, *tasks: str, trace: str = "boom", stale_tasks: tuple[str, ...] = ()) -> Connector:
+def conn(
+    own: str | None,
+    *tasks: str,
+    trace: str = "boom",
+    stale_tasks: tuple[str, ...] = (),
+    target: str | None = None,
+    owner: str | None = None,
+) -> Connector:
     def status(state: str) -> Status:
         return Status(state, "one:8083", trace if state == "FAILED" else None)
 
@@ -15,7 +23,9 @@ def conn(own: str | None, *tasks: str, trace: str = "boom", stale_tasks: tuple[s
         "c",
         status(own) if own else None,
         {n: status(s) for n, s in enumerate(tasks)},
+        target_state=target,
         stale_tasks={n + 9: status(s) for n, s in enumerate(stale_tasks)},
+        assigned=None if owner is None else dict.fromkeys((-1, *range(len(tasks))), owner),
     )
 
 
@@ -93,6 +103,9 @@ def test_running_is_what_is_new_and_lasts(
         (State.PAUSED, conn("PAUSED", "FAILED"), True),
         (State.PAUSED, conn("FAILED", "PAUSED"), True),
         (State.PAUSED, conn("STOPPED"), False),
+        (State.PAUSED, conn("PAUSED", stale_tasks=("RUNNING",)), False),
+        (State.PAUSED, conn("PAUSED", "PAUSED", target="PAUSED", owner="one:8083"), True),
+        (State.PAUSED, conn("PAUSED", "PAUSED", target="PAUSED", owner="two:8083"), False),
     ],
 )
 def test_stopped_and_paused_mean_that_no_task_runs_any_more(wanted: State, now: Connector, done: bool) -> None:
@@ -101,7 +114,8 @@ def test_stopped_and_paused_mean_that_no_task_runs_any_more(wanted: State, now: 
     assert not seen.failed
 
 
-states = st.sampled_from(["RUNNING", "FAILED", "RESTARTING", "UNASSIGNED", "PAUSED"])
+SHOWN = ("RUNNING", "FAILED", "RESTARTING", "UNASSIGNED", "PAUSED")
+states = st.sampled_from(SHOWN)
 connectors = st.builds(lambda own, tasks: conn(own, *tasks), states, st.lists(states, max_size=3))
 
 
@@ -115,3 +129,24 @@ def test_a_wait_for_running_never_ends_well_on_anything_that_does_not_run(
         assert not (result.done and result.failed)
         assert not result.done or result.verdict.state is State.RUNNING
         waiting = result.waiting
+
+
+OWN = st.sampled_from([*SHOWN, "STOPPED", None])
+ANY_VIEW = st.builds(
+    lambda own, tasks, stale, target, owner: conn(own, *tasks, stale_tasks=tuple(stale), target=target, owner=owner),
+    OWN,
+    st.lists(states, max_size=3),
+    st.lists(states, max_size=1),
+    st.sampled_from([None, "STARTED", "PAUSED", "STOPPED"]),
+    st.sampled_from([None, "one:8083", "two:8083"]),
+)
+
+
+@given(ANY_VIEW)
+def test_what_is_paused_already_is_what_a_wait_for_a_pause_ends_with(now: Connector) -> None:
+    already = already_satisfied("pause", now) is not None
+    done = evaluate(WaitState(State.PAUSED, HEALTHY), now, 0.1).done
+    assert done or not already
+    # A worker that accepted the request proves the target state that is not seen.
+    assert already or not done or now.target_state is None
+    assert not done or State.RUNNING not in {status.state for status in now.parts.values() if status}

@@ -11,13 +11,14 @@ from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import Observation
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason
 from connectctl.ops.operations.cluster import observe as cluster_observe
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, connect_group
@@ -30,6 +31,7 @@ GROUP = connect_group("connect", one=[("a", -1), ("a", 0)], two=[])
 LEADER = Transaction(ID, "CompleteCommit", 7, 3)
 WROTE = ConfigTopic("cfg", frozenset({"a"}), LeaderWrite("commit-a", 5, NOW - 90, outside=False), leader_wrote=NOW - 90)
 PLAIN = replace(WROTE, newest=LeaderWrite("commit-a", 9, NOW - 10, outside=True), leader_wrote=NOW - 900)
+HIDDEN = Gap("the leader's id", Reason.NO_ANSWER)
 NEVER = replace(WROTE, leader_wrote=None)
 
 
@@ -45,7 +47,7 @@ def seen(
         Worker(f"w{n}:8083", f"http://w{n}:8083", leader=n == 0, version=version, support=support)
         for n, support in enumerate(supports)
     )
-    return replace(WorkersSeen(GROUP, found, NOW, leader=leader, leader_seen=True, config=config, unseen=()), **more)
+    return replace(WorkersSeen(GROUP, found, LeaderId(leader), NOW, config=config), **more)
 
 
 def ids(view: WorkersSeen, goal: Goal = Goal.NOW) -> list[str]:
@@ -70,7 +72,7 @@ NO_WISH: list[str] = []
         (seen(OFF, OFF, leader=None), {Goal.ENABLED: ["WORKER005"]}),
         (seen(OFF, OFF, config=PLAIN), {Goal.ENABLED: ["WORKER005"]}),
         (seen(ON, OFF), {Goal.ENABLED: ["WORKER006"]}),
-        (seen(OFF, OFF, leader=None, leader_seen=False), {}),
+        (seen(OFF, OFF, leader_id=HIDDEN), {}),
         (seen(ANY, ANY), {}),
     ],
 )
@@ -94,7 +96,7 @@ def test_the_modes_are_judged_by_the_wish(view: WorkersSeen, by_wish: Mapping[Go
         (seen(OFF, ON, leader=None), Goal.ENABLED, ["WORKER004", "WORKER005"]),
         (seen(OFF, ON), Goal.NOW, []),
         (seen(ON, ON, leader=None), Goal.NOW, ["WORKER007"]),
-        (seen(ON, ON, leader=None, leader_seen=False), Goal.NOW, []),
+        (seen(ON, ON, leader_id=HIDDEN), Goal.NOW, []),
         (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 61) * 1000)), Goal.NOW, ["WORKER008"]),
         (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 5) * 1000)), Goal.NOW, []),
         (seen(ON, leader=replace(LEADER, partitions=(TopicPartition("cfg", 0),))), Goal.NOW, []),

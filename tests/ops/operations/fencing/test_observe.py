@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
 import pytest
 from connectctl.ops.connect.connect_protocol import ConnectGroup
-from connectctl.ops.connect.transactional_ids import TaskRef
+from connectctl.ops.connect.transactional_ids import LeaderId, TaskRef
 from connectctl.ops.core.errors import BadInput, Unreachable
+from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.operations.fencing.observe import FencingSources, common_overrides, read_config_topic, running_tasks
+from connectctl.ops.kafka.visibility import Gap, Reason
+from connectctl.ops.operations.fencing import observe
+from connectctl.ops.operations.fencing.observe import (
+    FencingSources,
+    common_overrides,
+    observe_leader_id,
+    read_config_topic,
+    running_tasks,
+)
 from connectctl.ops.operations.fencing.snapshot import TaskIdRange
 from connectctl.ops.operations.transactions.abort import fence_of
 from connectctl.ops.operations.transactions.lag import topic_roles
@@ -83,3 +96,44 @@ def test_only_the_id_that_was_named_is_fenced(id: str, others: tuple[str, ...]) 
         calls, "g", lambda name: GROUP if name == "g" else connect_group(name), lambda group: frozenset()
     )
     assert [row.id for row in fence_of(sources, id).rows] == [id]
+
+
+LEADS = Transaction("connect-cluster-g", "Empty", 7, 3)
+UNREACHABLE = Unreachable("Kafka does not answer", why="timed out", next_step="Check the brokers.")
+
+
+@dataclass
+class Answering:
+    """Coordinators that give ``answers`` one after another, the last one again and again."""
+
+    answers: list[Transaction | Code | Unreachable]
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Unreachable):
+            raise answer
+        return dict.fromkeys(ids, answer)
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([LEADS], LeaderId(LEADS)),
+        ([Code.TRANSACTIONAL_ID_NOT_FOUND], LeaderId(None)),
+        ([Code.COORDINATOR_LOAD_IN_PROGRESS, LEADS], LeaderId(LEADS)),
+        ([Code.NOT_COORDINATOR, Code.TRANSACTIONAL_ID_NOT_FOUND], LeaderId(None)),
+        ([Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED], Reason.NOT_AUTHORIZED),
+        ([Code.COORDINATOR_NOT_AVAILABLE], Reason.NO_ANSWER),
+        ([UNREACHABLE], Reason.NO_ANSWER),
+    ],
+)
+def test_preflight_and_rolls_have_one_answer_about_the_leaders_id(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Any], expected: LeaderId | Reason
+) -> None:
+    monkeypatch.setattr(observe, "PAUSES", (0.0, 0.0))
+    found = observe_leader_id(cast("Any", Answering(answers)), "g")
+    assert (found.reason if isinstance(found, Gap) else found) == expected
+    if isinstance(found, Gap):
+        right = expected is Reason.NOT_AUTHORIZED
+        assert found.subject == "the leader's transactional id connect-cluster-g"
+        assert ("Grant" if right else "Check the brokers") in found.next_step

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.clients.protocols import ConfiguredValue
+from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.operations.upgrade.mode import Confidence, Evidence, JournalRecord, LeaderId, SourceSupport, mode_of
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.operations.upgrade.mode import Confidence, Evidence, JournalRecord, SourceSupport, mode_of
 
+HELD = LeaderId(Transaction("connect-cluster-g", "CompleteCommit", 1, 2))
 NOT, YES, SILENT = Support.NOT_ENABLED, Support.ENABLED, Support.UNKNOWN
 FILE_DISABLED, FILE_PREPARING, FILE_ENABLED = (
     ConfiguredValue(v, "file w.properties") for v in ("disabled", "preparing", "enabled")
@@ -28,9 +31,9 @@ LEADS = JournalRecord(SourceSupport.PREPARING, "r1", restarted=True, same=True, 
         (Evidence(NOT, leader=True), SourceSupport.UNKNOWN, Confidence.NOT_KNOWN),
         (Evidence(NOT, leader=True, leader_id=LeaderId(None)), SourceSupport.DISABLED, Confidence.VERIFIED),
         (Evidence(NOT, leader_id=LeaderId(None)), SourceSupport.UNKNOWN, Confidence.NOT_KNOWN),
-        (Evidence(NOT, leader=True, leader_id=LeaderId((1, 2))), SourceSupport.UNKNOWN, Confidence.NOT_KNOWN),
+        (Evidence(NOT, leader=True, leader_id=HELD), SourceSupport.UNKNOWN, Confidence.NOT_KNOWN),
         (
-            Evidence(NOT, leader=True, leader_id=LeaderId((1, 2)), journal_record=LEADS),
+            Evidence(NOT, leader=True, leader_id=HELD, journal_record=LEADS),
             SourceSupport.PREPARING,
             Confidence.VERIFIED,
         ),

@@ -42,10 +42,12 @@ class World:
         ]
         self.kafka = FakeKafka({"g-configs": configs, "g-status": said, "g-offsets": []}, {"g": connect_group("g")})
         self.session = FakeSession(told={"group_id": "g"}, reads=self.kafka)
+        self.connections = 0
 
         @contextmanager
         def coordinator(members: TaskMembers) -> Iterator[Any]:
             assert members.reads.consumer.group == "connect-c"
+            self.connections += members.shared is None
             if isinstance(self.group, Exception):
                 raise self.group
             yield self.group
@@ -107,6 +109,11 @@ def test_status_names_the_transaction_that_pending_offsets_wait_for(
     assert "connectctl transactions abort app-7" in shown
     calls.known["app-7"] = replace(held, state="CompleteCommit")
     assert "wait for the transaction of another producer" in world.run().stdout
+
+
+def test_status_asks_each_group_on_one_connection(world: World) -> None:
+    assert world.left()["c"]["instanceIds"]
+    assert world.connections == 1
 
 
 def test_members_of_a_live_run_are_not_left_and_not_removed(world: World) -> None:
