@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bytecode
 import guardian
 import pytest
 from depth import deep
@@ -52,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_DIRECTORY] = guardian.begin()
+    if config.cache is not None:
+        bytecode.keep(config.cache)
     config.pluginmanager.register(NextSteps())
 
 

@@ -1,6 +1,7 @@
 """Matrices of which each push tries some cells: drawn by the commit, named in the output, all of them with ``-m slow``.
 
 A test marked ``drawn`` runs one cell of its parameters, ``drawn(3)`` three of them. The others become ``slow``.
+``drawn(each="case")`` draws for each value of the parameter ``case``, which is another behaviour.
 ``CONNECTCTL_TEST_DRAW`` draws as another commit does.
 """
 
@@ -35,13 +36,19 @@ def chosen(cells: list[str], number: int, seed: str) -> set[str]:
     return set(sorted(cells, key=lambda cell: hashlib.sha256(f"{seed} {cell}".encode()).digest())[:number])
 
 
+def _matrix(item: pytest.Item, each: str | None) -> str:
+    """The test of a cell, with the cell's value of the parameter ``each``."""
+    test = item.nodeid.partition("[")[0]
+    return test if each is None else f"{test} {item.callspec.params[each]!r}"  # type: ignore[attr-defined]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark as ``slow`` what is not drawn, before marks are looked at."""
     matrices: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("drawn") is not None:
-            matrices[item.nodeid.partition("[")[0]].append(item)
+        if (marker := item.get_closest_marker("drawn")) is not None:
+            matrices[_matrix(item, marker.kwargs.get("each"))].append(item)
     seed = drawn_by() if matrices else ""
     for matrix in matrices.values():
         marker = matrix[0].get_closest_marker("drawn")

@@ -29,8 +29,8 @@ def test_the_same_commit_draws_the_same_cells() -> None:
     assert chosen(CELLS, 3, "a") == chosen(CELLS[::-1], 3, "a")
 
 
-def of_matrix(directory: Path, marks: str, *more: str) -> str:
-    (directory / "test_it.py").write_text(MATRIX)
+def of_matrix(directory: Path, marks: str, *more: str, matrix: str = MATRIX) -> str:
+    (directory / "test_it.py").write_text(matrix)
     (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n  drawn\n  slow\n")
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parent), VARIABLE: "a commit"}
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "draws", "-p", "no:cacheprovider", "-m", marks, *more]
@@ -45,6 +45,21 @@ def test_what_is_left_out_is_named_and_is_what_slow_runs(tmp_path: Path) -> None
     left = ", ".join(str(n) for n in range(6) if n not in ran)
     assert f"test_it.py::test_matrix: {left}" in plain
     assert "a commit" in plain
+
+
+EACH = """
+import pytest
+
+@pytest.mark.drawn(each="case")
+@pytest.mark.parametrize("case", range(3))
+@pytest.mark.parametrize("version", range(4))
+def test_matrix(case, version): print("ran", case)
+"""
+
+
+def test_each_behaviour_of_a_matrix_is_drawn_for(tmp_path: Path) -> None:
+    plain = of_matrix(tmp_path, "not slow", matrix=EACH)
+    assert [plain.count(f"ran {case}\n") for case in range(3)] == [1, 1, 1]
 
 
 def test_processes_that_share_the_tests_leave_out_the_same(tmp_path: Path) -> None:

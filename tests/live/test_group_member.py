@@ -111,6 +111,7 @@ def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialis
             each.discard()
 
 
+@pytest.mark.drawn
 @PROTOCOLS
 def test_a_commit_within_a_revocation_counts_and_the_next_owner_reads_nothing_again(
     cluster: Sandbox, protocol: str
@@ -131,6 +132,7 @@ def test_a_commit_within_a_revocation_counts_and_the_next_owner_reads_nothing_ag
         assert giving.task.stats.doubts == taking.task.stats.doubts == []
 
 
+@pytest.mark.drawn
 @PROTOCOLS
 def test_a_doubt_within_a_revocation_comes_out_of_the_poll(cluster: Sandbox, protocol: str) -> None:
     def doubt(partitions: Collection[TopicPartition]) -> None:

@@ -45,6 +45,7 @@ def zombie(slots: Slots, kind: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.mark.drawn
 @each_kind
 def test_a_zombie_is_fenced_in_every_partition_that_it_lost_and_joins_again(cluster: Sandbox, kind: str) -> None:
     with Slots.new(cluster) as slots:
@@ -67,6 +68,7 @@ def test_a_zombie_is_fenced_in_every_partition_that_it_lost_and_joins_again(clus
         assert slots.seen() == slots.each_once
 
 
+@pytest.mark.drawn
 @each_kind
 def test_a_newer_attempt_of_the_slot_takes_what_was_pending_at_once_and_ends_the_older(
     cluster: Sandbox, kind: str
@@ -85,6 +87,7 @@ def test_a_newer_attempt_of_the_slot_takes_what_was_pending_at_once_and_ends_the
         assert not newer.ended
 
 
+@pytest.mark.drawn
 @each_kind
 def test_partitions_move_between_slots_with_their_producers(cluster: Sandbox, kind: str) -> None:
     with Slots.new(cluster) as slots:

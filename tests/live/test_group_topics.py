@@ -16,6 +16,7 @@ pytestmark = pytest.mark.live
 PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 
 
+@pytest.mark.drawn
 @PROTOCOLS
 def test_partitions_that_are_added_are_read(cluster: Sandbox, protocol: str) -> None:
     with Slots.new(cluster, 2, group_protocol=protocol, metadata_max_age_ms="1000") as slots:
@@ -32,6 +33,7 @@ def test_partitions_that_are_added_are_read(cluster: Sandbox, protocol: str) -> 
         assert len(slot.read) == len(set(slot.read))
 
 
+@pytest.mark.drawn
 @PROTOCOLS
 def test_a_topic_that_is_deleted_and_made_again_is_read_from_its_beginning(cluster: Sandbox, protocol: str) -> None:
     with Slots.new(cluster, 2, group_protocol=protocol, metadata_max_age_ms="1000") as slots:

@@ -41,6 +41,7 @@ def code_of(error: BaseException) -> int:
     return cause.code if isinstance(cause, Refusal) else cause.args[0].code()
 
 
+@pytest.mark.drawn
 @KINDS
 def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
     cluster: Sandbox, kind: type[TaskProducer]
@@ -65,6 +66,7 @@ def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
         assert slots.committed() == {}
 
 
+@pytest.mark.drawn
 @KINDS
 def test_an_attempt_whose_instance_id_is_taken_is_fenced_also_in_its_transaction(
     cluster: Sandbox, kind: type[TaskProducer]
@@ -79,6 +81,7 @@ def test_an_attempt_whose_instance_id_is_taken_is_fenced_also_in_its_transaction
         assert slots.committed() == {}
 
 
+@pytest.mark.drawn
 @KINDS
 def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
     cluster: Sandbox, kind: type[TaskProducer]
@@ -112,6 +115,7 @@ def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
     proxy.close()
 
 
+@pytest.mark.drawn(each="api")
 @pytest.mark.parametrize("api", [ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN])
 @pytest.mark.parametrize(("kind", "new"), [(TaskProducer, False), (ColumnarProducer, False), (ColumnarProducer, True)])
 def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(

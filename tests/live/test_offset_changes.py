@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from connectctl.ops.core.journal import Run, RunState
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets import steps as offsets_steps
-from fakes.sandboxes import kill_broker, start_broker
+from fakes.sandboxes import extra_group, kill_broker, start_broker
 from live.offsetchanges import (
     SCHEMAS,
     VERIFIABLE,
@@ -34,7 +34,7 @@ from live.offsetchanges import (
     read_all,
     records,
 )
-from live.real import connectctl, connector, create_topic, eventually, workers, write
+from live.real import Workers, connectctl, connector, create_topic, eventually, workers, write
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -54,28 +54,31 @@ def values(found: dict[tuple[int, bytes], bytes]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
-    """DELETE …/offsets of a worker, which takes long to fail, while the other tests run."""
-    name, answer = "delete-by-worker", dict[str, Any]()
-    own = create_topic(cluster.bootstrap_servers, "delete-by-worker-offsets", 5)
-    with connector(cluster, name, VERIFIABLE | {"offsets.storage.topic": own}, "STOPPED") as rest:
-        for topic in (cluster.topics["offsets"], own):
-            write(cluster.bootstrap_servers, topic, (key(name, {"id": 0}), {"seqno": 5}))
-        eventually(lambda: rest.offsets(name))
+    """DELETE …/offsets of a worker, which takes long to fail, while the other tests run.
 
-        def delete() -> None:
+    The worker is alone in its group: the producer that it failed with goes round and round until the worker ends (4.3.1).
+    """
+    name, answer = "delete-by-worker", dict[str, Any]()
+    group = extra_group(cluster, "deleting", support="enabled")
+    own = create_topic(cluster.bootstrap_servers, "delete-by-worker-offsets", 5)
+    rest = Workers(group.rest_urls[0])
+    rest.create(name, VERIFIABLE | {"offsets.storage.topic": own}, "STOPPED")
+    for topic in (group.topics["offsets"], own):
+        write(cluster.bootstrap_servers, topic, (key(name, {"id": 0}), {"seqno": 5}))
+    eventually(lambda: rest.offsets(name))
+
+    def delete() -> None:
+        try:
             found = rest.call("DELETE", f"/connectors/{name}/offsets")
             answer.update(status=found.status_code, text=found.text, left=live(cluster, own, name))
+        finally:
+            group.stop_worker(1, kill=True)
 
-        thread = threading.Thread(target=delete)
-        thread.start()
-        answer["thread"] = thread
-        yield answer
-        thread.join()
-    # The producer that it failed with goes round and round until its worker ends (4.3.1): half of this machine.
-    for number in (1, 2):
-        cluster.group.stop_worker(number, kill=True)
-    for number in (1, 2):
-        cluster.group.start_worker(number)
+    thread = threading.Thread(target=delete)
+    thread.start()
+    answer["thread"] = thread
+    yield answer
+    thread.join()
 
 
 # ------------------------------------------------------------------------------------------------------------- merging
@@ -190,9 +193,7 @@ def test_set_and_reset_write_what_workers_write(cluster: Sandbox) -> None:
     assert set(as_one(cluster, "by-us").values()) == {None}
 
 
-def test_reset_works_where_the_workers_own_delete_does_not(
-    cluster: Sandbox, the_workers_own_delete: dict[str, Any]
-) -> None:
+def test_reset_works_where_the_workers_own_delete_does_not(cluster: Sandbox) -> None:
     name = "delete-by-us"
     own = create_topic(cluster.bootstrap_servers, "delete-by-us-offsets", 5)
     with connector(cluster, name, VERIFIABLE | {"offsets.storage.topic": own}, "STOPPED") as rest:

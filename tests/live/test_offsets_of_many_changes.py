@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from connectctl.ops.connect import target_state_wait
 from live.offsetsasked import KINDS, RESTLESS, Asked, StandIns, text_of
 from live.offsetstable import MIRROR, MORE, QUICK, Case
 from live.real import Ran, connectctl, eventually, workers
@@ -104,6 +105,12 @@ def change(request: pytest.FixtureRequest, stand_ins: Sandbox, tmp_path: Path) -
     yield made
     for name in {made.first, made.name}:
         made.rest.delete(name)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands wait for RUNNING as long as ever, and not for its lasting: each change is followed by what tasks do."""
+    monkeypatch.setattr(target_state_wait, "STEADY", 1.0)
 
 
 def ids(case: Case) -> str:

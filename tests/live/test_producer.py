@@ -167,6 +167,7 @@ def test_a_commit_that_is_held_back_is_called_again_and_the_late_one_ends_nothin
     assert seen(client(cluster), topic) == ["0", "0", "2", "2"]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("new", [True, False])
 def test_records_that_are_held_back_ask_for_an_abort_and_are_in_no_later_transaction(
     cluster: Sandbox,

@@ -106,6 +106,7 @@ def test_transactions_are_written_by_every_way_in_for_longer_than_a_session_last
     assert seen(as_admin(secured, SCRAM), topic) == numbers
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("way", [SCRAM, PLAIN])
 def test_a_wrong_password_is_one_line_that_says_so_and_ends_the_producer(
     secured: Sandbox, opened: Opened, way: str

@@ -33,6 +33,7 @@ def offsets(cluster: Sandbox) -> str:
     return create_topic(cluster.bootstrap_servers, f"copy-{secrets.token_hex(4)}-offsets", 3)
 
 
+@pytest.mark.drawn(each="way")
 @pytest.mark.parametrize("way", ["unopened", "opened"])
 @pytest.mark.parametrize("strict", ["false", "true"])
 def test_keys_values_headers_timestamps_and_partitions_stay_as_they_are(

@@ -183,6 +183,7 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
     assert made.leader.read_state(place.connector).commit == -1
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", [TaskProducer, ColumnarProducer])
 def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(
     cluster: Sandbox, calls: TransactionClient, kind: type[TaskProducer]

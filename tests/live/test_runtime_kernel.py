@@ -149,6 +149,7 @@ def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> N
         assert store.primary.has(place.key)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("codec", CODECS)
 def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: str) -> None:
     place = Place(cluster)
@@ -167,6 +168,7 @@ def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: s
     assert sorted(int(record.value or b"") for record in image.latest) == list(range(1000))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("codec", CODECS)
 def test_brokers_unpack_batches_of_any_size_that_they_compress_otherwise(cluster: Sandbox, codec: str) -> None:
     """Each broker is Java's client: what it takes it has read."""

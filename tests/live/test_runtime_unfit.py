@@ -76,6 +76,7 @@ def run(
     return task_attempt.run(work, 0, config | {"topics": f"{first},{last}"}, TaskLimits(60.0), NOBODY), last
 
 
+@pytest.mark.drawn(each="config")
 @pytest.mark.parametrize("support", ["enabled", "disabled"])
 @pytest.mark.parametrize(
     ("config", "topic", "said"),

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.live
 WAYS = ("", "-plain", "-oauth", "-mtls")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_in_shows_the_whole_cluster(secured: Sandbox, way: str) -> None:
     def shown() -> Ran | None:

@@ -64,6 +64,7 @@ def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_pat
         eventually(lambda: lines() == LINES + LINES[7:] + LINES)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_without_a_connector_is_changed_when_its_members_have_left(cluster: Sandbox, protocol: str) -> None:
     topic = create_topic(cluster.bootstrap_servers, f"group-offsets-{protocol}", 2, "delete")

@@ -153,6 +153,7 @@ def test_batches_of_a_compacted_topic_are_opened_where_records_are_gone(cluster:
     assert {key: row for key, row in rows.items() if key in newest} == newest
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("codec", CODECS)
 def test_batches_of_one_record_and_of_a_megabyte(cluster: Sandbox, offsets: str, codec: str) -> None:
     copy = copied(cluster)

@@ -183,6 +183,7 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
     assert behind.since_ms == hour_ago
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("new", [False, True], ids=["version 1", "version 2"])
 def test_a_commit_whose_marker_was_lost_is_committed(broker: Sandbox, raw: RawProducers, new: bool) -> None:
     home = broker.layout.home(BROKER)

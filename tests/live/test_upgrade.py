@@ -33,8 +33,7 @@ def sandbox(state_home: Path) -> Iterator[Sandbox]:
     """Two workers, disabled: the modes of the shared cluster's workers must stay as they are."""
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
-    # Workers hear of a rebalance by their next heartbeat: the sooner, the shorter every wait here.
-    yield up(SandboxSpec(name=NAME, workers=2, extra_worker_properties={"heartbeat.interval.ms": "500"}))
+    yield up(SandboxSpec(name=NAME, workers=2))
     down(NAME)
 
 

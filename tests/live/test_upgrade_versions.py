@@ -35,9 +35,7 @@ def sandbox_of(version: str) -> Iterator[Sandbox]:
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     try:
-        # Workers hear of a rebalance by their next heartbeat: the sooner, the shorter every wait here.
-        heartbeats = {"heartbeat.interval.ms": "500"}
-        yield up(SandboxSpec(name=NAME, workers=2, kafka_version=version, extra_worker_properties=heartbeats))
+        yield up(SandboxSpec(name=NAME, workers=2, kafka_version=version))
     finally:
         down(NAME)
 
