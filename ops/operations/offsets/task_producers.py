@@ -15,11 +15,12 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import COMMIT, FENCING
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import task_id
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
+from connectctl.ops.kafka.fence_attempt import NO_ANSWER, Problem
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import describe_id
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.operations.fencing.observe import describe_ids, task_id_ranges
@@ -33,10 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Producers:
-    """The ids of a connector's tasks that coordinators know. ``unseen`` is why there may be more."""
+    """The ids of a connector's tasks that coordinators know. ``unseen`` is why there may be more.
+
+    ``right`` is the missing one, where that is why.
+    """
 
     ids: tuple[str, ...] = ()
     unseen: str | None = None
+    right: Right | None = None
 
 
 def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Producers, TransactionCalls | None]:
@@ -60,19 +65,14 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
         calls = sources.coordinators(client_overrides(config, "producer"))
         described = describe_ids(calls, names)
     except NotAuthorized as e:
-        return Producers(unseen=str(e)), None
+        return Producers(unseen=str(e), right=e.right), None
     ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
-    hidden = (_hidden(id_, seen) for id_, seen in described.items() if isinstance(seen, Code))
-    return Producers(ids, next(filter(None, hidden), None)), calls
-
-
-def _hidden(id: str, code: Code) -> str | None:
-    """Why it was not seen whether a producer has ``id``; None where the coordinator answers that none has."""
-    if verdict(DESCRIBE, code).move is ErrorAction.ABSENT:
-        return None
-    denied = code is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    why = f"{describe_id(id)} is missing" if denied else verdict(DESCRIBE, code).meaning
-    return f"unknown whether a task still writes with the transactional id {id}: {why}"
+    codes = {id_: verdict(DESCRIBE, seen, id_) for id_, seen in described.items() if isinstance(seen, Code)}
+    for id_, said in codes.items():
+        if said.move is not ErrorAction.ABSENT:
+            why = f"unknown whether a task still writes with the transactional id {id_}: {said.meaning}"
+            return Producers(ids, why, said.right), calls
+    return Producers(ids), calls
 
 
 @dataclass(frozen=True)
@@ -92,22 +92,15 @@ class FenceTasks(Step["OffsetContext"]):
         context.refuse_while_running(self.subject)
         found, calls = producers_of(context.sources, context.group_id, self.subject)
         if found.unseen:
-            raise ConnectctlError(
-                f"The tasks of {self.subject} were not fenced, and its offsets were not written",
-                why=found.unseen,
-                next_step="Grant what is missing, or use another principal.",
-                code="not-fenced",
-            )
+            what = f"The tasks of {self.subject} were not fenced, and its offsets were not written"
+            raise Problem("not-fenced", found.unseen, found.right).error(what)
         if calls is None or not found.ids:
             return "no coordinator knows them now"
         if failed := fence_ids(calls, found.ids, context.timeout):
-            raise ConnectctlError(
-                f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced; "
-                "its offsets were not written",
-                why=str(failed[0].problem.message) if failed[0].problem else None,
-                next_step=f"connectctl fence {self.subject} --dry-run shows where each one is.",
-                code="not-fenced",
-            )
+            some = f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced"
+            hint = f"connectctl fence {self.subject} --dry-run shows where each one is."
+            problem = failed[0].problem or NO_ANSWER
+            raise problem.error(f"{some}; its offsets were not written", hint, "not-fenced")
         context.fenced[self.subject] = who(calls, found.ids)
         return f"{len(found.ids)} fenced"
 

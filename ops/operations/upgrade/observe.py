@@ -15,9 +15,9 @@ from connectctl.ops.connect.rest_membership import Resolve, is_advertised, is_am
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, NoRestApi, Refused
 from connectctl.ops.core.times import now_utc
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
+from connectctl.ops.kafka.visibility import Gap, Reason, gap_of
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.observe import ConnectorListing
@@ -81,9 +81,9 @@ def leader_id(reader: ClusterReader) -> LeaderId | Gap:
         return gap_of(e, subject)
     if isinstance(found, Transaction):
         return LeaderId(found.who, fresh=found.state == "Empty")
-    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id_))
-    error = verdict(DESCRIBE, found)
+    error = verdict(DESCRIBE, found, id_)
+    if error.right is not None:
+        return Gap(subject, Reason.NOT_AUTHORIZED, error.right)
     return LeaderId(None) if error.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, error.meaning)
 
 
