@@ -79,7 +79,8 @@ def execute(
         if e.code == "locked" and run.marks:
             raise  # another process may be executing this run
         changed = now.changed or _changed(run, steps)
-        over = isinstance(e, Refused) and not changed
+        denied = isinstance(e, NotAuthorized) and not now.applying
+        over = (denied or isinstance(e, Refused)) and not changed
         with suppress(ConnectctlError):  # the journal itself may have failed
             journal.mark(run.id, now.number, "refused" if over else "failed", str(e))
             journal.end(run.id, RunState.REFUSED if over else RunState.FAILED)

@@ -89,6 +89,7 @@ STEPS: list[Any] = [Look("look"), Do("a"), Do("b")]
         ("look", ConnectctlError("no"), ConnectctlError, RunState.FAILED),
         ("look", Refused("no"), Refused, RunState.REFUSED),
         ("look", Unreachable("no"), Unreachable, RunState.FAILED),
+        ("look", NotAuthorized("no"), NotAuthorized, RunState.REFUSED),
         ("a", Refused("no"), Refused, RunState.REFUSED),
         ("a", ConnectctlError("no"), PartDone, RunState.FAILED),
         ("b", Refused("no"), PartDone, RunState.FAILED),
