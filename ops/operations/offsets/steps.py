@@ -12,7 +12,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
+from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.journal import KEPT
 from connectctl.ops.core.step import Step
@@ -241,16 +241,12 @@ class Change(Step["OffsetContext"]):
             )
 
     def _by_kafka(self, context: OffsetContext, decision: OffsetChanges) -> None:
-        planned = len(decision.writes)
         for attempt in range(1, ATTEMPTS + 1):
             failed = _write(context, decision.writes)
             decision = self._look(context)[1]
             if not decision.writes:
                 return
             if failed is not None and attempt == ATTEMPTS:
-                if len(decision.writes) < planned:
-                    # One cluster has taken its records: the run is to be resumed, also where the other refuses them.
-                    raise Unreachable(failed.what, why=failed.why, next_step=failed.next_step) from failed
                 raise failed
         raise self._otherwise()
 
