@@ -87,7 +87,7 @@ def verdict(world: RightsWorld, command: str, need: Need) -> str:
         # A row with a condition is for another case; what is refused anyway proves nothing of the row.
         elsewhere = need.when is not When.ALWAYS or command in REFUSED_ANYWAY or (command, need.name) in UNUSED
         return "" if elsewhere else f"not refused: {told(ran)}"
-    if not principals.is_refusal(ran):
+    if not principals.is_refusal(ran, [need]):
         return f"the code is not that of a refusal: {told(ran)}"
     return "" if is_named(ran, need, list(world.rights_of(need))) else f"not named: {told(ran)}"
 
