@@ -79,7 +79,7 @@ def fence(
     reported and left alone. Afterwards the fence is verified: the coordinator has the returned producer and epoch for each
     id, and no older transaction is open on its partitions. --timeout applies to all of it.
     Exit code 1: some ids are not fenced or not visible to this principal; 4: running tasks would fail, or may, because
-    their group could not be described; 130: interrupted, finished ids are printed.
+    their group could not be described; 5: this principal may fence none of them; 130: interrupted, finished ids are printed.
     """
     named = [*(ids or []), *(_read_ids(from_file) if from_file else ())]
     request = FenceRequest(
@@ -90,9 +90,8 @@ def fence(
 
 
 def _fence(session: Session, request: FenceRequest, restart_failed: bool, options: ApplyOptions) -> None:
-    from connectctl.ops.kafka.visibility import not_authorized
     from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import check, check_request, denied_right, select
+    from connectctl.ops.operations.fencing.planning import check, check_request, refuse_denied, select
     from connectctl.ops.operations.fencing.steps import plan_fence
 
     group_id = str(session.settings.get("group_id") or "") or None
@@ -104,8 +103,7 @@ def _fence(session: Session, request: FenceRequest, restart_failed: bool, option
     if options.dry_run:
         fence_view.show_plan(selection, plan, options.output)
         check(selection, request)
-        if denied := denied_right(selection):
-            raise not_authorized("Not authorized to fence any of the ids", denied)
+        refuse_denied(selection.rows)
         return
 
     def check_again() -> None:
@@ -150,6 +148,7 @@ def _perform(
     output: Output,
 ) -> None:
     from connectctl.ops.operations.fencing.observe import refuse_running
+    from connectctl.ops.operations.fencing.planning import refuse_denied
     from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds, results_of
 
     began = time.monotonic()
@@ -188,6 +187,7 @@ def _perform(
     if context.error is not None:
         raise context.error
     _note_restart(selection, context, restarted=len(plan.steps) > 1)
+    refuse_denied(results_of(selection, context))
     failed = any(result.error is not None for result in results)
     failed = failed or any(each.outcome is FenceOutcome.FAILED for each in results_of(selection, context))
     if failed or selection.unlisted:

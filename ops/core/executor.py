@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import NOT_RESUMED, ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import (
+    NOT_RESUMED,
+    ConnectctlError,
+    NotAuthorized,
+    PartDone,
+    Refused,
+    TimedOut,
+    Unreachable,
+)
 from connectctl.ops.core.interrupts import resumable
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome, Result
@@ -71,11 +79,14 @@ def execute(
         if e.code == "locked" and run.marks:
             raise  # another process may be executing this run
         changed = now.changed or _changed(run, steps)
-        over = isinstance(e, Refused) and not changed
+        denied = isinstance(e, NotAuthorized) and not now.applying
+        over = (denied or isinstance(e, Refused)) and not changed
         with suppress(ConnectctlError):  # the journal itself may have failed
             journal.mark(run.id, now.number, "refused" if over else "failed", str(e))
             journal.end(run.id, RunState.REFUSED if over else RunState.FAILED)
-        in_doubt = now.applying and isinstance(e, TimedOut | Unreachable)
+        # A request that brokers or workers refuse is not performed.
+        unanswered = isinstance(e, TimedOut | Unreachable) and not isinstance(e, NotAuthorized)
+        in_doubt = now.applying and unanswered
         if over or not (changed or now.results or in_doubt):
             raise
         raise part_done(e, run, now, resume_hint) from e

@@ -7,9 +7,13 @@ write the transaction log is mapped), and the admin client's handlers: ``FencePr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import partial
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.acls import Operation, Resource, Right
+from connectctl.ops.kafka.visibility import grant, not_authorized
 
 
 class Code(IntEnum):
@@ -91,11 +95,15 @@ class ErrorAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorVerdict:
-    """What an answer means: the move, what happened in words, and what a person can do about it."""
+    """What an answer means: the move, what happened in words, and what a person can do about it.
+
+    ``right`` is the one whose absence the answer reports; None where it reports something else.
+    """
 
     move: ErrorAction
     meaning: str
     advice: str | None = None
+    right: Right | None = None
 
 
 DONE = ErrorVerdict(ErrorAction.DONE, "done")
@@ -111,7 +119,9 @@ _UNAVAILABLE = (
 _CONTROLLER = "Check the broker, and whether the controller is reachable from it."
 _NEVER = "See the broker's log."
 _HIDDEN = _fail(
-    "this principal may not see the transactional id", "Give this principal the right Describe on the transactional id."
+    "this principal may not see the transactional id",
+    "Give this principal the right Describe on the transactional id.",
+    Right(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, ""),
 )
 _OVERTAKEN = _fail("another producer took the id over meanwhile", "Fence again.")
 _CHECK_AGAIN = "Check again: connectctl transactions hanging."
@@ -159,7 +169,8 @@ FENCE = _ANYWHERE | {
     ),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
         "this principal may not write with the transactional id",
-        "Give this principal the rights Describe and Write on the transactional id.",
+        "Give this principal the right Write on the transactional id.",
+        Right(Operation.WRITE, Resource.TRANSACTIONAL_ID, ""),
     ),
     Code.INVALID_TRANSACTION_TIMEOUT: _fail(
         "the transaction timeout is above what the broker allows",
@@ -191,17 +202,22 @@ PRODUCERS = _ANYWHERE | {
     Code.LEADER_NOT_AVAILABLE: _rediscover("the partition has no leader", "Check the brokers."),
     Code.KAFKA_STORAGE_ERROR: _rediscover("the leader's disk fails", "Check the broker's disks."),
     Code.TOPIC_AUTHORIZATION_FAILED: _fail(
-        "this principal may not read the topic", "Give it the right Read on the topic."
+        "this principal may not read the topic",
+        "Give it the right Read on the topic.",
+        Right(Operation.READ, Resource.TOPIC, ""),
     ),
 }
 """DescribeProducers, and where the leader of a partition is looked up."""
 
-_CLUSTER_ACTION = "Only principals with the right Alter or ClusterAction on the cluster may write markers."
 _TOO_LARGE = _fail("the partition does not accept the marker", "See the broker's log.")
 _REPLICAS = _retry("too few replicas of the partition are in sync", "Check the brokers.")
 
 MARKER = PRODUCERS | {
-    Code.CLUSTER_AUTHORIZATION_FAILED: _fail("this principal may not write transaction markers", _CLUSTER_ACTION),
+    Code.CLUSTER_AUTHORIZATION_FAILED: _fail(
+        "this principal may not write transaction markers",
+        "Give it the right Alter or ClusterAction on the cluster.",
+        Right(Operation.ALTER, Resource.CLUSTER),
+    ),
     Code.INVALID_PRODUCER_EPOCH: _fail("the partition has a newer producer", _CHECK_AGAIN),
     Code.TRANSACTION_COORDINATOR_FENCED: _fail("the partition has a marker of a newer coordinator", _CHECK_AGAIN),
     Code.INVALID_TXN_STATE: _fail("the partition has no such transaction open", _CHECK_AGAIN),
@@ -222,9 +238,23 @@ MARKER = PRODUCERS | {
 """WriteTxnMarkers, which aborts a hanging transaction. ``__consumer_offsets`` answers as its group coordinator."""
 
 
-def verdict(table: dict[Code, ErrorVerdict], code: int) -> ErrorVerdict:
-    """What ``code`` means by ``table``; a code that is not in it ends the matter."""
+def verdict(table: dict[Code, ErrorVerdict], code: int, name: str = "") -> ErrorVerdict:
+    """What ``code`` means by ``table``; a code that is not in it ends the matter.
+
+    ``name`` is that of the transactional id or of the topic, so that a missing right is named in full.
+    """
     try:
-        return table[Code(code)]
+        said = table[Code(code)]
     except (ValueError, KeyError):
         return _fail(f"the broker returned the unexpected error {name_of(code)}", _NEVER)
+    if said.right is None or not name:
+        return said
+    right = said.right if said.right.name else replace(said.right, name=name)
+    return replace(said, meaning=f"{right} is missing", advice=grant(right), right=right)
+
+
+def failure(what: str, said: ErrorVerdict, code: Code) -> ConnectctlError:
+    """The error of a request that brokers answer with ``code``; ``what`` is a sentence without its full stop."""
+    if said.right is not None:
+        return not_authorized(what, said.right)
+    return ConnectctlError(what, why=said.meaning, next_step=said.advice, code=code.name)

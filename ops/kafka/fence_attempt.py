@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, ErrorVerdict, verdict
 from connectctl.ops.kafka.transactions import ABORTING, ENDING, Transaction
+from connectctl.ops.kafka.visibility import not_authorized
 
 MOST_EPOCHS = 6
 """How many requests for one id may have used up an epoch before it is given up: of 32,767 there are."""
@@ -29,10 +32,23 @@ class InitProducerIdResponse:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an id is not fenced: a stable ``code`` for scripts, and what happened with what to do in ``message``."""
+    """Why an id is not fenced: a stable ``code`` for scripts, and what happened with what to do in ``message``.
+
+    ``right`` is the missing one, where brokers refuse the request.
+    """
 
     code: str
     message: str
+    right: Right | None = None
+
+    def error(self, what: str, next_step: str | None = None, code: str | None = None) -> ConnectctlError:
+        """The error of a change that needs the fence; ``what`` is a sentence without its full stop."""
+        if self.right is not None:
+            return not_authorized(what, self.right)
+        return ConnectctlError(what, why=self.message, next_step=next_step, code=code or self.code)
+
+
+NO_ANSWER = Problem("failed", "no answer came")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +76,11 @@ class Fenced:
     aborted: bool
 
 
-def after_answer(attempt: FenceAttempt, answer: InitProducerIdResponse) -> FenceAttempt | Fenced | Problem:
-    """What an answer to InitProducerId (or to the look-up before it) makes of the id."""
-    said = verdict(LOOKUP if answer.lookup else FENCE, answer.code)
+def after_answer(
+    attempt: FenceAttempt, answer: InitProducerIdResponse, id: str = ""
+) -> FenceAttempt | Fenced | Problem:
+    """What an answer to InitProducerId (or to the look-up before it) makes of ``id``."""
+    said = verdict(LOOKUP if answer.lookup else FENCE, answer.code, id)
     if said.move is ErrorAction.DONE:
         return Fenced(answer.producer_id, answer.epoch, attempt.aborting)
     if said.move is ErrorAction.FAIL:
@@ -96,8 +114,8 @@ def _ask(attempt: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
 
 def problem(code: Code, said: ErrorVerdict) -> Problem:
     """Why an id is not fenced, in words."""
-    advice = f" {said.advice}" if said.advice else ""
-    return Problem(code.name, f"{said.meaning[:1].upper()}{said.meaning[1:]}.{advice}")
+    meaning = f"Not authorized: {said.meaning}" if said.right else f"{said.meaning[:1].upper()}{said.meaning[1:]}"
+    return Problem(code.name, f"{meaning}. {said.advice or ''}".rstrip(), said.right)
 
 
 def out_of_time(attempt: FenceAttempt, seconds: float) -> Problem:

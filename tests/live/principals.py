@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.core.rights import Effect, Need, When, needs_of
+from connectctl.ops.core.rights import Effect, Name, Need, When, needs_of
 from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Binding, Operation, Resource
 from fakes.acls import allow
 from live.rightsways import WAYS
@@ -98,6 +98,16 @@ def given(world: RightsWorld, bindings: Sequence[Binding]) -> AbstractContextMan
     return world.grants.given(*bindings) if bindings else nullcontext()
 
 
+GUARDS = {Name.TASKS, Name.DEDICATED, Name.LOG}
+"""What a change has to see before it is made: where it does not, it is refused with 4, as by what it may not see."""
+
+
+def is_refusal(ran: Ran, missing: Sequence[Need]) -> bool:
+    """Whether the exit code is that of a refusal for lack of ``missing``: 7 is one of a later step, where it says so."""
+    guarded = ran.code == 4 and any(need.name in GUARDS for need in missing)
+    return guarded or ran.code == 5 or (ran.code == 7 and "Not authorized" in ran.out + ran.err)
+
+
 def wrong(ran: Ran, whole: Ran, missing: Sequence[Need]) -> str:
     """Return how a command contradicts the table of rights, or gives an all-clear that it may not."""
     said = ran.out + ran.err
@@ -109,9 +119,7 @@ def wrong(ran: Ran, whole: Ran, missing: Sequence[Need]) -> str:
         as_usual = ran.code == whole.code and "not authorized" not in said.lower() and "SIGHT" not in said
         return "" if as_usual else "less than with every right, and no row is missing"
     named = "uthoriz" in said or "SIGHT" in said or any(f"on {need.resource.word} " in said for need in missing)
-    # Offsets that cannot be read whole end with 1, and a step that a broker refuses with 7: both name the right.
-    late = named and ((ran.code == 1 and "Could not read all" in said) or (ran.code == 7 and "Not authorized" in said))
-    if refusing and ran.code not in (4, 5) and not late:
+    if refusing and not is_refusal(ran, missing) and not ran.code == whole.code == 4:
         return f"not refused, without {refusing[0].operation.word} on {refusing[0].name}"
     if ran.code in (4, 5) and whole.code not in (4, 5) and not named:
         return "refused, and no right is named"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from live.offsetchanges import VERIFIABLE
+from live.real import eventually
 from live.rightsworld import FRESH, HUNG, OWN, RESTING, SOURCE, TARGET, RightsWorld, Way
 
 YES = ("--yes",)
@@ -157,6 +158,13 @@ def _roll(world: RightsWorld) -> Sequence[str]:
     return "upgrade", "apply", *ROLL
 
 
+def _topics(world: RightsWorld) -> Sequence[str]:
+    world.state(SOURCE, "RUNNING")
+    active = f"/connectors/{SOURCE}/topics"
+    eventually(lambda: world.rest.call("GET", active).json()[SOURCE]["topics"])  # an earlier run has reset them
+    return "connectors", "topics", SOURCE, "--reset", *YES
+
+
 def _paused(world: RightsWorld, *words: str) -> Sequence[str]:
     _fresh_roll(world)
     ran = world.run("upgrade", "apply", *ROLL, context="super")
@@ -189,7 +197,7 @@ WAYS: dict[str, Way] = {
     "connectors edit": Way(_edit),
     "connectors patch": Way(_patch),
     "connectors diff": Way(_diff),
-    "connectors topics": in_state(SOURCE, "RUNNING", "connectors", "topics", SOURCE, "--reset", *YES),
+    "connectors topics": Way(_topics),
     "connectors rollback": Way(_rollback),
     "connectors delete": Way(_delete),
     "loggers get": fixed("loggers", "get", "root"),

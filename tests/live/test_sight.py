@@ -317,7 +317,7 @@ def test_a_connector_is_not_stopped_for_offsets_that_may_not_be_written(seer: Se
     with seer.denied(Operation.WRITE, TOPIC, topic):
         told(
             seer.runs("offsets", "reset", "nums", "--stop", "--yes"),
-            4,
+            5,
             f"Write on Topic {topic}",
             "nothing was changed",
         )

@@ -147,7 +147,7 @@ class _Watch:
         try:
             producers = self._transactions.producers([place]).get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(producers, Code):
-                said = verdict(PRODUCERS, producers)
+                said = verdict(PRODUCERS, producers, topic.name)
                 self._miss(what, said.meaning, said.advice)
                 return topic
             ours = [p for p in producers if leader is not None and p.producer_id == leader.producer_id]

@@ -24,7 +24,9 @@ from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coord
 from connectctl.ops.connect.cluster_lock import LockHolder, group_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.core.times import now_utc
+from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.error_handling import Code, name_of
+from connectctl.ops.kafka.visibility import grant
 
 SESSION = 30.0
 """Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default.
@@ -61,9 +63,9 @@ class GroupLock:
     def held(self, run: str, ours: Callable[[str], bool] = lambda run: False) -> Iterator[Callable[[], None]]:
         """Hold the lock as ``run``; gives a function that raises ``ConnectctlError`` where it is not held any more.
 
-        Raises ``Refused`` where another client holds it, or where this principal lacks the right. ``ours`` says of a run
-        that no other process can be carrying it out, because its journal's file is locked by this one: where such a run
-        still holds the lock and its process on this host is gone, the lock is taken at once.
+        Raises ``Refused`` where another client holds it, ``NotAuthorized`` where the right is missing. ``ours`` says of a
+        run that no other process can be carrying it out, because its journal's file is locked by this one: where such a
+        run still holds the lock and its process on this host is gone, the lock is taken at once.
         """
         who = f"{_user()}@{socket.gethostname()}"
         since = now_utc("seconds")
@@ -87,13 +89,12 @@ class GroupLock:
                 session.remove(other.member)
                 other = session.join(run)
         except NotAuthorized as e:
-            right = f"Read on Group {self._group}"
-            raise Refused(
-                f"The lock of {self._workers} cannot be taken; nothing was done",
-                why=f"this principal lacks {right}",
-                next_step=f"Give it {right}; or, if nothing else changes this cluster, lock only this machine: "
-                "--lock local.",
-                code="no-lock-right",
+            right = Right(Operation.READ, Resource.GROUP, self._group)
+            raise NotAuthorized(
+                f"Not authorized to take the lock of {self._workers}; nothing was done",
+                why=f"{right} is missing",
+                next_step=f"{grant(right)} If nothing else changes this cluster, lock only this machine: --lock local.",
+                right=right,
             ) from e
         if other is not None:
             raise Refused(

@@ -150,7 +150,7 @@ class BatchFencer:
                     self._finish(id, Problem(e.code, str(e)))
 
     def _on_answer(self, id: str, answer: InitProducerIdResponse) -> None:
-        then = after_answer(self._pending[id], answer)
+        then = after_answer(self._pending[id], answer, id)
         if isinstance(then, FenceAttempt):
             self._pending[id] = then
         else:

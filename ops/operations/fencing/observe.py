@@ -25,7 +25,6 @@ from connectctl.ops.kafka.visibility import (
     Observation,
     Partial,
     Reason,
-    describe_id,
     gap_findings,
     gap_of,
     observation_of,
@@ -158,11 +157,10 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
 
 def id_gap(id: str, found: Transaction | Code, subject: str) -> Gap | None:
     """Return why ``id`` was not seen; None if its coordinator described it, or if no coordinator has it."""
-    if isinstance(found, Transaction) or verdict(DESCRIBE, found).move is ErrorAction.ABSENT:
+    if isinstance(found, Transaction) or (said := verdict(DESCRIBE, found, id)).move is ErrorAction.ABSENT:
         return None
-    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id))
-    said = verdict(DESCRIBE, found)
+    if said.right is not None:
+        return Gap(subject, Reason.NOT_AUTHORIZED, said.right)
     return Gap(subject, Reason.NO_ANSWER, None, said.meaning, said.advice or None)
 
 

@@ -16,16 +16,16 @@ from connectctl.ops.connect.transactional_ids import (
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
-from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Listing, Transaction
-from connectctl.ops.kafka.visibility import Gap, Observation, Reason, describe_id, gap_findings, grant, refused
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, not_authorized, refused
 from connectctl.ops.operations.fencing.snapshot import (
     FenceAction,
     FenceRequest,
     FenceSelection,
     FenceTarget,
+    IdResult,
     Snapshot,
     TaskIdRange,
 )
@@ -100,11 +100,7 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     running = tuple(owner for owner in owners if owner in snapshot.running)
     if isinstance(found, Transaction):
         return FenceTarget(id, FenceAction.FENCE, owners, found, running)
-    said = verdict(DESCRIBE, found)
-    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        right = describe_id(id)
-        denied = Problem(found.name, f"Not authorized: missing {right}. {grant(right)}")
-        return FenceTarget(id, FenceAction.CANNOT, owners, None, running, denied)
+    said = verdict(DESCRIBE, found, id)
     if said.move is not ErrorAction.ABSENT:
         return FenceTarget(id, FenceAction.CANNOT, owners, None, running, problem(found, said))
     if request.create:
@@ -115,11 +111,11 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     )
 
 
-def denied_right(selection: FenceSelection) -> Right | None:
-    """Return the right that is missing for the first id, where no id can be fenced for lack of rights."""
-    denied = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.name
-    ids = [row.id for row in selection.rows if row.problem and row.problem.code == denied]
-    return describe_id(ids[0]) if ids and len(ids) == len(selection.rows) else None
+def refuse_denied(found: Sequence[FenceTarget] | Sequence[IdResult]) -> None:
+    """Raises ``NotAuthorized`` with the right that is missing for the first id, where rights are missing for each."""
+    rights = [each.problem.right for each in found if each.problem is not None and each.problem.right is not None]
+    if rights and len(rights) == len(found):
+        raise not_authorized("Not authorized to fence any of the ids", rights[0])
 
 
 def check(selection: FenceSelection, request: FenceRequest) -> None:

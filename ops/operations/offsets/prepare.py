@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from connectctl.ops.config import paths
 from connectctl.ops.connect.connector import State, state_for_plan
 from connectctl.ops.connect.rest_membership import NotAMember
-from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
+from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.kafka.acls import Operation, Resource, Right
-from connectctl.ops.kafka.visibility import grant
+from connectctl.ops.kafka.visibility import not_authorized
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import Facts, see
 from connectctl.ops.operations.connectors.steps import SetTargetState
@@ -123,7 +123,7 @@ _DISTURBS = (SetTargetState, FenceTasks)
 
 
 def refuse_without_write(changes: Changes, rights: Callable[[], RightsReads]) -> None:
-    """Raises ``Refused`` where a plan disturbs a connector and then writes to a topic that may not be written.
+    """Raises ``NotAuthorized`` where a plan disturbs a connector and then writes to a topic that may not be written.
 
     The brokers tell which operations a topic allows. Topics that are still to be created, and those on another cluster than
     the workers', are not asked about: the steps find out, and say so.
@@ -135,13 +135,8 @@ def refuse_without_write(changes: Changes, rights: Callable[[], RightsReads]) ->
         return
     for topic, allowed in rights().on_topics(topics).items():
         if allowed.operations is not None and Operation.WRITE not in allowed.operations:
-            right = Right(Operation.WRITE, Resource.TOPIC, topic)
-            raise Refused(
-                f"Not authorized to write offsets to {topic}; nothing was changed",
-                why=f"this principal lacks {right}",
-                next_step=grant(right),
-                code="no-write-right",
-            )
+            what = f"Not authorized to write offsets to {topic}; nothing was changed"
+            raise not_authorized(what, Right(Operation.WRITE, Resource.TOPIC, topic))
 
 
 def check_workers(plan: Plan, access: OffsetAccess) -> None:

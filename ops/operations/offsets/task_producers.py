@@ -15,8 +15,10 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import COMMIT, FENCING
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import task_id
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.acls import Right
+from connectctl.ops.kafka.fence_attempt import NO_ANSWER, Problem
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
@@ -31,10 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Producers:
-    """The ids of a connector's tasks that coordinators know. ``unseen`` is why there may be more."""
+    """The ids of a connector's tasks that coordinators know. ``unseen`` is why there may be more.
+
+    ``right`` is the missing one, where that is why.
+    """
 
     ids: tuple[str, ...] = ()
     unseen: str | None = None
+    right: Right | None = None
 
 
 def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Producers, TransactionCalls | None]:
@@ -58,12 +64,12 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
         calls = sources.coordinators(client_overrides(config, "producer"))
         described = describe_ids(calls, names)
     except NotAuthorized as e:
-        return Producers(unseen=str(e)), None
+        return Producers(unseen=str(e), right=e.right), None
     ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
     gaps = (id_gap(id_, seen, f"the transactional id {id_}") for id_, seen in described.items())
     hidden = next(filter(None, gaps), None)
     unseen = f"unknown whether a task still writes with {hidden.subject}: {hidden.why}" if hidden else None
-    return Producers(ids, unseen), calls
+    return Producers(ids, unseen, hidden.right if hidden else None), calls
 
 
 @dataclass(frozen=True)
@@ -83,22 +89,15 @@ class FenceTasks(Step["OffsetContext"]):
         context.refuse_while_running(self.subject)
         found, calls = producers_of(context.sources, context.group_id, self.subject)
         if found.unseen:
-            raise ConnectctlError(
-                f"The tasks of {self.subject} were not fenced, and its offsets were not written",
-                why=found.unseen,
-                next_step="Grant what is missing, or use another principal.",
-                code="not-fenced",
-            )
+            what = f"The tasks of {self.subject} were not fenced, and its offsets were not written"
+            raise Problem("not-fenced", found.unseen, found.right).error(what)
         if calls is None or not found.ids:
             return "no coordinator knows them now"
         if failed := fence_ids(calls, found.ids, context.timeout):
-            raise ConnectctlError(
-                f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced; "
-                "its offsets were not written",
-                why=str(failed[0].problem.message) if failed[0].problem else None,
-                next_step=f"connectctl fence {self.subject} --dry-run shows where each one is.",
-                code="not-fenced",
-            )
+            some = f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced"
+            hint = f"connectctl fence {self.subject} --dry-run shows where each one is."
+            problem = failed[0].problem or NO_ANSWER
+            raise problem.error(f"{some}; its offsets were not written", hint, "not-fenced")
         context.fenced[self.subject] = who(calls, found.ids)
         return f"{len(found.ids)} fenced"
 

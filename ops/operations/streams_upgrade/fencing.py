@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.fence_attempt import NO_ANSWER, Problem
 from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, process_of
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
@@ -100,5 +101,7 @@ def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
     """Fence each id. Raises ``ConnectctlError`` with those that failed."""
     failed = fence_ids(own.reader.transactions, ids, own.upgrade.timeout, now=own.upgrade.now, sleep=own.upgrade.sleep)
     if failed:
-        text = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
-        raise ConnectctlError("Not every transactional id could be fenced", why=text, code="not-fenced")
+        problems = [(result.id, result.problem or NO_ANSWER) for result in failed]
+        text = ", ".join(f"{id_}: {problem.code}" for id_, problem in problems[:5])
+        worst = next((problem for _, problem in problems if problem.right), Problem("not-fenced", text))
+        raise worst.error("Not every transactional id could be fenced")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import LEADER, may_be_a_tasks
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import NO_ANSWER
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
 from connectctl.ops.operations.fencing.observe import FencingSources, observe
@@ -61,10 +62,7 @@ class AbortOpen(Step[EndContext]):
         fencer.run()
         (result,) = verify(context.calls, list(fencer.results.values()), fencer.held).results
         if result.outcome is not FenceOutcome.FENCED:
-            problem = result.problem
-            why = problem.message if problem else None
-            code = problem.code if problem else "failed"
-            raise ConnectctlError(f"The transaction of {self.subject} is not aborted", why=why, code=code)
+            raise (result.problem or NO_ANSWER).error(f"The transaction of {self.subject} is not aborted")
         how = "aborted" if result.aborted else "it had ended by itself; its producer is fenced"
         return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
 
@@ -97,12 +95,11 @@ def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "
     (row,) = selection.rows
     found = row.transaction
     if found is None:
-        problem = row.problem.message if row.problem else None
-        why = "no coordinator knows this id" if row.action is FenceAction.LEAVE else problem
+        problem = row.problem or NO_ANSWER
+        if row.action is FenceAction.LEAVE:
+            problem = replace(problem, message="no coordinator knows this id")
         hint = "See connectctl transactions list."
-        raise ConnectctlError(
-            f"{row.id} has no transaction that can be aborted", why=why, next_step=hint, code="not-found"
-        )
+        raise problem.error(f"{row.id} has no transaction that can be aborted", hint, "not-found")
     if not found.is_open:
         raise Refused(f"{row.id} has no open transaction", why=f"its state is {found.state}", code="not-open")
     if row.running and not force:

@@ -23,7 +23,6 @@ from connectctl.ops.kafka.visibility import (
     Reason,
     describe_id,
     gap_findings,
-    grant,
     not_authorized,
     read_topic,
     refused,
@@ -243,22 +242,12 @@ def unseen(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
     for place, known in producers.items():
         if isinstance(known, Code):
             found.setdefault((place.topic, known), []).append(place.partition)
+    answers = ((topic, verdict(PRODUCERS, code, topic), numbers) for (topic, code), numbers in sorted(found.items()))
     return tuple(
-        rules.UNREAD.found(
-            topic, f"{len(numbers)} of its partitions could not be read: {_meaning(topic, code)}.", _advice(topic, code)
-        )
-        for (topic, code), numbers in sorted(found.items())
-        if verdict(PRODUCERS, code).move is not ErrorAction.ABSENT
+        rules.UNREAD.found(topic, f"{len(numbers)} of its partitions could not be read: {said.meaning}.", said.advice)
+        for topic, said, numbers in answers
+        if said.move is not ErrorAction.ABSENT
     )
-
-
-def _meaning(topic: str, code: Code) -> str:
-    denied = code is Code.TOPIC_AUTHORIZATION_FAILED
-    return f"{read_topic(topic)} is missing" if denied else verdict(PRODUCERS, code).meaning
-
-
-def _advice(topic: str, code: Code) -> str | None:
-    return grant(read_topic(topic)) if code is Code.TOPIC_AUTHORIZATION_FAILED else verdict(PRODUCERS, code).advice
 
 
 def _not_proven(found: Hanging) -> Finding:

@@ -155,5 +155,5 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
 
 
 def _unread(place: TopicPartition, code: Code) -> Finding:
-    said = verdict(PRODUCERS, code)
+    said = verdict(PRODUCERS, code, place.topic)
     return rules.UNREAD.found(str(place), f"Could not be read: {said.meaning}.", said.advice)

@@ -7,19 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.transactional_ids import LEADER, TaskRef, TransactionalIdIndex, ambiguities
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
+from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
 from connectctl.ops.kafka.acls import ANY
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.transactions import STATES, Transaction
-from connectctl.ops.kafka.visibility import (
-    Gap,
-    Reason,
-    describe_id,
-    describe_topic,
-    gap_findings,
-    not_authorized,
-    whole,
-)
+from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, whole
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.fencing.planning import incomplete
 
@@ -117,8 +109,8 @@ def find(
     described = describe_ids(calls, [listing.id for listing in listed.seen])
     denied = {id: what for id, what in described.items() if not isinstance(what, Transaction)}
     if denied and len(denied) == len(described):
-        why = verdict(DESCRIBE, next(iter(denied.values()))).meaning
-        raise NotAuthorized("No transaction may be described", why=why)
+        id_, reason = next((id, what) for id, what in described.items() if isinstance(what, Code))
+        raise failure("No transaction can be described", verdict(DESCRIBE, reason, id_), reason)
     found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
     chosen = tuple(sorted(filter_(found, criteria, now), key=lambda each: each.transaction.id))
     hidden = gap_findings(gap for each in chosen for gap in hidden_topics(each.transaction))
@@ -169,11 +161,8 @@ def show(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> O
     found = describe_ids(calls, [id])[id]
     if isinstance(found, Transaction):
         return owned(found, directory)
-    said = verdict(DESCRIBE, found)
+    said = verdict(DESCRIBE, found, id)
     if said.move is ErrorAction.ABSENT:
         hint = "It never existed, or expired (transactional.id.expiration.ms). See connectctl transactions list."
         raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
-    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        raise not_authorized(f"Not authorized to describe the transactional id {id}", describe_id(id))
-    kind = NotAuthorized if said.move is ErrorAction.FAIL else ConnectctlError
-    raise kind(f"{id} cannot be described", why=said.meaning, next_step=said.advice, code=found.name)
+    raise failure(f"The transactional id {id} cannot be described", said, found)

@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, verdict
+from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.visibility import Gap, refused
 from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
@@ -54,9 +54,9 @@ class MarkHanging(Step["EndContext"]):
             return verdict(MARKER, code).move in _FINAL or not self._open(context)
 
         code = observe_until(mark, is_final, context.timeout, PAUSE, now=context.now, sleep=context.sleep)
-        said = verdict(MARKER, code)
+        said = verdict(MARKER, code, self.hanging.place.topic)
         if said.move is not ErrorAction.DONE:
-            raise self._failure(code.name, said.meaning, said.advice)
+            raise failure(self._not_done, said, code)
         if self._open(context):
             raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
         return f"{self.done}; no transaction is open there any more"
@@ -82,8 +82,11 @@ class MarkHanging(Step["EndContext"]):
         return now if now is not None and now.start_offset == producer.start_offset else None
 
     def _failure(self, code: str, why: str, advice: str | None) -> ConnectctlError:
-        what = f"The transaction that hangs on {self.subject} is not {self.done}"
-        return ConnectctlError(what, why=why, next_step=advice, code=code)
+        return ConnectctlError(self._not_done, why=why, next_step=advice, code=code)
+
+    @property
+    def _not_done(self) -> str:
+        return f"The transaction that hangs on {self.subject} is not {self.done}"
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.group_mark import GroupMark
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
-from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.core.errors import Refused, TimedOut
+from connectctl.ops.kafka.fence_attempt import NO_ANSWER
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.task_runtime.job.config_topic_records import (
     ConfigTopicState,
@@ -171,13 +172,13 @@ def fence(
 
 def check_fenced(failed: Sequence[IdResult], subject: str) -> None:
     """Raises ``TimedOut`` where an id is not fenced and may be in another attempt, ``ConnectctlError`` where it will not."""
-    bad = {result.id: result.problem for result in failed}
+    bad = {result.id: result.problem or NO_ANSWER for result in failed}
     if not bad:
         return
-    hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _NOT_RETRIABLE}
+    hopeless = {id_: problem for id_, problem in bad.items() if problem.code in _NOT_RETRIABLE}
     id_, problem = min((hopeless or bad).items(), key=lambda item: item[0])
-    what, why = f"Could not fence {len(bad)} of {subject}", f"{id_}: {problem.message if problem else 'no answer'}"
+    what, why = f"Could not fence {len(bad)} of {subject}", f"{id_}: {problem.message}"
     hint = f"See connectctl fence --transactional-id {id_}."
     if hopeless:
-        raise ConnectctlError(f"{what}; nothing was started", why=why, next_step=hint)
+        raise replace(problem, message=why).error(f"{what}; nothing was started", hint, "failed")
     raise TimedOut(what, why=why, next_step=hint)

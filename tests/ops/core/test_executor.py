@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, PartDone, Refused, TimedOut, Unreachable
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome
@@ -89,6 +89,7 @@ STEPS: list[Any] = [Look("look"), Do("a"), Do("b")]
         ("look", ConnectctlError("no"), ConnectctlError, RunState.FAILED),
         ("look", Refused("no"), Refused, RunState.REFUSED),
         ("look", Unreachable("no"), Unreachable, RunState.FAILED),
+        ("look", NotAuthorized("no"), NotAuthorized, RunState.REFUSED),
         ("a", Refused("no"), Refused, RunState.REFUSED),
         ("a", ConnectctlError("no"), PartDone, RunState.FAILED),
         ("b", Refused("no"), PartDone, RunState.FAILED),
@@ -113,10 +114,11 @@ def test_a_first_change_without_an_answer_may_have_been_made(journal: Journal, e
         execute_([Do("a")], Edges(errors={"a": error}), journal, begun(journal))
 
 
-def test_a_first_change_that_was_answered_with_no_was_not_made(journal: Journal) -> None:
+@pytest.mark.parametrize("kind", [ConnectctlError, NotAuthorized])
+def test_a_first_change_that_was_answered_with_no_was_not_made(journal: Journal, kind: type[ConnectctlError]) -> None:
     with pytest.raises(ConnectctlError) as caught:
-        execute_([Do("a")], Edges(errors={"a": ConnectctlError("no")}), journal, begun(journal))
-    assert type(caught.value) is ConnectctlError
+        execute_([Do("a")], Edges(errors={"a": kind("no")}), journal, begun(journal))
+    assert type(caught.value) is kind
 
 
 def test_what_an_earlier_attempt_changed_counts(journal: Journal) -> None:

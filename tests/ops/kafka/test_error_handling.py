@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import (
     DESCRIBE,
     FENCE,
@@ -11,6 +12,8 @@ from connectctl.ops.kafka.error_handling import (
     PRODUCERS,
     Code,
     ErrorAction,
+    ErrorVerdict,
+    failure,
     name_of,
     verdict,
 )
@@ -131,6 +134,27 @@ def test_a_code_that_nobody_foresaw_ends_the_matter_and_is_named() -> None:
     assert "ERROR_999" in said.meaning
     assert verdict(DESCRIBE, Code.INVALID_TRANSACTION_TIMEOUT).move is ErrorAction.FAIL
     assert name_of(51) == "CONCURRENT_TRANSACTIONS"
+
+
+@pytest.mark.parametrize(
+    ("table", "code", "right"),
+    [
+        (LOOKUP, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Describe on TransactionalId x"),
+        (DESCRIBE, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Describe on TransactionalId x"),
+        (FENCE, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Write on TransactionalId x"),
+        (PRODUCERS, Code.TOPIC_AUTHORIZATION_FAILED, "Read on Topic x"),
+        (MARKER, Code.CLUSTER_AUTHORIZATION_FAILED, "Alter on Cluster kafka-cluster"),
+    ],
+)
+def test_a_request_that_is_refused_for_a_right_names_it(
+    table: dict[Code, ErrorVerdict], code: Code, right: str
+) -> None:
+    error = failure("Not done", verdict(table, code, "x"), code)
+    assert isinstance(error, NotAuthorized)
+    assert str(error).startswith(f"Not done: {right} is missing. Grant {right}")
+    assert str(error.right) == right
+    other = failure("Not done", verdict(table, Code.UNKNOWN_SERVER_ERROR, "x"), Code.UNKNOWN_SERVER_ERROR)
+    assert (type(other), other.code) == (ConnectctlError, "UNKNOWN_SERVER_ERROR")
 
 
 def test_the_codes_have_kafkas_numbers() -> None:

@@ -20,8 +20,21 @@ from connectctl.ops.operations.fencing.observe import (
     refuse_running,
     task_id_ranges,
 )
-from connectctl.ops.operations.fencing.planning import candidates, check, check_request, incomplete, select
-from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, TaskIdRange
+from connectctl.ops.operations.fencing.planning import (
+    candidates,
+    check,
+    check_request,
+    incomplete,
+    refuse_denied,
+    select,
+)
+from connectctl.ops.operations.fencing.snapshot import (
+    FenceAction,
+    FenceRequest,
+    FenceSelection,
+    FenceTarget,
+    TaskIdRange,
+)
 from connectctl.ops.operations.fencing.steps import plan_fence, sentence
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import connect_group, records
@@ -164,7 +177,10 @@ def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:
 
 def test_what_may_not_be_seen_is_not_touched() -> None:
     calls = FakeCoordinators(denied={"x": Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
-    (row,) = describe_ids(FenceRequest(ids=("x",), create=True), calls).rows
+    (row,) = rows = describe_ids(FenceRequest(ids=("x",), create=True), calls).rows
+    with pytest.raises(NotAuthorized, match="Describe on TransactionalId x is missing"):
+        refuse_denied(rows)
+    refuse_denied([*rows, FenceTarget("y", FenceAction.FENCE)])
     assert row.action is FenceAction.CANNOT
     assert row.problem is not None
     assert row.problem.code == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"

@@ -92,11 +92,21 @@ def test_a_task_that_begins_while_it_is_written_is_told(
     assert "started while its offsets were written" in result.stderr
 
 
-def test_what_cannot_be_fenced_is_not_written(world: World, coordinators: FakeCoordinators) -> None:
-    coordinators.script[IDS[1]] = [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+@pytest.mark.parametrize(
+    ("answer", "exit_code", "told"),
+    [
+        (Code.INVALID_TXN_STATE, 1, "the id in an invalid state"),
+        (Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, 5, f"Write on TransactionalId {IDS[1]} is missing"),
+    ],
+)
+def test_what_cannot_be_fenced_is_not_written(
+    world: World, coordinators: FakeCoordinators, answer: Code, exit_code: int, told: str
+) -> None:
+    coordinators.script[IDS[1]] = [answer]
     before = lsn(world)
     result = world.run(*RESET)
-    assert result.exit_code != 0
+    assert result.exit_code == exit_code
+    assert told in result.stderr
     assert "1 of 2 transactional ids of plain could not be fenced" in result.stderr
     assert lsn(world) == before
 
@@ -126,8 +136,9 @@ def test_tasks_that_are_hidden_after_the_plan_are_not_taken_for_gone(
     monkeypatch.setattr(coordinators, "describe", hidden_later)
     before = lsn(world)
     result = world.run(*RESET)
-    assert result.exit_code not in (0, 4)
+    assert result.exit_code == 5
     assert "were not fenced" in result.stderr
+    assert f"Describe on TransactionalId {IDS[0]} is missing" in result.stderr
     assert (coordinators.asked, lsn(world)) == ([], before)
 
 

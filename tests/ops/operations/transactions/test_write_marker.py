@@ -122,7 +122,7 @@ def test_an_abort_is_written_also_where_records_still_come() -> None:
     ("answers", "came", "code"),
     [
         ([Code.NOT_LEADER_OR_FOLLOWER, Code.NO_ANSWER], Came.DONE, None),
-        ([Code.CLUSTER_AUTHORIZATION_FAILED], Came.FAILED, "CLUSTER_AUTHORIZATION_FAILED"),
+        ([Code.CLUSTER_AUTHORIZATION_FAILED], Came.FAILED, "not-authorized"),
         ([Code.INVALID_PRODUCER_EPOCH], Came.FAILED, "INVALID_PRODUCER_EPOCH"),
         ([Code.NOT_ENOUGH_REPLICAS] * 9, Came.FAILED, "NOT_ENOUGH_REPLICAS"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.dataframe import api
@@ -44,11 +44,9 @@ def test_one_that_is_just_committing_is_asked_again_until_its_epoch_has_moved(br
 
 def test_one_that_cannot_be_fenced_leaves_nothing_written(brokers: Coordinators) -> None:
     brokers.script["g-c-1"] = [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 50
-    with pytest.raises(
-        ConnectctlError,
-        match="Could not fence 1 of 3 transactional ids of older tasks of c; nothing was started: g-c-1",
-    ):
+    with pytest.raises(NotAuthorized, match="Write on TransactionalId g-c-1 is missing") as refused:
         fence_listed(TARGET, brokers)
+    assert refused.value.what == "Could not fence 1 of 3 transactional ids of older tasks of c; nothing was started"
 
 
 def test_one_that_is_not_fenced_in_time_may_be_in_another_attempt(
