@@ -17,6 +17,9 @@ import pytest
 
 VARIABLE = "CONNECTCTL_TEST_DRAW"
 _LEFT_OUT = pytest.StashKey[list[str]]()
+_DRAWN = pytest.StashKey[set[str]]()
+_NOT_ASKED_FOR = pytest.StashKey[set[str]]()
+"""Tests of which the run has no cell at all, because it was asked for others."""
 _OUTPUT = "cells left out"
 
 
@@ -45,6 +48,7 @@ def _matrix(item: pytest.Item, each: str | None) -> str:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark as ``slow`` what is not drawn, before marks are looked at."""
+    everything = config.stash[_DRAWN] = set()
     matrices: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if (marker := item.get_closest_marker("drawn")) is not None:
@@ -54,6 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marker = matrix[0].get_closest_marker("drawn")
         number = marker.args[0] if marker is not None and marker.args else 1
         drawn = chosen([item.nodeid for item in matrix], number, seed)
+        everything |= drawn
         for item in matrix:
             if item.nodeid not in drawn:
                 item.add_marker(pytest.mark.slow)
@@ -64,13 +69,21 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
     """Remember the cells that this run leaves out."""
     for item in items:
         if item.get_closest_marker("drawn") is not None:
-            item.config.stash.setdefault(_LEFT_OUT, []).append(item.nodeid)
+            stash, test = item.config.stash, item.nodeid.partition("[")[0]
+            if item.nodeid in stash[_DRAWN]:
+                stash.setdefault(_NOT_ASKED_FOR, set()).add(test)
+            stash.setdefault(_LEFT_OUT, []).append(item.nodeid)
+
+
+def _left_out(config: pytest.Config) -> list[str]:
+    others = config.stash.get(_NOT_ASKED_FOR, set())
+    return [cell for cell in config.stash.get(_LEFT_OUT, []) if cell.partition("[")[0] not in others]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output[_OUTPUT] = session.config.stash.get(_LEFT_OUT, [])
+        output[_OUTPUT] = _left_out(session.config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -83,7 +96,7 @@ def pytest_testnodedown(node: object) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Name what was left out, by test."""
     matrices: dict[str, list[str]] = defaultdict(list)
-    for cell in config.stash.get(_LEFT_OUT, []):
+    for cell in _left_out(config):
         test, _, parameters = cell.partition("[")
         matrices[test].append(parameters.removesuffix("]"))
     if matrices:

@@ -65,3 +65,9 @@ def test_each_behaviour_of_a_matrix_is_drawn_for(tmp_path: Path) -> None:
 def test_processes_that_share_the_tests_leave_out_the_same(tmp_path: Path) -> None:
     assert "2 passed" in (found := of_matrix(tmp_path, "not slow", "-n", "2"))
     assert found.count("test_it.py::test_matrix: ") == 1
+
+
+def test_a_matrix_that_the_run_was_not_asked_for_is_not_named(tmp_path: Path) -> None:
+    asked = MATRIX + "\ndef test_other(): pass\n"
+    assert "test_matrix" not in of_matrix(tmp_path, "not slow", "-k", "other", matrix=asked)
+    assert "test_matrix" not in of_matrix(tmp_path, "slow")
