@@ -256,6 +256,21 @@ def test_a_dry_run_changes_nothing_and_its_plan_is_carried_out_until_it_is_stale
     assert (stale.exit_code, "stale" in stale.stderr) == (4, True)
 
 
+def test_offsets_that_move_before_the_answer_are_refused_with_the_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = SinkWorld(tmp_path / "journal")
+
+    def confirm(*_: object, **__: object) -> None:
+        world.offsets.update({TopicPartition("lines", 0): 7, TopicPartition("lines", 1): 8})
+
+    monkeypatch.setattr("connectctl.cli.apply.confirm", confirm)
+    refused = world.run("offsets", "set", "archive", "-f", "-", stdin=entries(p0=2, p1=2))
+    assert refused.exit_code == 4
+    assert "nothing was written: 2 partitions moved. Make a new plan." in refused.stderr
+    assert [world.offsets[TopicPartition("lines", partition)] for partition in (0, 1)] == [7, 8]
+
+
 def test_a_group_that_has_what_was_asked_for_is_left_alone(tmp_path: Path) -> None:
     done = good(SinkWorld(tmp_path).run("offsets", "set", "archive", "-f", "-", "--yes", stdin=entries(p0=5)))
     assert "Nothing to do." in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +18,8 @@ TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 """KIP-875's keys, as ``GET /connectors/NAME/offsets`` has them (``SinkUtils``)."""
 FORM = f'It should be like {{"partition": {{"{TOPIC}": "t", "{PARTITION}": 0}}, "offset": {{"{OFFSET}": 7}}}}.'
 _LARGEST = (1 << 63) - 1
+Committed = tuple[tuple[str, int, int | None], ...]
+"""Topic, partition and committed offset, None for none."""
 MOST_MEMBERS = 5
 """Members of a group that a message names."""
 
@@ -88,7 +89,7 @@ class GroupChange:
     ``undoes`` left, which this takes back: other offsets were committed since, and are not set back.
     """
 
-    entries: tuple[tuple[str, int, int | None], ...] = ()
+    entries: Committed = ()
     exact: bool = False
     left: tuple[tuple[str, int, int], ...] = ()
     undoes: str | None = None
@@ -213,7 +214,12 @@ def _bad(why: str, value: Any) -> BadInput:
     return BadInput(f"{value!r:.200} does not fit a sink", why=why, next_step=FORM)
 
 
-def digest(writes: Iterable[OffsetWrite]) -> str:
-    """A digest of planned writes and of what they replace, in whatever order: if it changes, the plan is stale."""
-    parts = sorted(repr((*w.place, w.before, w.after)) for w in writes)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+def confirmed(writes: Iterable[OffsetWrite]) -> Committed:
+    """What a plan of ``writes`` replaces: topic, partition and offset, None for none."""
+    return tuple((*write.place, write.before) for write in writes)
+
+
+def moved_since(plan: Committed, writes: Iterable[OffsetWrite]) -> int:
+    """How many partitions have other offsets than when the plan was made that replaces ``plan``."""
+    before, now = set(plan), set(confirmed(writes))
+    return len({(topic, partition) for topic, partition, _ in before ^ now})

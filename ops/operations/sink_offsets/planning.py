@@ -17,8 +17,8 @@ from connectctl.ops.operations.sink_offsets.changes import (
     GroupChange,
     GroupOffsets,
     OffsetWrite,
+    confirmed,
     decide,
-    digest,
     obstacles,
     offset_json,
     partition_json,
@@ -190,7 +190,7 @@ def _steps(
         steps += [SetTargetState(name, "stop", str(state.state)), Await(name, State.STOPPED)]
     steps.append(BackupGroup(name, group))
     summary = _summary(operation, state, writes, via, undoes)
-    agreed = None if running else digest(writes)
+    agreed = None if running else confirmed(writes)
     was = str(state.state) if running else None
     steps.append(ChangeGroupOffsets(name, group, change, summary, agreed, via, state.offsets.connector, undoes, was))
     if running:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.core.step import Step, from_data
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -20,13 +20,14 @@ from connectctl.ops.operations.offsets.begun import change_begun
 from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext
 from connectctl.ops.operations.sink_offsets.changes import (
     MOST_MEMBERS,
+    Committed,
     GroupChange,
     GroupOffsets,
     OffsetWrite,
     as_committed,
     decide,
-    digest,
     entries_json,
+    moved_since,
     obstacles,
     offset_json,
     partition_json,
@@ -72,8 +73,8 @@ def backup_file(step: int) -> str:
 class ChangeGroupOffsets(Step["OffsetContext"]):
     """Make a group's committed offsets what ``change`` says, and read them back; the group has to have no members.
 
-    ``subject`` is the connector, the group itself with ``connector`` False. ``agreed`` is the digest of the confirmed
-    changes; None if it was still running, so that its offsets advance. ``via`` is ``rest`` for the workers' own endpoint,
+    ``subject`` is the connector, the group itself with ``connector`` False. ``agreed`` is what the confirmed changes
+    replace; None if it was still running, so that its offsets advance. ``via`` is ``rest`` for the workers' own endpoint,
     else ``kafka``. ``undoes`` is the run that it takes back. ``was`` is the state in which the run stopped the connector,
     None where it did not; a refusal brings that back.
     """
@@ -82,7 +83,7 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
     group: str
     change: GroupChange
     summary: str
-    agreed: str | None
+    agreed: Committed | None
     via: str = "kafka"
     connector: bool = True
     undoes: str | None = None
@@ -109,9 +110,10 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
 
     def apply(self, context: OffsetContext) -> str | None:
         writes = self._decided(context)
-        if self.agreed is not None and not context.resumed and digest(writes) != self.agreed:
+        if self.agreed is not None and not context.resumed and (number := moved_since(self.agreed, writes)):
             raise Refused(
                 f"The offsets of the group {self.group} changed since the plan was made; nothing was written",
+                why=f"{counted(number, 'partition')} moved",
                 next_step="Make a new plan.",
                 code="stale",
             )

@@ -50,7 +50,7 @@ def test_a_backup_gives_back_exactly_what_was_there(
 
 @given(changes)
 def test_a_step_comes_back_from_its_plan_as_it_was(change: GroupChange) -> None:
-    step = ChangeGroupOffsets("c", "g", change, "set", "digest", "rest", False, "run")
+    step = ChangeGroupOffsets("c", "g", change, "set", (("t", 0, 0),), "rest", False, "run")
     assert step_from_data(json.loads(json.dumps(step_to_data(step))), KINDS) == step
 
 
