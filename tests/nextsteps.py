@@ -7,6 +7,7 @@ environment of the test, and with copies of its files and its journal. A next st
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -43,8 +44,6 @@ _CONDITION = re.compile(r"[.;] [A-Z][^.;]+[.;] Then resume: ")
 """Something that the person has to do before the run is resumed."""
 PATIENCE = 60.0
 """Seconds that a command in memory may take, on a machine that does much else."""
-COPIES = 3
-"""How many copies are made of a process for a next step before it is taken for one that does not answer."""
 MOST = 2
 """How often one next step is followed after one command in a file of tests, but in those that the table names."""
 PROCESSES = ("sandbox", "demo")
@@ -141,24 +140,15 @@ def follow(
 ) -> dict[str, Any]:
     """Return what a copy of this process answers to ``words``: exit code, output and errors.
 
-    ``typed`` are the global options of the command that printed them, which a person types again. A copy that is made while
-    a thread of a client holds a lock waits for that lock for ever: it says nothing about the command, and is made again.
+    ``typed`` are the global options of the command that printed them, which a person types again. The copy
+    collects no garbage of this process: a client of librdkafka, destroyed there, would wait for a thread that is not there.
     """
-    said = b""
-    for _ in range(COPIES):
-        if said := _say(words, real, typed, given, files):
-            break
-    answer: dict[str, Any] = json.loads(said) if said else {"code": None, "err": "no answer in time"}
-    return answer
-
-
-def _say(words: Sequence[str], real: Any, typed: Sequence[str], given: dict[str, Any], files: Path | None) -> bytes:
-    """Return what one copy answers as JSON, nothing if it does not answer in time."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
+        gc.freeze()
         with os.fdopen(writing, "w") as pipe, tempfile.TemporaryDirectory() as directory:
             json.dump(_answer(words, real, typed, given, files, Path(directory)), pipe)
             pipe.flush()
@@ -170,7 +160,8 @@ def _say(words: Sequence[str], real: Any, typed: Sequence[str], given: dict[str,
     os.close(reading)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return said
+    answer: dict[str, Any] = json.loads(said) if said else {"code": None, "err": "no answer in time"}
+    return answer
 
 
 def _answer(

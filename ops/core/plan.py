@@ -15,7 +15,7 @@ from typing import Any
 
 from connectctl.ops.config.json_shape import an_object, array, flag, text
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.core.step import Step, step_from_data, step_to_data
+from connectctl.ops.core.step import Step, confirmed_data, step_from_data, step_to_data
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,12 @@ class Plan:
         content = self._content()
         # Warnings are read, not done: what they rest on may move without changing a step.
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
-        return content | warnings | {"digest": _digest(content)}
+        return content | warnings | {"digest": self._digest_of(content)}
+
+    def _digest_of(self, content: Mapping[str, Any]) -> str:
+        """Return the digest of ``content``, which is this plan's, without what its steps only observed."""
+        steps = [confirmed_data(step, data) for step, data in zip(self.steps, content["steps"], strict=True)]
+        return hashlib.sha256(json.dumps({**content, "steps": steps}, sort_keys=True).encode()).hexdigest()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Plan:
@@ -94,7 +99,7 @@ class Plan:
         except (KeyError, TypeError, AttributeError, ValueError) as e:
             raise BadInput("The plan cannot be read", why=str(e)) from e
         # Computed from the stored JSON, not from the parsed plan: a step may have new fields.
-        if "digest" in data and _digest({name: data[name] for name in plan._content()}) != data["digest"]:
+        if "digest" in data and plan._digest_of({name: data[name] for name in plan._content()}) != data["digest"]:
             raise BadInput("The plan was changed after it was made", why="its digest does not match")
         return plan
 
@@ -110,10 +115,6 @@ _SHAPE = an_object(
     },
     {"undoes": text},
 )
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Outcome(StrEnum):

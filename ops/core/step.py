@@ -57,6 +57,16 @@ class Step(Generic[C_contra]):
         return self
 
 
+OBSERVED = {"observed": True}
+"""Metadata of a field that a step keeps to explain a refusal. No one confirms it: it is not part of a plan's digest."""
+
+
+def confirmed_data(step: Step[Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Return ``data``, the JSON values of ``step``, without what is only observed."""
+    observed = {f.metadata.get("key", f.name) for f in fields(type(step)) if "observed" in f.metadata}  # type: ignore[arg-type]
+    return {key: value for key, value in data.items() if key not in observed} if observed else data
+
+
 def step_to_data(step: Step[Any]) -> dict[str, Any]:
     """Return ``step`` as JSON values: class, fields and description. ``step_from_data`` is the inverse."""
     data = {"step": type(step).__name__, "subject": step.subject, "says": step.describe(), "now": step.now or None}

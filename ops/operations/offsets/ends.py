@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
+def ends_of(places: Sequence[OffsetsTopicState]) -> Ends:
+    """Where the topics of ``places`` ended when they were read."""
+    return tuple((at.bootstrap, at.topic, tuple(at.ends)) for at in places if at.partitions_exist)
+
+
 def write_ends(journal: Journal, run: Run, step: int, places: Sequence[OffsetsTopicState]) -> None:
     """Write where the topics of ``places`` ended when they were read for step ``step`` of ``run``."""
-    ends = [[at.bootstrap, at.topic, list(at.ends)] for at in places if at.partitions_exist]
-    journal.write(run.id, _file(step), json.dumps(ends).encode())
+    journal.write(run.id, _file(step), json.dumps(ends_of(places)).encode())
 
 
 def read_ends(journal: Journal, run: Run, step: int) -> Ends | None:
@@ -30,17 +34,6 @@ def read_ends(journal: Journal, run: Run, step: int) -> Ends | None:
     if not path.exists():
         return None
     return tuple((bootstrap, topic, tuple(its)) for bootstrap, topic, its in read_json(path.read_bytes()))
-
-
-def ends_of_records(places: Sequence[OffsetsTopicState]) -> Ends:
-    """The ends of a connector's own records, which records of other connectors do not move."""
-    found = []
-    for at in places:
-        ends = [0] * at.partitions
-        for record in (record for its in at.records.values() for record in its):
-            ends[record.partition] = max(ends[record.partition], record.offset + 1)
-        found.append((at.bootstrap, at.topic, tuple(ends)))
-    return tuple(found)
 
 
 def later_records(at: OffsetsTopicState, since: Ends) -> Iterator[tuple[bytes, ConsumerRecord]]:

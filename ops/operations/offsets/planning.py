@@ -18,7 +18,7 @@ from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, steps_back
 from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
-from connectctl.ops.operations.offsets.ends import ends_of_records
+from connectctl.ops.operations.offsets.ends import ends_of
 from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide, digest
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
@@ -246,7 +246,7 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
             via,
             str(subject.state) if running else None,
             overruled(subject.places, decision.conflicts) if policy else None,
-            () if running else ends_of_records(subject.places),
+            () if running else ends_of(subject.places),
         )
     )
     if isinstance(request, MergeOffsets) and moves:

@@ -15,7 +15,7 @@ from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.journal import KEPT
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import OBSERVED, Step
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api, validity
@@ -121,7 +121,7 @@ class CreateTopic(Step["OffsetContext"]):
 class Change(Step["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
-    ``agreed`` is the digest of the confirmed changes, and ``since`` where the connector's records ended then; None and empty
+    ``agreed`` is the digest of the confirmed changes, and ``since`` where the topics ended then; None and empty
     if it was still running, so that its offsets advance.
     ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint. ``was`` is the state in which the run stopped the
     connector, None where it did not; a refusal brings that back. ``overruled`` are the source partitions for which the
@@ -136,7 +136,7 @@ class Change(Step["OffsetContext"]):
     via: str = "kafka"
     was: str | None = None
     overruled: str | None = None
-    since: Ends = ()
+    since: Ends = field(default=(), metadata=OBSERVED)
     now: str = ""
 
     def describe(self) -> str:
