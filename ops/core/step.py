@@ -63,7 +63,8 @@ OBSERVED = {"observed": True}
 
 def confirmed_data(step: Step[Any], data: dict[str, Any]) -> dict[str, Any]:
     """Return ``data``, the JSON values of ``step``, without what is only observed."""
-    observed = {f.metadata.get("key", f.name) for f in fields(type(step)) if "observed" in f.metadata}  # type: ignore[arg-type]
+    kind: Any = type(step)
+    observed = {f.metadata.get("key", f.name) for f in fields(kind) if "observed" in f.metadata}
     return {key: value for key, value in data.items() if key not in observed} if observed else data
 
 

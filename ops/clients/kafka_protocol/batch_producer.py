@@ -61,9 +61,8 @@ class BatchProducer:
         self._added: set[TopicPartition] = set()
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
-        self._offsets_taken = False
         self._has_begun = False
-        """The coordinator has said that the transaction is open."""
+        """A coordinator has added something to the transaction, and said so; ``BatchSender.opened`` has more of that."""
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
         self._sender = BatchSender(self._wire, id_, timeout)
         self._direct = DirectRequests(self._wire, timeout)
@@ -128,7 +127,7 @@ class BatchProducer:
     def _forget(self) -> None:
         self._added.clear()
         self._groups.clear()
-        self._offsets_taken = self._has_begun = False
+        self._has_begun = False
         self._sender.begin()
         self._leaders.forget_if_old()
 
@@ -200,7 +199,7 @@ class BatchProducer:
         if self._wire.newest(request) < version:
             raise Refusal(Code.UNSUPPORTED_VERSION)
         self._insist(lambda: self._give(member.group, request), ASK_AGAIN, patience)
-        self._offsets_taken = True
+        self._has_begun = True
 
     def _give(self, group: str, request: Any) -> set[int]:
         """What the coordinator of ``group`` has against ``request``."""
@@ -225,7 +224,7 @@ class BatchProducer:
             self._insist(lambda: {self._end(commit, OLD_END).error_code})
             self._forget()
             return
-        self._has_begun = bool(self._has_begun or self._sender.opened or self._offsets_taken or self._add_again())
+        self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again())
         given = self._end_epoch(commit, patience)
         if self._has_begun and given is not None:
             self._begin(given)

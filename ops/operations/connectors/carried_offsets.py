@@ -7,7 +7,7 @@ source partitions, which stay as they are, and the new one reads those that alre
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -71,17 +71,14 @@ class CarryOffsets(Step[StepContext]):
             raise context.brought_back(self.subject, self.was, e) from e
         self._keep(context, found)
         # The first request fences tasks that did not hear of the stop, so it is sent also where nothing differs.
-        said = write_offsets(context, self.subject, self._missing(context), first=dict(copies))
+        said = write_offsets(context, self.subject, lambda: self._missing(context), first=dict(copies))
         self._keep(context, by_partition(stored_offsets(context.calls, self.subject)))
         return said
 
-    def _missing(self, context: StepContext) -> Callable[[], dict[str, str]]:
-        def missing() -> dict[str, str]:
-            found = by_partition(stored_offsets(context.calls, self.subject))
-            wanted = {target: found.get(source, "null") for source, target in self.pairs}
-            return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
-
-        return missing
+    def _missing(self, context: StepContext) -> dict[str, str]:
+        found = by_partition(stored_offsets(context.calls, self.subject))
+        wanted = {target: found.get(source, "null") for source, target in self.pairs}
+        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
 
     def _keep(self, context: StepContext, found: dict[str, str]) -> None:
         """Keep what both source partitions of each pair have now, for ``DeleteCarried``."""

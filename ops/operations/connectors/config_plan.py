@@ -153,13 +153,12 @@ class Planner:
                 former=offsets.former,
                 restarts=restarts,
             )
-            stopped_from = None if state == "STOPPED" else state
-            around = [
-                CarryOffsets(name, carried, *digests, stopped_from, force),
-                change,
-                DeleteCarried(name, carried, digests[1]),
-            ]
-            self.steps += self.at_rest(name, around, desired.kept_state) if carried else [change]
+            if carried:
+                copy = CarryOffsets(name, carried, *digests, None if state == "STOPPED" else state, force)
+                around = (copy, change, DeleteCarried(name, carried, digests[1]))
+                self.steps += self.at_rest(name, around, desired.kept_state)
+            else:
+                self.steps.append(change)
         if moves and verb and not offsets.carried:
             self.steps.append(SetTargetState(name, verb, str(health.verdict)))
         if self.declared and not moves:
