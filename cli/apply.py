@@ -13,7 +13,6 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 
 if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
@@ -24,52 +23,44 @@ MOST_NOOPS = 20
 """Resources with nothing to do for the same reason that have a line each."""
 
 
-def apply(
-    session: Session, plan: Plan, context: Any, options: ApplyOptions, begin: Callable[[Journal], None] | None = None
-) -> None:
-    """Print the plan, or execute it as a run after confirmation. Exits with the code for the results.
+def unchanged(plan: Plan, output: Output) -> list[Result]:
+    """Return the results for resources that need no change; print them for people."""
 
-    ``begin`` is called after confirmation; it stores the plan's inputs in the journal.
-    """
-    if options.dry_run:
-        show(plan, options.output)
+    def result(subject: str, why: str) -> Result:
+        return Result(subject, f"{plan.operation} {subject}", Outcome.ALREADY, why)
+
+    for subject, why in _grouped_by_reason(plan.noops) if output.for_people else ():
+        print_result(result(subject, why))
+    return [result(noop.subject, noop.why) for noop in plan.noops]
+
+
+def report_nothing_to_do(plan: Plan, output: Output) -> None:
+    """Report a plan without steps."""
+    report(plan, unchanged(plan, output), output)
+
+
+def report_unfinished(journal: Journal, plan: Plan) -> None:
+    """Print a warning for each earlier run on the same Connect cluster that did not end, with the commands that end it."""
+    if not plan.group_id:
         return
-    for_people = options.output.for_people
-    journal = open_journal() if plan.steps else None
-    changes = any(not step.read_only for step in plan.steps)
-    if journal is not None:
-        if changes:
-            confirm(session, plan, for_people, yes=options.yes)
-        if begin is not None:
-            begin(journal)
-    results = [
-        Result(noop.subject, f"{plan.operation} {noop.subject}", Outcome.ALREADY, noop.why) for noop in plan.noops
-    ]
-    for subject, why in _grouped_by_reason(plan.noops) if for_people else ():
-        print_result(Result(subject, f"{plan.operation} {subject}", Outcome.ALREADY, why))
-    if journal is not None:
-        on_result = print_result if for_people else None
-        run = journal.begin_plan(plan)
-        results += carry_out(session, plan, context, journal, run, on_result=on_result)
-        done = any(result.outcome is Outcome.DONE for result in results)
-        if begin is not None and for_people and changes and done:
-            terminal.say(f"Undo it with: connectctl runs undo {run.id}")
-    elif plan.undoes:
-        from connectctl.ops.core.journal import RunState
-
-        open_journal().end(plan.undoes, RunState.UNDONE)
-    report(plan, results, options.output)
+    found = [run for run in journal.unfinished_runs(plan.cluster_id, plan.group_id) if run.id != plan.undoes]
+    for run in found[:MOST_SHOWN]:
+        line = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. To continue: "
+        terminal.note(f"{line}connectctl runs resume {run.id}{_or_undo(run)}", style="yellow")
+    if len(found) > MOST_SHOWN:
+        terminal.note(f"warning: {len(found) - MOST_SHOWN} more runs did not end: connectctl runs list", style="yellow")
 
 
-def open_journal(*, read_only: bool = False) -> Journal:
-    """Open the user's journal. Raises ``ConnectctlError`` if it is damaged, or unless ``read_only`` cannot be written."""
-    from connectctl.ops.clients.secrets import reveal
-    from connectctl.ops.config import paths
-    from connectctl.ops.core.journal import Journal
+def _or_undo(run: Run) -> str:
+    """Return the command that undoes the run, empty if nothing can be undone."""
+    if run.operation == "upgrade":
+        return f", or connectctl upgrade abort {run.id}"
+    from connectctl.ops.all_steps import OPERATIONS
 
-    journal = Journal(paths.journal_directory(), read_only=read_only)
-    journal.reveal = reveal
-    return journal
+    operation = OPERATIONS.get(run.operation)
+    if operation is None or not operation.can_be_undone:
+        return ""
+    return f", or connectctl {operation.undo_command.format(run=run.id)}"
 
 
 def carry_out(
@@ -129,12 +120,20 @@ def show(plan: Plan, output: Output) -> None:
     terminal.emit("Plan", plan.as_json(), output, lambda wide: print_plan(plan))
 
 
-def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
+def confirm(
+    session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False, typed: tuple[str, str] | None = None
+) -> None:
     """Show the plan on standard error and request confirmation, unless ``yes`` is given.
 
-    A protected context requires its name: typed, or given with ``--confirm`` without a terminal. Raises ``Refused`` if
-    the user declines, ``BadInput`` without a terminal.
+    ``typed`` is what is deleted as a whole, and the name that the user must type. A protected context requires its name:
+    typed, or given with ``--confirm`` without a terminal. Raises ``Refused`` if the user declines, ``BadInput`` without a
+    terminal.
     """
+    if typed is not None and not yes and somebody_is_there():
+        answer = typer.prompt(f"All {typed[0]} will be deleted. Type its name to continue", err=True)
+        if answer.strip() != typed[1]:
+            raise Refused("Not confirmed; nothing was done", code="not-confirmed")
+        yes = True
     protected = str(session.settings.context) if session.settings.get("protected") else None
     if session.confirmed is not None and session.confirmed == protected:
         yes, protected = True, None

@@ -120,8 +120,6 @@ HtmlOption = Annotated[
 PatienceOption = Annotated[
     float, typer.Option("--patience", metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
 ]
-OPEN_TRANSACTIONS_PATIENCE = 10.0
-"""Seconds of ``--patience``, and for changes of offsets, which do not have the option."""
 
 ConnectorArgument = Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)]
 OptionalConnectorArgument = Annotated[

@@ -15,7 +15,6 @@ from connectctl.ops.core.saved_plan import stale
 NOT_APPLIED = {
     "resume": "Resume the run itself: connectctl runs resume RUN.",
     "upgrade abort": "End the run: connectctl upgrade abort --leave.",
-    "loggers undo": "Name the run to undo: connectctl loggers undo RUN.",
 }
 """The command to use instead of applying a plan, by its operation or the first word of it."""
 PRINTED_BY = {
@@ -32,16 +31,14 @@ def read_plan(path: Path) -> dict[str, Any]:
     try:
         data = read_json(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
         if isinstance(data, dict):
-            # A dry run of fence prints its plan together with the state of each id.
-            data = data["plan"] if data.get("kind") == "FenceResult" else data
+            if data.get("kind", "Plan") != "Plan":
+                raise ValueError(f"it is of the kind {data['kind']}; --dry-run -o json prints the plan")
             operation = str(data.get("operation"))
             hint = NOT_APPLIED.get(operation) or NOT_APPLIED.get(operation.partition(" ")[0])
             if hint is None:
                 return dict(data)
             raise BadInput(f"{path} is not a plan that can be applied: it is a plan of {operation}", next_step=hint)
         why: str | None = "it is not a JSON object"
-    except KeyError:
-        why = "it reports what was fenced; --dry-run -o json prints the plan"
     except (OSError, ValueError) as e:
         why = (e.strerror if isinstance(e, OSError) else None) or str(e)
     raise BadInput(f"{path} is not a plan", why=why, next_step="Save one: --dry-run -o json > FILE.")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from connectctl.ops.config.context_file import Parsed
     from connectctl.ops.config.settings import Settings
     from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets.engine import Engine
 
 SANDBOX = "sandbox-"
@@ -97,6 +98,24 @@ class Session:
             )
         return str(value)
 
+    def journal(self, *, read_only: bool = False) -> Journal:
+        """Open the user's journal.
+
+        Raises ``ConnectctlError`` if it is damaged, or unless ``read_only`` cannot be written.
+        """
+        from connectctl.ops.core.journal import Journal
+
+        journal = Journal(paths.journal_directory(), read_only=read_only)
+        journal.reveal = self.reveal
+        return journal
+
+    @staticmethod
+    def reveal(name: str, value: Any) -> Any:
+        """Return the secret that ``value`` refers to; ``value`` itself if it is not a reference."""
+        from connectctl.ops.clients.secrets import reveal
+
+        return reveal(name, value)
+
     def in_context(self, context: str) -> Session:
         """Return a session in another context of the same file, without the flags of this one except ``--timeout``."""
         return Session(flags={"timeout": self.flags.get("timeout")}, context=context, config=self.config)
@@ -104,9 +123,9 @@ class Session:
     @property
     def client_properties(self) -> dict[str, Any]:
         """librdkafka's properties, secrets included: for clients only, never for printing."""
-        from connectctl.ops.clients.secrets import reveal
-
-        properties = {name: reveal(f"client.{name}", value) for name, value in self.settings.section("client").items()}
+        properties = {
+            name: self.reveal(f"client.{name}", value) for name, value in self.settings.section("client").items()
+        }
         return properties | {"bootstrap.servers": self._required("bootstrap_servers", "The brokers' addresses")}
 
     @cached_property
@@ -187,6 +206,18 @@ class Session:
 
         return Spark(lambda: self.spark_session, self.spark_log)
 
+    def offsets_engine(self, kafka: protocols.KafkaReads, offsets_topic: str) -> Engine:
+        """Return the engine given with ``--engine``, or chosen by the size of the global offsets topic."""
+        from connectctl.ops.clients.spark import session as spark_session
+        from connectctl.ops.operations.offsets.engine import Local
+        from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
+
+        choice = Choice(self.engine)
+        if choice is Choice.LOCAL or not wants_spark(choice, kafka, offsets_topic, installed=spark_session.installed()):
+            return Local()
+        spark_session.require()
+        return self.spark
+
     @cached_property
     def spark_session(self) -> Any:
         """A Spark session on the context's master; Spark's log is in ``spark_log``."""
@@ -258,9 +289,8 @@ class Session:
     def connect(self, urls: tuple[str, ...]) -> protocols.ConnectCalls:
         """Return a client of the workers at ``urls``, with the context's credentials."""
         from connectctl.ops.clients.rest.connect import Connect
-        from connectctl.ops.clients.secrets import reveal
 
-        auth = {name: reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
+        auth = {name: self.reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
         tls, named = self.settings.section("rest_tls"), self.settings.get("rest") or ()
         return Connect(urls, auth=auth, tls=tls, timeout=self.timeout, named=tuple(named))
 
@@ -353,11 +383,9 @@ class Session:
 
     def _secrets(self) -> Iterator[str]:
         """Yield the secrets to mask. One that cannot be read is in no output."""
-        from connectctl.ops.clients.secrets import reveal
-
         for name, value in self.settings.secrets():
             with suppress(BadInput):
-                yield str(reveal(name, value))
+                yield str(self.reveal(name, value))
 
     @property
     def named_topics(self) -> dict[str, str | None]:

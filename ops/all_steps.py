@@ -1,102 +1,80 @@
-"""Every kind of step by its name, for plans that were written down."""
+"""All operations, and every kind of step by its name, for plans that were written down."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.operation import Operation
 from connectctl.ops.core.step import step_from_data
-from connectctl.ops.operations.cluster import loggers
-from connectctl.ops.operations.connectors import (
-    carried_offsets,
-    config_offset_steps,
-    config_offsets,
-    config_order,
-    config_steps,
-    cure,
-    republish,
-    tracked_topics,
-)
-from connectctl.ops.operations.connectors import steps as connectors_steps
-from connectctl.ops.operations.fencing import steps as fence
-from connectctl.ops.operations.offsets import steps as offsets_steps
-from connectctl.ops.operations.offsets import task_producers
-from connectctl.ops.operations.sink_offsets import steps as sink_offsets_steps
+from connectctl.ops.operations.cluster import logger_operations
+from connectctl.ops.operations.connectors import config_operations, cure_operation, state_operations
+from connectctl.ops.operations.fencing import operation as fence
+from connectctl.ops.operations.offsets import operations as offsets
 from connectctl.ops.operations.streams_upgrade import fencing
 from connectctl.ops.operations.streams_upgrade import steps as streams
 from connectctl.ops.operations.tasks_max import remedies
-from connectctl.ops.operations.transactions import abort, write_marker
+from connectctl.ops.operations.transactions import operations as transactions
 from connectctl.ops.operations.upgrade import steps as rolling
-from connectctl.ops.task_runtime.connectors.parquet_archive import sweep_steps
-from connectctl.ops.task_runtime.job import left_members
+from connectctl.ops.task_runtime.connectors.parquet_archive import sweep_operation
+from connectctl.ops.task_runtime.job import members_operation
 from connectctl.ops.task_runtime.job import steps as job
 
-OFFSETS = (
-    connectors_steps.SetTargetState,
-    connectors_steps.Await,
-    task_producers.FenceTasks,
-    offsets_steps.Backup,
-    offsets_steps.CreateTopic,
-    offsets_steps.Change,
-    offsets_steps.Configure,
-    offsets_steps.Check,
-    sink_offsets_steps.BackupGroup,
-    sink_offsets_steps.ChangeGroupOffsets,
+OPERATIONS: dict[str, Operation[Any, Any]] = {
+    operation.name: operation
+    for operation in (
+        state_operations.Stop(),
+        state_operations.Pause(),
+        state_operations.Resume(),
+        state_operations.RestartConnectors(),
+        state_operations.ResetActiveTopics(),
+        cure_operation.Cure(),
+        config_operations.CreateConnectors(),
+        config_operations.ApplyConnectors(),
+        config_operations.EditConnector(),
+        config_operations.PatchConnectors(),
+        config_operations.DeleteConnectors(),
+        config_operations.RollbackConnector(),
+        config_operations.UndoConnectors(),
+        logger_operations.SetLevels(),
+        logger_operations.UndoLevels(),
+        fence.Fence(),
+        offsets.SetOffsets(),
+        offsets.ResetOffsets(),
+        offsets.RestoreOffsets(),
+        offsets.MergeOffsets(),
+        offsets.CopyOffsets(),
+        offsets.UndoOffsets(),
+        transactions.Abort(),
+        transactions.Commit(),
+        members_operation.RemoveLeftMembers(),
+        sweep_operation.Sweep(),
+    )
+}
+"""Operations by the name in their plans."""
+_ROLLS = (
+    rolling.ChangeProperty,
+    rolling.RestartWorker,
+    rolling.ReplaceBinaries,
+    rolling.Rejoin,
+    rolling.Gate,
+    rolling.FirstGate,
+    rolling.CheckModes,
+    rolling.RestartFailed,
+    rolling.IncludedStep,
+    remedies.Reconfigure,
+    remedies.SettleTasks,
+    streams.SetGuarantee,
+    streams.RestartInstance,
+    streams.AwaitInstance,
+    streams.ApplicationGate,
+    fencing.FenceUnusedIds,
 )
+_RUNS = (job.CreateInternalTopic, job.StopOnWorkers, job.StartConnector, job.StartTasks, job.RunTasks, job.HandBack)
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (
-        *OFFSETS,
-        connectors_steps.Restart,
-        connectors_steps.VerifyState,
-        loggers.SetLogLevels,
-        tracked_topics.ResetTopics,
-        config_steps.CreateConnector,
-        config_steps.ChangeConnector,
-        config_steps.DeleteConnector,
-        config_steps.AwaitGone,
-        config_order.AwaitRelease,
-        config_offsets.SetConnectorOffsets,
-        carried_offsets.CarryOffsets,
-        carried_offsets.DeleteCarried,
-        config_offset_steps.ReadOffsets,
-        config_offset_steps.RestoreOffsets,
-        connectors_steps.RestartTask,
-        cure.SetOverrides,
-        cure.AwaitRound,
-        cure.RestartWhatFailed,
-        republish.AwaitPublished,
-        fence.FenceIds,
-        fence.AwaitFailed,
-        fence.RestartFenced,
-        abort.AbortOpen,
-        write_marker.AbortHanging,
-        write_marker.CommitHanging,
-        rolling.ChangeProperty,
-        rolling.RestartWorker,
-        rolling.ReplaceBinaries,
-        rolling.Rejoin,
-        rolling.Gate,
-        rolling.FirstGate,
-        rolling.CheckModes,
-        rolling.RestartFailed,
-        rolling.IncludedStep,
-        remedies.Reconfigure,
-        remedies.SettleTasks,
-        streams.SetGuarantee,
-        streams.RestartInstance,
-        streams.AwaitInstance,
-        streams.ApplicationGate,
-        fencing.FenceUnusedIds,
-        job.CreateInternalTopic,
-        job.StopOnWorkers,
-        job.StartConnector,
-        job.StartTasks,
-        job.RunTasks,
-        job.HandBack,
-        left_members.RemoveMembers,
-        sweep_steps.RemoveOrphans,
-    )
+    for kinds in (*(operation.steps for operation in OPERATIONS.values()), _ROLLS, _RUNS)
+    for kind in kinds
 }
 KINDS |= {"Borrowed": rolling.IncludedStep, "FenceLeftovers": fencing.FenceUnusedIds}  # in runs that were saved before
 

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from connectctl.cli import apply, completed_names
-from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli import completed_names, flow
 from connectctl.cli.options import ApplyOptions, with_options
-from connectctl.cli.output import terminal
-from connectctl.cli.output.terminal import Output
-from connectctl.cli.transaction_sources import LazyWorkers, sources_of
-from connectctl.cli.views import fence as fence_view
-from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceSelection
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.core.plan import Plan, Result
-    from connectctl.ops.operations.fencing.observe import FencingSources
-    from connectctl.ops.operations.fencing.steps import FenceContext
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
-STALE = 2.0
-"""Seconds after which a confirmed plan is computed again, to check that it is unchanged."""
 
 
 @app.command()
@@ -85,123 +67,9 @@ def fence(
     request = FenceRequest(
         tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force
     )
-    with without_collection():
-        _fence(ctx.obj, request, restart_failed, options)
+    from connectctl.ops.operations.fencing.operation import Fence, FenceAndRestart
 
-
-def _fence(session: Session, request: FenceRequest, restart_failed: bool, options: ApplyOptions) -> None:
-    from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import check, check_request, refuse_denied, select
-    from connectctl.ops.operations.fencing.steps import plan_fence
-
-    group_id = str(session.settings.get("group_id") or "") or None
-    check_request(request, group_id)
-    sources = sources_of(session, request)
-    selection = select(observe(sources, request), request)
-    restart = selection.connectors_of(group_id) if restart_failed else ()
-    plan = plan_fence(selection, restart=restart, group_id=group_id, connectors=request.connectors, force=request.force)
-    if options.dry_run:
-        fence_view.show_plan(selection, plan, options.output)
-        check(selection, request)
-        refuse_denied(selection.rows)
-        return
-
-    def check_again() -> None:
-        # After a long prompt, the confirmed plan must still be current.
-        is_old = time.time() - selection.taken_at > STALE
-        if is_old and select(observe(sources, request), request).essence != selection.essence:
-            raise Refused(
-                "The cluster changed during confirmation; nothing was fenced", next_step="Run the command again."
-            )
-
-    agree_and_fence(session, sources, selection, plan, partial(check, selection, request), check_again, options)
-
-
-def agree_and_fence(
-    session: Session,
-    sources: FencingSources,
-    selection: FenceSelection,
-    plan: Plan,
-    check: Callable[[], None],
-    check_again: Callable[[], object],
-    options: ApplyOptions,
-) -> None:
-    """Show the plan, confirm, and execute it. ``check`` raises if it is refused, ``check_again`` after confirmation."""
-    journal = apply.open_journal() if plan.steps else None
-    if selection.to_fence and not options.yes and (options.output.for_people or sys.stdin.isatty()):
-        fence_view.show_rows(selection)
-    terminal.findings(selection.findings)
-    check()
-    if selection.to_fence:
-        apply.confirm(session, plan, options.output.for_people, yes=options.yes)
-        if not options.yes:
-            check_again()
-    _perform(session, sources, selection, plan, journal, options.output)
-
-
-def _perform(
-    session: Session,
-    sources: FencingSources,
-    selection: FenceSelection,
-    plan: Plan,
-    journal: Journal | None,
-    output: Output,
-) -> None:
-    from connectctl.ops.operations.fencing.observe import refuse_running
-    from connectctl.ops.operations.fencing.planning import refuse_denied
-    from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds, results_of
-
-    began = time.monotonic()
-    done = iter(range(1, len(selection.rows) + 1))
-    with ExitStack() as stack:
-        advance = stack.enter_context(terminal.progress(f"Fencing {len(selection.to_fence):,} ids"))
-        context = FenceContext(
-            LazyWorkers(session),
-            session.timeout,
-            transactions=sources.calls,
-            journal=journal,
-            check=partial(refuse_running, sources),
-            fencing=session.timeout,
-            on_id=lambda result: advance(next(done), len(selection.to_fence)),
-        )
-
-        def show() -> None:
-            stack.close()
-            fence_view.show_results(selection, context, time.monotonic() - began, output)
-
-        def on_result(result: Result) -> None:
-            if result.error is None and isinstance(plan.steps[context.step], FenceIds):
-                show()
-            elif context.error is None:
-                terminal.note(
-                    f"{result.outcome.value}: {result.says}" if result.error is None else f"error: {result.error}"
-                )
-
-        context.on_interrupt = show
-        results: list[Result] = []
-        if journal is None:
-            show()
-        else:
-            run = journal.begin_plan(plan)
-            results = apply.carry_out(session, plan, context, journal, run, on_result=on_result)
-    if context.error is not None:
-        raise context.error
-    _note_restart(selection, context, restarted=len(plan.steps) > 1)
-    refuse_denied(results_of(selection, context))
-    failed = any(result.error is not None for result in results)
-    failed = failed or any(each.outcome is FenceOutcome.FAILED for each in results_of(selection, context))
-    if failed or selection.unlisted:
-        raise typer.Exit(1)
-
-
-def _note_restart(selection: FenceSelection, context: FenceContext, *, restarted: bool) -> None:
-    """Print how to restart running tasks that were fenced."""
-    connectors = dict.fromkeys(owner.connector for row in selection.to_fence for owner in row.running)
-    if connectors and not restarted:
-        names = " ".join(connectors)
-        terminal.note(
-            f"Fenced tasks fail at their next write. Then restart them: connectctl connectors restart {names} --only-failed"
-        )
+    flow.perform(ctx.obj, Fence(), FenceAndRestart(request, restart_failed), options)
 
 
 def _read_ids(file: Path) -> tuple[str, ...]:

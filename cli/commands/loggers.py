@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-from connectctl.cli import apply
-from connectctl.cli.commands.connectors import cluster as connectors
-from connectctl.cli.commands.connectors.cluster import cluster_of
+from connectctl.cli import flow
+from connectctl.cli.commands.runs.undo_options import UndoOptions
 from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, command_group, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.ops.connect.internal_topics import address
-from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster import loggers
-from connectctl.ops.operations.cluster.loggers import SetLogLevels
+from connectctl.ops.operations.cluster.logger_operations import LevelRequest, SetLevels
+from connectctl.ops.operations.connectors.access import open_cluster
 
 app = command_group("Show and change the workers' log levels.")
 
@@ -42,7 +40,7 @@ def get(
       connectctl loggers get root --worker worker-1:8083
     """
     session: Session = ctx.obj
-    calls = cluster_of(session).calls
+    calls = open_cluster(session).calls
     found = loggers.read(calls)
     if worker is not None:
         found = {loggers.url_of(calls, worker): found[loggers.url_of(calls, worker)]}
@@ -90,18 +88,8 @@ def set_(
     Workers of Kafka 3.7 or newer are all set with one request (KIP-976). If one is older, each worker is set separately,
     and the plan names them. The former levels are in the journal: connectctl loggers undo RUN.
     """
-    session: Session = ctx.obj
-    cluster = connectors.observed(session)
-    plan = loggers.plan_set(
-        cluster.cluster_id(),
-        cluster.calls,
-        logger,
-        level,
-        worker=worker,
-        cluster=scope == "cluster" and worker is None,
-        group_id=cluster.group_id,
-    )
-    connectors.perform(session, cluster, plan, options)
+    together = scope == "cluster" and worker is None
+    flow.perform(ctx.obj, SetLevels(), LevelRequest(logger, level, worker, together), options)
 
 
 @app.command()
@@ -113,22 +101,6 @@ def undo(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOpti
     Examples:
       connectctl loggers undo 20260101-120000-ab12
     """
-    from connectctl.ops.core.journal import RunState
+    from connectctl.cli.commands.runs.undo import undo_run
 
-    session: Session = ctx.obj
-    journal = apply.open_journal()
-    found = journal.get(run)
-    if not found.operation.startswith("loggers set"):
-        raise BadInput(
-            f"The run {run} did not set log levels; it is a run of {found.operation}", next_step="See runs list."
-        )
-    if found.state is RunState.UNDONE or not found.changed:
-        raise Refused(f"The run {run} is {found.state}; there is nothing to undo")
-    cluster = connectors.observed(session)
-    cluster_id, group_id = cluster.cluster_id(), cluster.group_id
-    check_same_cluster(found, cluster_id, group_id)
-    steps: list[Any] = [*journal.plan_of(found, {SetLogLevels.__name__: SetLogLevels}).steps]
-    proves = session.settings.get("rest") and cluster.group is not None
-    members = None if proves else cluster.calls.urls
-    plan = loggers.plan_undo(cluster_id, steps, group_id, run, members)
-    connectors.perform(session, cluster, plan, options)
+    undo_run(ctx.obj, run, UndoOptions(**vars(options)), SetLevels.name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from connectctl.cli.commands.connectors.cluster import cluster_of
 from connectctl.cli.options import ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.ops.operations.cluster import plugins
 from connectctl.ops.operations.cluster.plugins import WorkersPlugins
+from connectctl.ops.operations.connectors.access import open_cluster
 
 app = command_group("List plugins, and show their properties.")
 
@@ -37,7 +37,7 @@ def list_(
     Exit code 1: a worker did not answer, so its plugins are unknown.
     """
     session: Session = ctx.obj
-    found = plugins.read(cluster_of(session).calls)
+    found = plugins.read(open_cluster(session).calls)
     wanted = {each.lower() for each in types or ()}
     shown = [plugin for plugin in found.plugins if not wanted or plugin.type in wanted]
     rows = [{"class": p.name, "type": p.type, "version": p.version, "workers": list(p.workers)} for p in shown]
@@ -76,7 +76,7 @@ def show(
     Needs workers of Kafka 3.2 or newer.
     """
     session: Session = ctx.obj
-    calls = cluster_of(session).calls
+    calls = open_cluster(session).calls
     found = plugins.read(calls)
     named = found.named(plugin)
     properties = plugins.definitions(calls, named, version)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.views.view import View
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceSelection, FenceTarget, IdResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.core.context import RunContext
+    from connectctl.ops.core.operation import Planned
+    from connectctl.ops.core.plan import Result
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 MOST_ROWS = 40
@@ -23,52 +29,114 @@ _PLACES = 3
 _OUTCOMES = {"leave alone": FenceOutcome.UNKNOWN, "cannot": FenceOutcome.FAILED}
 
 
-def show_plan(selection: FenceSelection, plan: Plan, output: Output) -> None:
-    """Print a dry run: the plan on standard output, as JSON also for ``runs apply``; findings on standard error."""
-    results = [_planned(selection, row) for row in selection.rows]
-    counts = Counter(result["outcome"] for result in results)
-    data = _envelope(selection.cluster_id, True, results, counts, 0.0)
-    data["findings"] = [finding.as_json() for finding in selection.findings]
-    data["plan"] = plan.as_json()
-    terminal.emit("FenceResult", data, output, lambda wide: _print_rows(selection, selection.rows, wide))
-    terminal.findings(selection.findings)
-    for row in selection.rows:
-        if row.problem is not None and row.action is FenceAction.CANNOT:
-            terminal.note(f"cannot: {row.id}: {row.problem.message}")
+class FenceView(View):
+    """A table of transactional ids: with their states before, and with their results after."""
+
+    def show(self, planned: Planned, output: Output) -> None:
+        """Print the plan, with the state of each id as its preview."""
+        selection = _selection_of(planned)
+        preview = [_planned(selection, row) for row in selection.rows]
+        findings = [finding.as_json() for finding in selection.findings]
+        data = planned.plan.as_json() | {"preview": preview, "findings": findings}
+        terminal.emit("Plan", data, output, lambda wide: _print_rows(selection, selection.rows, wide))
+        terminal.findings(selection.findings)
+        for row in selection.rows:
+            if row.problem is not None and row.action is FenceAction.CANNOT:
+                terminal.note(f"cannot: {row.id}: {row.problem.message}")
+
+    def before(self, planned: Planned, output: Output, *, asked: bool) -> None:
+        """Print the states of the ids, if there is somebody to be asked."""
+        selection = _selection_of(planned)
+        if asked and (output.for_people or sys.stdin.isatty()):
+            for line in whole(_columns(False), [_cells(selection, row, False) for row in selection.rows[:MOST_ROWS]]):
+                terminal.note(line)
+            if len(selection.rows) > MOST_ROWS:
+                terminal.note(f"… and {len(selection.rows) - MOST_ROWS:,} more; --dry-run shows all.")
+        terminal.findings(selection.findings)
+
+    @contextmanager
+    def execution(
+        self, planned: Planned, context: RunContext, output: Output
+    ) -> Iterator[Callable[[Result], None] | None]:
+        """Show the progress, and the results of the ids once they are known, also after an interruption."""
+        from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+
+        assert isinstance(context, FenceContext)
+        selection, began = _selection_of(planned), time.monotonic()
+        total, done = len(selection.to_fence), iter(range(1, len(selection.rows) + 1))
+        with ExitStack() as stack:
+            advance = stack.enter_context(terminal.progress(f"Fencing {total:,} ids"))
+
+            def show() -> None:
+                stack.close()
+                _show_results(selection, context, time.monotonic() - began, output)
+
+            def on_result(result: Result) -> None:
+                if result.error is None and isinstance(planned.plan.steps[context.step], FenceIds):
+                    show()
+                elif context.error is None:
+                    failed = result.error is not None
+                    terminal.note(f"error: {result.error}" if failed else f"{result.outcome.value}: {result.says}")
+
+            context.on_id = lambda result: advance(next(done), total)
+            context.on_interrupt = show
+            yield on_result
+
+    def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
+        """Raise the error because of which no id was fenced; exit with 1 if some were not, or could not be seen."""
+        from connectctl.ops.operations.fencing.planning import refuse_denied
+        from connectctl.ops.operations.fencing.steps import FenceContext, results_of
+
+        selection = _selection_of(planned)
+        if not isinstance(context, FenceContext):
+            _show_results(selection, None, 0.0, output)
+        elif context.error is not None:
+            raise context.error
+        _note_restart(selection, restarted=len(planned.plan.steps) > 1)
+        fenced = results_of(selection, context.results if isinstance(context, FenceContext) else ())
+        refuse_denied(fenced)
+        failed = any(result.error is not None for result in results)
+        if failed or selection.unlisted or any(each.outcome is FenceOutcome.FAILED for each in fenced):
+            raise typer.Exit(1)
 
 
-def show_rows(selection: FenceSelection) -> None:
-    """Print the plan on standard error, before confirmation."""
-    for line in whole(_columns(False), [_cells(selection, row, False) for row in selection.rows[:MOST_ROWS]]):
-        terminal.note(line)
-    if len(selection.rows) > MOST_ROWS:
-        terminal.note(f"… and {len(selection.rows) - MOST_ROWS:,} more; --dry-run shows all.")
+def _selection_of(planned: Planned) -> FenceSelection:
+    from connectctl.ops.operations.fencing.operation import FencePlan
+
+    assert isinstance(planned, FencePlan)
+    return planned.selection
 
 
-def show_results(selection: FenceSelection, context: FenceContext, seconds: float, output: Output) -> None:
+def _note_restart(selection: FenceSelection, *, restarted: bool) -> None:
+    """Print how to restart running tasks that were fenced."""
+    connectors = dict.fromkeys(owner.connector for row in selection.to_fence for owner in row.running)
+    if connectors and not restarted:
+        names = " ".join(connectors)
+        terminal.note(
+            f"Fenced tasks fail at their next write. Then restart them: connectctl connectors restart {names} --only-failed"
+        )
+
+
+def _show_results(selection: FenceSelection, context: FenceContext | None, seconds: float, output: Output) -> None:
     """Print the result of each id: data on standard output, findings on standard error."""
     from connectctl.ops.operations.fencing.steps import results_of
 
-    results = results_of(selection, context)
+    results = results_of(selection, context.results if context else ())
     counts = Counter(result.outcome.value for result in results)
-    rows = [result.as_json() for result in results]
-    data = _envelope(selection.cluster_id, False, rows, counts, round(seconds, 3))
+    data = {
+        "clusterId": selection.cluster_id,
+        "results": [result.as_json() for result in results],
+        "summary": {outcome.value: counts[outcome.value] for outcome in FenceOutcome} | {"seconds": round(seconds, 3)},
+    }
     terminal.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
     sys.stdout.flush()
-    terminal.findings(context.findings)
+    terminal.findings(context.findings if context else ())
     if output.for_people:
         summary = (
             ", ".join(f"{counts[outcome.value]:,} {outcome.value}" for outcome in FenceOutcome if counts[outcome.value])
             or "Nothing to fence"
         )
         terminal.note(f"{summary} in {seconds:.2f} s" if counts else f"{summary}.")
-
-
-def _envelope(
-    cluster_id: str, dry_run: bool, results: list[dict[str, Any]], counts: Counter[str], seconds: float
-) -> dict[str, Any]:
-    summary: dict[str, Any] = {outcome.value: counts[outcome.value] for outcome in FenceOutcome}
-    return {"clusterId": cluster_id, "dryRun": dry_run, "results": results, "summary": summary | {"seconds": seconds}}
 
 
 def _planned(selection: FenceSelection, row: FenceTarget) -> dict[str, Any]:

@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from connectctl.ops.config.settings import Settings
     from connectctl.ops.connect.cluster_lock import LockHolder
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.errors import ConnectctlError
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.rights import Allowed
     from connectctl.ops.kafka.acls import Authorizer, Binding, Resource
     from connectctl.ops.kafka.batch_headers import Marker
@@ -356,3 +358,81 @@ class GroupOffsetWrites(GroupReads, Protocol):
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """Delete what the group has committed of ``partitions``. Raises as ``commit`` does."""
+
+
+class Clients(Protocol):
+    """The clients and settings of one command; ``connectctl.cli.session.Session`` opens each when it is first used."""
+
+    @property
+    def settings(self) -> Settings:
+        """Flags, environment and context, merged."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds to wait for a broker, a worker, or a state."""
+
+    @property
+    def group_id(self) -> str:
+        """The workers' ``group.id``. Raises ``BadInput`` if it is not given."""
+
+    @property
+    def named_topics(self) -> dict[str, str | None]:
+        """The internal topics that are given, by role."""
+
+    @property
+    def kafka(self) -> KafkaReads:
+        """The Kafka cluster of the workers."""
+
+    @property
+    def transactions(self) -> TransactionCalls:
+        """Its transaction coordinators and partition leaders."""
+
+    @property
+    def transaction_log(self) -> TransactionLogReads:
+        """Its ``__transaction_state``."""
+
+    @property
+    def own_rights(self) -> RightsReads:
+        """The rights of the principal in use."""
+
+    @property
+    def group_offsets(self) -> GroupOffsetWrites:
+        """The committed offsets of its groups."""
+
+    def group(self, patience: float = ...) -> ConnectGroup:
+        """The workers' group, once it is stable or ``patience`` is over."""
+
+    def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
+        """A client of the workers of ``group``, or of those in the settings."""
+
+    @property
+    def brokers(self) -> BrokerReads:
+        """The brokers of the workers' Kafka cluster."""
+
+    def other_brokers(self, bootstrap: str, overrides: Mapping[str, str]) -> BrokerReads:
+        """The brokers of another Kafka cluster."""
+
+    def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> TransactionCalls:
+        """The coordinators of another Kafka cluster, one that a connector writes to."""
+
+    def is_own_cluster(self, bootstrap: str) -> bool:
+        """Whether these servers are those of ``kafka``."""
+
+    def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
+        """Another Kafka cluster, one that a connector writes to."""
+
+    def in_context(self, context: str) -> Clients:
+        """The clients of another context."""
+
+    def offsets_engine(self, kafka: KafkaReads, offsets_topic: str) -> Any:
+        """The ``ops.operations.offsets.engine.Engine`` that reads the offsets topics."""
+
+    @property
+    def cluster_lock(self) -> ClusterLock:
+        """The lock of the Connect cluster."""
+
+    def journal(self, *, read_only: bool = False) -> Journal:
+        """The user's journal. Raises ``ConnectctlError`` if it is damaged or cannot be written."""
+
+    def reveal(self, name: str, value: Any) -> Any:
+        """The secret that ``value`` refers to; ``value`` itself if it is not a reference."""

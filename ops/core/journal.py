@@ -87,6 +87,11 @@ class Run:
         """Whether ``step`` was completed."""
         return any(mark.step == step and mark.what in ("done", "already") for mark in self.marks)
 
+    def did(self, step: int) -> bool:
+        """Whether this run changed something in ``step``, or was interrupted in it: not if it found the step done."""
+        whats = [mark.what for mark in self.marks if mark.step == step]
+        return "done" in whats or ("begun" in whats and whats != ["begun", "already"])
+
 
 class Journal:
     """The journal in ``directory``. Raises ``ConnectctlError`` if it cannot be written, or is damaged.

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+OPEN_TRANSACTIONS_PATIENCE = 10.0
+"""Seconds for which open transactions may hold up the reading of a topic: of ``--patience``, and for changes of offsets."""
+
 
 def wait_until(
     probe: Callable[[], T | None],

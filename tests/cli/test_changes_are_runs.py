@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.cli.commands.connectors import cluster as connectors_cluster
-from connectctl.cli.commands.connectors import cure as connectors_cure
+from connectctl.cli import flow
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
@@ -40,9 +39,7 @@ def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    clock = Clock()
-    for module in (connectors_cluster, connectors_cure):
-        monkeypatch.setattr(module, "context_of", partial(timed_by, clock, module.context_of))
+    monkeypatch.setattr(flow, "context_of", partial(timed_by, Clock(), flow.context_of))
     monkeypatch.setattr("connectctl.ops.operations.fencing.batch_fencer.FIRST_PAUSE", 0.001)
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
     return World(directory)
@@ -105,8 +102,7 @@ def test_the_plan_in_the_journal_is_what_the_dry_run_printed(world: World, opera
     (run,) = [run for run in journal.runs() if run.id != world.former]
     plan = journal.plan_of(run, KINDS)
     assert Plan.from_json(plan.as_json(), KINDS) == plan
-    if planned["kind"] == "Plan":
-        assert planned["digest"] == plan.digest
+    assert (planned["kind"], planned["digest"]) == ("Plan", plan.digest)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -235,7 +231,7 @@ def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
     journal = Journal(world.directory / "journal")
     (run,) = [run for run in journal.runs() if run.id != world.former]
     assert (run.operation, run.state) == (operation, RunState.DONE)
-    assert journal.plan_of(run, KINDS).digest == data.get("plan", data)["digest"]
+    assert journal.plan_of(run, KINDS).digest == data["digest"]
     assert world.session.lock.taken == [run.id]
     other = world.directory / "direct"
     other.mkdir()
@@ -304,7 +300,7 @@ def test_an_abort_is_stale_for_another_producer(world: World) -> None:
     [
         ("{", "is not a plan"),
         ("[]", "it is not a JSON object"),
-        ('{"kind": "FenceResult"}', "--dry-run -o json prints the plan"),
+        ('{"kind": "FenceResult"}', "kind FenceResult; --dry-run -o json prints the plan"),
         ('{"operation": "walk"}', "connectctl runs resume"),
         ('{"operation": "resume upgrade"}', "Resume the run itself: connectctl runs resume RUN"),
         ('{"operation": "upgrade abort"}', "connectctl upgrade abort --leave"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.cli.commands.connectors import cluster as connectors_cluster
+from connectctl.cli import flow
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal
 from fakes.changingworld import Clock, Killed, World, timed_by
@@ -27,8 +27,7 @@ FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with directory_in_memory() as directory:
-        real = connectors_cluster.context_of
-        monkeypatch.setattr(connectors_cluster, "context_of", partial(timed_by, Clock(), real))
+        monkeypatch.setattr(flow, "context_of", partial(timed_by, Clock(), flow.context_of))
         monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
         (directory / "d").mkdir()
         yield World(directory)

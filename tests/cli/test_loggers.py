@@ -62,15 +62,20 @@ def test_an_undo_leaves_workers_alone_that_are_not_in_the_group_any_more() -> No
     assert (refused.exit_code, workers.sent) == (4, []), refused.output
 
 
-def test_runs_undo_names_the_command_that_undoes_levels_and_that_works() -> None:
+def test_runs_undo_restores_levels() -> None:
     workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
-    refused = run(workers, "runs", "undo", last_run(), "--yes")
-    assert refused.exit_code == 4
-    hint = refused.output.rpartition("Undo it with: connectctl ")[2].split()
-    assert hint[:2] == ["loggers", "undo"]
-    assert run(workers, *(word.rstrip(".") for word in hint), "--yes").exit_code == 0
+    done = run(workers, "runs", "undo", last_run(), "--yes")
+    assert done.exit_code == 0, done.output
     assert workers.levels == {ONE: OLD, TWO: OLD}
+
+
+def test_loggers_undo_is_for_changes_of_levels_alone() -> None:
+    workers = AdminWorkers()
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    run(workers, "loggers", "undo", last_run(), "--yes")
+    refused = run(workers, "loggers", "undo", last_run(), "--yes")
+    assert (refused.exit_code, "it is a run of loggers undo" in refused.stderr) == (2, True), refused.output
 
 
 def test_an_undo_that_failed_and_is_resumed_ends_the_run_that_it_undoes() -> None:
@@ -116,13 +121,14 @@ def test_a_saved_plan_is_applied_unless_levels_have_changed(more: tuple[str, ...
     assert (done.exit_code, workers.levels[TWO]["root"]) == (0, "WARN"), done.output
 
 
-def test_a_saved_plan_of_an_undo_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
-    workers = AdminWorkers()
+def test_a_saved_plan_of_an_undo_is_applied_unless_levels_have_changed(tmp_path: Path) -> None:
+    workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
     plan = tmp_path / "plan.json"
     plan.write_text(run(workers, "loggers", "undo", last_run(), "--dry-run", "-o", "json").stdout)
     done = run(workers, "runs", "apply", str(plan), "--yes")
-    assert (done.exit_code, "connectctl loggers undo RUN" in done.stderr) == (2, True), done.output
+    assert (done.exit_code, workers.levels) == (0, {ONE: OLD, TWO: OLD}), done.output
+    assert states() == ["done", "undone"]
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
     made = World()
     monkeypatch.setattr(run_command, "contact_clusters", lambda session, job: None)
-    monkeypatch.setattr(run_command, "scene_of", lambda session, job: made.scene())
+    monkeypatch.setattr(run_command, "run_clients", lambda session, job: made.scene())
     monkeypatch.setattr(prepare, "create_topics", lambda ready, scene, note: made.there.update(created=(1, "")))
     monkeypatch.setattr(task_count, "StatusWriter", Statuses)
     Statuses.written.clear()

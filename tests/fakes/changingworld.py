@@ -29,7 +29,7 @@ from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import CliRunner, Result
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.context import StepContext
+    from connectctl.ops.core.context import RunContext
     from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 IDS = ("app-0", "app-1", "app-2")
@@ -83,7 +83,7 @@ class Clock:
         self.seconds += seconds
 
 
-def timed_by(clock: Clock, real: Callable[..., StepContext], *args: Any) -> StepContext:
+def timed_by(clock: Clock, real: Callable[..., RunContext], *args: Any) -> RunContext:
     """The context that ``real`` makes, on a clock of ours."""
     context = real(*args)
     context.now, context.sleep = clock.now, clock.sleep

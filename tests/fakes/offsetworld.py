@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.cli.commands.offsets import execution
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.operations.offsets import sources
 from fakes.groupoffsets import FakeGroupOffsets
 from fakes.kafkareads import FakeLeader, connect_group
 from fakes.kafkawrites import Breaking, FakeKafkaWrites, Faults
@@ -100,7 +100,7 @@ class World:
             calls=Breaking(self.workers, self.faults),  # type: ignore[arg-type]
             committed=Breaking(self.groups, self.faults),  # type: ignore[arg-type]
         )
-        original = execution.context_of
+        original = sources.context_of
 
         def context_of(*given: Any) -> Any:
             context = original(*given)
@@ -110,7 +110,7 @@ class World:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
             patch.setattr(target_state_wait, "STEADY", 0.0)
-            patch.setattr(execution, "context_of", context_of)
+            patch.setattr(sources, "context_of", context_of)
             return invoke(list(args), obj=session, input=stdin)
 
     def _sleep(self, seconds: float) -> None:

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl.cli import flow
 from connectctl.cli import session as cli_session
 from connectctl.cli.commands import cluster as cluster_command
-from connectctl.cli.commands.connectors import cluster as connectors_cluster
-from connectctl.cli.commands.connectors import cure as connectors_cure
-from connectctl.cli.commands.offsets import execution
 from connectctl.cli.main import app
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.connect.transactional_ids import task_id
@@ -24,6 +22,7 @@ from connectctl.ops.operations.cluster import group_workers
 from connectctl.ops.operations.connectors import context as steps_context
 from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.fencing import observe as fencing_observe
+from connectctl.ops.operations.offsets import sources
 from fakes.changingworld import COMMITTED, EDITOR, HANGING, HUNG, Clock, timed_by
 from fakes.coordinators import FakeCoordinators
 from fakes.offsetworld import TOPICS, World
@@ -119,7 +118,7 @@ def without_waits(directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fencing_observe.FencingSources, "patience", 0.0)
     patch.setattr(fencing_observe.FencingSources.__init__, "__defaults__", (None, 0.0))
     clock = Clock()
-    for where in (execution, connectors_cluster, connectors_cure):
+    for where in (sources, flow):
         patch.setattr(where, "context_of", partial(timed_by, clock, where.context_of))
 
 

@@ -163,7 +163,6 @@ class RightsWorld:
     def open_run(self, *words: str) -> str:
         """Return a run of the journal that was interrupted before its first step."""
         plan = self.as_super_user(*words)
-        plan = plan.get("plan", plan)
         journal = Journal(paths.journal_directory())
         subjects = tuple(dict.fromkeys(step["subject"] for step in plan["steps"] if "subject" in step))
         return journal.begin(plan["operation"], plan["clusterId"], plan["groupId"], subjects, plan).id

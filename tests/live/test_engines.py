@@ -104,17 +104,17 @@ def test_both_engines_see_plan_and_carry_out_the_same(
     for into in ("global", "dedicated"):
         local, spark = (plan(cluster, topics, engine, "merge", "moved", "--into", into) for engine in ENGINES)
         assert local == spark
-        assert local["writes"]
+        assert local["preview"]
     before = tmp_path / "before.jsonl"
     assert offsets(cluster, topics, "backup", "moved", "--out", str(before)).code == 0
     ran = offsets(cluster, topics, "merge", "moved", "--into", "dedicated", "--engine", "spark", "--yes", "-o", "json")
     assert ran.code == 0, ran.err
-    assert plan(cluster, topics, "local", "merge", "moved", "--into", "dedicated")["writes"] == []
+    assert plan(cluster, topics, "local", "merge", "moved", "--into", "dedicated")["preview"] == []
     plans = [plan(cluster, topics, engine, "restore", "moved", "-f", str(before)) for engine in ENGINES]
-    assert plans[0]["writes"] == plans[1]["writes"] != []
+    assert plans[0]["preview"] == plans[1]["preview"] != []
     ran = offsets(cluster, topics, "restore", "moved", "-f", str(before), "--engine", "spark", "--yes")
     assert ran.code == 0, ran.err
-    assert plan(cluster, topics, "local", "restore", "moved", "-f", str(before))["writes"] == []
+    assert plan(cluster, topics, "local", "restore", "moved", "-f", str(before))["preview"] == []
 
 
 def test_an_open_transaction_stops_both(cluster: Sandbox, topics: tuple[str, str]) -> None:

@@ -108,8 +108,8 @@ def test_a_zombie_that_slept_in_an_open_transaction_commits_nothing(cluster: San
     with zombie(cluster, id, topic) as process:
         os.kill(process.pid, signal.SIGSTOP)
         planned = fence(cluster, "--transactional-id", id, "--dry-run")
-        assert planned["results"][0]["plan"]["state"] == "Ongoing"
-        assert planned["results"][0]["plan"]["topicPartitions"] == [{"topic": topic, "partition": 0}]
+        assert planned["preview"][0]["plan"]["state"] == "Ongoing"
+        assert planned["preview"][0]["plan"]["topicPartitions"] == [{"topic": topic, "partition": 0}]
 
         done = fence(cluster, "--transactional-id", id, "--yes")
         (result,) = done["results"]

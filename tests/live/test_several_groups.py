@@ -99,4 +99,4 @@ def test_topics_that_are_told_apart_are_proven_and_may_be_written(sandbox: Sandb
         sandbox, group, "offsets", "set", FEED, "-f", "-", "--stop", "--dry-run", "-o", "json", stdin=json.dumps(wanted)
     )
     assert ran.code == 0, ran.err
-    assert {write["topic"] for write in ran.json["writes"]} == {f"{group}-offsets"}
+    assert {write["topic"] for write in ran.json["preview"]} == {f"{group}-offsets"}

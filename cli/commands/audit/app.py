@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import completed_names, html_file
-from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE, HtmlOption, OutputOption, PatienceOption
+from connectctl.cli.options import HtmlOption, OutputOption, PatienceOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.wait import OPEN_TRANSACTIONS_PATIENCE
 from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
 
 if TYPE_CHECKING:
@@ -165,10 +166,10 @@ def _audit(
     html: Path | None,
     output: Output,
 ) -> None:
-    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.cli.views import audit as audit_view
     from connectctl.ops.audit.to_json import as_json
     from connectctl.ops.jobs.audit_execution import AuditAccess, audit_topics
+    from connectctl.ops.operations.offsets.sources import sources_of
 
     html_file.check(html)
     began = time.time()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import apply, completed_names
+from connectctl.cli import apply, completed_names, flow
 from connectctl.cli.commands.connectors import config as connectors_config
-from connectctl.cli.commands.connectors.cluster import cluster_of, listing_of, observed, perform
 from connectctl.cli.commands.connectors.options import StateOptions
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
@@ -26,11 +25,10 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.connectors import tracked_topics
+from connectctl.ops.operations.connectors.access import listing_of, open_cluster
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+    from connectctl.ops.operations.connectors.state_operations import ChangeState
 
 app = command_group("See, create, change and delete connectors.")
 
@@ -74,9 +72,8 @@ def list_(
     from connectctl.ops.operations.connectors.observe import matching
 
     session: Session = ctx.obj
-    cluster = cluster_of(session)
     with without_collection():
-        seen = listing_of(session, cluster)
+        seen = listing_of(open_cluster(session))
     found = matching(seen.connectors, connectors) if connectors else seen.connectors
     data = {
         "connectorsFrom": seen.read_from,
@@ -105,9 +102,7 @@ def show(ctx: typer.Context, connector: ConnectorArgument, output: OutputOption 
     """
     from connectctl.cli.commands.connectors import show as connectors_show
 
-    session: Session = ctx.obj
-    cluster = cluster_of(session)
-    connectors_show.show(session, cluster, connector, output)
+    connectors_show.show(open_cluster(ctx.obj), connector, output)
 
 
 @app.command()
@@ -131,12 +126,13 @@ def topics(
     if output is Output.NAME if reset else dry_run or yes:
         what = "-o name cannot be combined with --reset" if reset else "--dry-run and --yes require --reset"
         raise BadInput(what, next_step="Leave one of them out.", code="usage")
-    cluster = observed(ctx.obj) if reset else cluster_of(ctx.obj)
-    found = tracked_topics.read(cluster.calls, connector)
+    from connectctl.ops.operations.connectors import tracked_topics
+    from connectctl.ops.operations.connectors.state_operations import ResetActiveTopics
+
     if reset:
-        plan = tracked_topics.plan_reset(cluster.cluster_id(), connector, found, cluster.group_id)
-        perform(ctx.obj, cluster, plan, ApplyOptions(dry_run, yes, output))
+        flow.perform(ctx.obj, ResetActiveTopics(), connector, ApplyOptions(dry_run, yes, output))
         return
+    found = tracked_topics.read(open_cluster(ctx.obj).calls, connector)
     data = {"connector": connector, "topics": [{"name": topic} for topic in found]}
     empty = f"{connector} has used no topic since it was created, or since its active topics were reset."
     terminal.emit(
@@ -154,7 +150,9 @@ def stop(ctx: typer.Context, connectors: Names = None, options: StateOptions = S
       connectctl connectors stop orders --wait
       connectctl connectors stop --all --dry-run       what would be stopped
     """
-    _change_state(ctx.obj, "stop", connectors, options)
+    from connectctl.ops.operations.connectors.state_operations import Stop
+
+    _change_state(ctx.obj, Stop(), connectors, options)
 
 
 @app.command()
@@ -167,7 +165,9 @@ def pause(ctx: typer.Context, connectors: Names = None, options: StateOptions = 
       connectctl connectors pause orders --wait
       connectctl connectors pause --all --yes
     """
-    _change_state(ctx.obj, "pause", connectors, options)
+    from connectctl.ops.operations.connectors.state_operations import Pause
+
+    _change_state(ctx.obj, Pause(), connectors, options)
 
 
 @app.command()
@@ -182,7 +182,9 @@ def resume(ctx: typer.Context, connectors: Names = None, options: StateOptions =
 
     With --wait, the state must have been RUNNING for five seconds.
     """
-    _change_state(ctx.obj, "resume", connectors, options)
+    from connectctl.ops.operations.connectors.state_operations import Resume
+
+    _change_state(ctx.obj, Resume(), connectors, options)
 
 
 @app.command()
@@ -205,23 +207,15 @@ def restart(
     With --wait, a FAILED status from before the restart is ignored, and the state must have been RUNNING for five
     seconds. Exit code 1: something failed; 6: not RUNNING in time.
     """
-    from connectctl.ops.operations.connectors.steps import plan_restart
+    from connectctl.ops.operations.connectors.state_operations import RestartConnectors, RestartRequest
 
     if task is not None and only_failed:
         raise BadInput(
             "--only-failed cannot be combined with --task", next_step="Leave out --only-failed.", code="usage"
         )
-    cluster, named = picked(ctx.obj, connectors, options.every)
-    plan = plan_restart(
-        cluster.cluster_id(),
-        named,
-        only_failed=only_failed,
-        task=task,
-        named=not options.every,
-        wait=options.wait,
-        group_id=cluster.group_id,
-    )
-    perform(ctx.obj, cluster, plan, options)
+    names = picked(connectors, options.every)
+    request = RestartRequest(names, options.wait, only_failed, task, named=not options.every)
+    flow.perform(ctx.obj, RestartConnectors(), request, options)
 
 
 @app.command()
@@ -242,13 +236,9 @@ def cure(ctx: typer.Context, connector: ConnectorArgument, options: ApplyOptions
     configurations. The cure then stops and resumes the connector, so that it publishes its tasks again. If this is
     interrupted, the connector may stay stopped: connectctl connectors resume NAME.
     """
-    from connectctl.cli.commands.connectors import cure as connectors_cure
+    from connectctl.ops.operations.connectors.cure_operation import Cure
 
-    session: Session = ctx.obj
-    cluster = cluster_of(session)
-    plan = connectors_cure.planned(session, cluster, connector)
-    context = connectors_cure.context_of(session, cluster, plan)
-    apply.apply(session, plan, context, options)
+    flow.perform(ctx.obj, Cure(), connector, options)
 
 
 for command in (
@@ -264,20 +254,18 @@ for command in (
     app.command()(command)
 
 
-def _change_state(session: Session, verb: str, connectors: list[str] | None, options: StateOptions) -> None:
-    from connectctl.ops.operations.connectors.steps import plan_state
+def _change_state(
+    session: Session, operation: ChangeState, connectors: list[str] | None, options: StateOptions
+) -> None:
+    from connectctl.ops.operations.connectors.state_operations import StateRequest
 
-    cluster, named = picked(session, connectors, options.every)
-    plan = plan_state(cluster.cluster_id(), named, verb, wait=options.wait, group_id=cluster.group_id)
-    perform(session, cluster, plan, options)
+    request = StateRequest(picked(connectors, options.every), options.wait)
+    flow.perform(session, operation, request, options)
 
 
-def picked(
-    session: Session, names: list[str] | None, every: bool
-) -> tuple[ConnectorAccess, tuple[ConnectorHealth, ...]]:
-    """Return the current state of the connectors that the user named. Raises ``BadInput`` before any change."""
+def picked(names: list[str] | None, every: bool) -> tuple[str, ...] | None:
+    """Return the names that the user gave, None for ``--all``. Raises ``BadInput`` for both or none."""
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector given"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
-    cluster = observed(session)
-    return cluster, cluster.connectors(None if every else names)
+    return None if every else tuple(names or ())

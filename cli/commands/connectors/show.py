@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from connectctl.cli.commands.connectors.cluster import listing_of
-from connectctl.cli.commands.connectors.cure import truth
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
-from connectctl.cli.session import Session
 from connectctl.cli.views import connectors
+from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
 from connectctl.ops.connect.config_topic import ConfiguredConnector
-from connectctl.ops.connect.connector import Status, cause_of
-from connectctl.ops.core.errors import NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector import Connector, Status, cause_of
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.visibility import gap_findings, gap_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
-from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors import fencing_diagnosis
+from connectctl.ops.operations.connectors.access import ClusterAccess, listing_of
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, configured, the_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
+from connectctl.ops.operations.transactions.sources import directory_of
 
 
-def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) -> None:
-    seen = listing_of(session, cluster)
+def show(cluster: ClusterAccess, name: str, output: Output) -> None:
+    """Print one connector. Raises ``BadInput`` for an unknown one."""
+    seen = listing_of(cluster)
     health = the_one(seen.connectors, name)
     answers = not isinstance(seen.blind, (Unreachable, TimedOut))
     passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
     remember(health.connector.config, passwords)
     config = config_of(health.connector.config, passwords)
-    found, offsets_topic, doubts = _from_config_topic(session, cluster, health)
-    doubts = [*seen.findings, *doubts, *truth(session, cluster, health.connector, found)]
+    found, offsets_topic, doubts = _from_config_topic(cluster, health)
+    doubts = [*seen.findings, *doubts, *_fencing_findings(cluster, health.connector, found)]
     data = _as_json(health, found, offsets_topic, doubts, config)
 
     def table(wide: bool) -> None:
@@ -44,14 +47,14 @@ def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) 
 
 
 def _from_config_topic(
-    session: Session, cluster: ConnectorAccess, health: ConnectorHealth
+    cluster: ClusterAccess, health: ConnectorHealth
 ) -> tuple[ConfiguredConnector | None, dict[str, Any] | None, list[Finding]]:
     """Return the facts in the config topic, the offsets topic, and findings if they are unknown."""
     offsets = _dedicated_topic(health)
     if cluster.kafka is None or cluster.group is None:
         return None, offsets, []
     needed = ["config"] + (["offsets"] if health.connector.type != "sink" and offsets is None else [])
-    names = {role: session.named_topics.get(role) for role in needed}
+    names = {role: cluster.clients.named_topics.get(role) for role in needed}
     # A topic that is named is not looked for: what it is called is told without a right on it.
     choices = look_for_topics(cluster.kafka, cluster.group, {}, [role for role in needed if not names[role]])
     names |= {role: choice.topic for role, choice in choices.items()}
@@ -67,6 +70,35 @@ def _from_config_topic(
     except NotAuthorized as e:
         return None, offsets, [*doubts, *gap_findings([gap_of(e, f"config topic {names['config']}")])]
     return found, offsets, doubts
+
+
+def _fencing_findings(cluster: ClusterAccess, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
+    """Return the coordinators' findings on failed tasks and rounds of fencing; none for a healthy connector."""
+    if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needed(connector, found):
+        return []
+    try:
+        seen = directory_of(cluster.clients)
+        case = fencing_diagnosis.Case(
+            group=cluster.group.id,
+            connector=connector,
+            configured=found,
+            written=_record_times(cluster.kafka, cluster.group, cluster.clients.named_topics),
+            directory=seen.seen,
+            workers=len(cluster.group.members),
+        )
+        return [*gap_findings(seen.gaps), *fencing_diagnosis.findings(cluster.clients.transactions, case, time.time())]
+    except ConnectctlError as e:
+        return [fencing_diagnosis.not_known(connector.name, e)]
+
+
+def _record_times(kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]) -> dict[str, float]:
+    """Return when records of the config and status topics were written, by key."""
+    choices = look_for_topics(kafka, group, named, ("config", "status"))
+    images = kafka.image([choice.topic for choice in choices.values() if choice.topic], patience=1.0)
+    found: dict[str, float] = {}
+    for image in images.values():
+        found |= fencing_diagnosis.times(image.latest)
+    return found
 
 
 def _dedicated_topic(health: ConnectorHealth) -> dict[str, Any] | None:

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from connectctl.cli.apply import open_journal
-from connectctl.cli.commands.connectors.cluster import observed
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
-from connectctl.ops.all_steps import KINDS
-from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import iso_utc
-from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.config_history import (
-    ConfigVersion,
-    changes,
-    chosen_version,
-    journal_versions,
-    merged,
-    topic_versions,
-)
+from connectctl.ops.operations.connectors.access import ConnectorAccess, observed_cluster
+from connectctl.ops.operations.connectors.config_history import ConfigVersion, changes, chosen_version
+from connectctl.ops.operations.connectors.config_operations import KINDS
 from connectctl.ops.operations.connectors.config_values import shown
+from connectctl.ops.operations.connectors.config_versions import versions_of
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
 MOST_SHOWN = 3
@@ -34,7 +23,8 @@ MOST_SHOWN = 3
 
 def history(session: Session, connector: str, show: int | None, output: Output) -> None:
     """Print the versions of ``connector``, or the configuration of one."""
-    cluster, found, unseen = versions_of(session, connector)
+    cluster = observed_cluster(session)
+    found, unseen = versions_of(cluster, connector, KINDS)
     rows = rows_of(cluster, found)
     if show is not None:
         chosen_version(found, connector, show)
@@ -46,41 +36,6 @@ def history(session: Session, connector: str, show: int | None, output: Output) 
     versions = [{key: value for key, value in row.items() if key != "config"} for row in rows]
     data = {"connector": connector, "configTopicUnseen": unseen, "versions": versions}
     terminal.emit("ConnectorHistory", data, output, lambda wide: table(versions, unseen))
-
-
-def versions_of(session: Session, name: str) -> tuple[ConnectorAccess, list[ConfigVersion], str | None]:
-    """Return the cluster, the versions of ``name``, and why the config topic was not read, None if it was."""
-    cluster = observed(session)
-    unseen: ConnectctlError | None = None
-    topic: list[ConfigVersion] = []
-    try:
-        topic = topic_versions(config_records(session, cluster), name)
-    except ConnectctlError as e:
-        unseen = e
-    found = merged(
-        topic, journal_versions(open_journal(read_only=True), name, cluster.cluster_id(), cluster.group_id, KINDS)
-    )
-    if not found and unseen is not None:
-        raise unseen
-    if not found:
-        raise BadInput(
-            f"No configuration of {name} is known",
-            why="neither the config topic nor the journal of this machine has one",
-            next_step="See connectctl connectors list.",
-            code="unknown-connector",
-        )
-    return cluster, found, unseen.what if unseen is not None else None
-
-
-def config_records(session: Session, cluster: ConnectorAccess) -> list[ConsumerRecord]:
-    """Return all committed records of the config topic. Raises ``ConnectctlError`` if it is not read to its end."""
-    if cluster.kafka is None or cluster.group is None:
-        raise BadInput("The config topic was not read: the brokers are not given", next_step="Add --bootstrap-servers.")
-    topic = str(find_internal_topics(cluster.kafka, cluster.group, session.named_topics, needed=("config",)).config)
-    image = cluster.kafka.image([topic], patience=session.timeout, superseded=True)[topic]
-    if image.held_back:
-        raise TimedOut(f"{topic} was not read to its end", why="a transaction is open on it")
-    return [*image.superseded, *image.latest]
 
 
 def rows_of(cluster: ConnectorAccess, found: Sequence[ConfigVersion]) -> list[dict[str, Any]]:

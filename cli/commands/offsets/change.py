@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from connectctl.cli import completed_names
+from connectctl.cli import completed_names, flow
 from connectctl.cli.options import ForcedOffsetOptions, OffsetOptions, with_options
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
@@ -80,7 +80,7 @@ def merge(
     is seeded first: --into dedicated does it. A dedicated topic that looks stale stops the plan until --policy says
     which side is right.
     """
-    from connectctl.cli.commands.offsets.execution import change
+    from connectctl.ops.operations.offsets import operations
 
     if topic and into is Side.GLOBAL:
         raise BadInput("--topic requires --into dedicated")
@@ -100,7 +100,7 @@ def merge(
 
     hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
     targets = [OffsetTarget(hint.connector, request, topic, via=via or "kafka", purpose=hint) for hint in hints]
-    change(ctx.obj, "offsets merge", targets, options)
+    flow.perform(ctx.obj, operations.MergeOffsets(), operations.OffsetsRequest(targets, stop=options.stop), options)
 
 
 @with_options
@@ -123,8 +123,9 @@ def copy(
 
     TO need not exist yet. Source partitions that only TO has are not changed.
     """
-    from connectctl.cli.commands.offsets.execution import change, look_at
+    from connectctl.ops.operations.offsets import operations
     from connectctl.ops.operations.offsets.prepare import entries_to_copy
+    from connectctl.ops.operations.offsets.sources import look_at
 
     session: Session = ctx.obj
     source_session = session if from_context is None else session.in_context(from_context)
@@ -137,4 +138,4 @@ def copy(
         return changes.CopyOffsets(subject.name, source, entries, from_context, options.force)
 
     targets = [OffsetTarget(target, request, new=True, via=via or "kafka")]
-    change(session, "offsets copy", targets, options)
+    flow.perform(session, operations.CopyOffsets(), operations.OffsetsRequest(targets, stop=options.stop), options)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connectctl.cli.commands.offsets.execution import look_at
-from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.ops.connect.last_commit import Side
@@ -19,6 +17,7 @@ from connectctl.ops.operations.offsets.key_filter import DifferingKeys
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
+from connectctl.ops.operations.offsets.sources import PATIENCE, look_at, sources_of
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
 

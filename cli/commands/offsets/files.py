@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.apply import open_journal
+from connectctl.cli import flow
 from connectctl.cli.commands.offsets.change import EngineOption
 from connectctl.cli.options import (
     PENDING,
@@ -23,14 +23,12 @@ from connectctl.cli.options import (
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config.masking import addresses_masked
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.offsets.engine_choice import Choice
-from connectctl.ops.operations.offsets.target import OffsetTarget
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.offsets.prepare import OffsetAccess
 
 
 def diff(
@@ -96,10 +94,10 @@ def backup(
     What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
     """
     from connectctl.cli.commands.offsets import spark_backup
-    from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
     from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.offsets.backup import saved
     from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, sealed
+    from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 
     session: Session = ctx.obj
     if spark_backup.backup(session, tuple(connectors or ()), out):
@@ -122,7 +120,7 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
     """
     from connectctl.cli.commands.runs.app import as_json
 
-    runs = [run for run in open_journal(read_only=True).runs() if run.operation.startswith("offsets ")]
+    runs = [run for run in ctx.obj.journal(read_only=True).runs() if run.operation.startswith("offsets ")]
     wanted = connectors or ["*"]
     found = [run for run in runs if any(s == name or fnmatchcase(s, name) for s in run.subjects for name in wanted)]
 
@@ -145,34 +143,19 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
-    from connectctl.cli.commands.offsets import execution, sink_change
+    undo_offsets(ctx.obj, run, options)
+
+
+def undo_offsets(session: Session, run: str, options: OffsetOptions) -> None:
+    """Restore the offsets that a run saved. Raises ``Refused`` for a run that saved none."""
     from connectctl.cli.commands.runs.app import steps_of
-    from connectctl.ops.core.journal import RunState
-    from connectctl.ops.core.saved_plan import check_same_cluster
-    from connectctl.ops.operations.offsets.undo import group_rollbacks, rollbacks
-    from connectctl.ops.operations.upgrade.steps import IncludedStep
+    from connectctl.ops.all_steps import OPERATIONS
+    from connectctl.ops.core.operation import Undone
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.offsets.operations import UndoOffsets
 
-    session: Session = ctx.obj
-    journal = open_journal()
+    journal = session.journal()
     found = journal.get(run)
-    # An upgrade includes the steps of a change of offsets.
-    steps = [s.inner if isinstance(s, IncludedStep) else s for s in steps_of(found, journal)]
-    backs, groups = rollbacks(journal, found, steps), group_rollbacks(journal, found, steps)
-    if not backs and not groups:
-        raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
-
-    def same_cluster(access: OffsetAccess) -> None:
-        check_same_cluster(found, access.sources.kafka.cluster_id(), access.group_id)
-
-    if groups:
-        if sink_change.change_groups(session, "offsets undo", groups, options, undoes=run, check=same_cluster):
-            journal.end(run, RunState.UNDONE)
-        return
-    targets = [
-        OffsetTarget(
-            name, lambda subject: backs[subject.name].request, back.dedicated_topic, new=True, purpose=back.request
-        )
-        for name, back in backs.items()
-    ]
-    if execution.change(session, "offsets undo", targets, options, check=same_cluster):
-        journal.end(run, RunState.UNDONE)
+    plan = Plan(found.operation, found.cluster_id, steps_of(found, journal), group_id=found.group_id)
+    undone = Undone(journal, found, plan, stop=options.stop)
+    flow.undo(session, UndoOffsets(), undone, OPERATIONS.__getitem__, options)

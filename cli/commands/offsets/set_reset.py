@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.apply import open_journal
+from connectctl.cli import flow
 from connectctl.cli.commands.offsets.change import EngineOption, ViaOption
 from connectctl.cli.options import (
     ConnectorArgument,
@@ -25,6 +25,7 @@ from connectctl.ops.operations.sink_offsets.changes import GroupChange, GroupTar
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
+    from connectctl.ops.operations.offsets.operations import OffsetsOperation
     from connectctl.ops.operations.offsets.planning import ConnectorState
 
 
@@ -50,6 +51,7 @@ def set_(
     {"kafka_offset": …}; its group must have no members. Offsets that the source connector would refuse are refused: those of
     other members, types or ranges than Kafka's own connectors accept, or than the connector has stored itself.
     """
+    from connectctl.ops.operations.offsets import operations
     from connectctl.ops.operations.offsets.input_file import read_entries
 
     named = _named(connector, group)
@@ -58,7 +60,7 @@ def set_(
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.SetOffsets(subject.name, entries, options.force)
 
-    _change(ctx.obj, "offsets set", named, request, lambda: setting(entries), options, new=True, via=via)
+    _change(ctx.obj, operations.SetOffsets(), named, request, lambda: setting(entries), options, new=True, via=via)
 
 
 @with_options
@@ -84,6 +86,7 @@ def reset(
     Also where the workers' own DELETE fails: exactly-once with a dedicated topic (Kafka 3.8 to 4.3). A sink then starts
     according to its auto.offset.reset.
     """
+    from connectctl.ops.operations.offsets import operations
     from connectctl.ops.operations.offsets.input_file import partition_text
 
     chosen = None if not partition else tuple(map(partition_text, partition))
@@ -93,7 +96,9 @@ def reset(
         return changes.ResetOffsets(subject.name, chosen)
 
     typed = named[0] if chosen is None else None
-    _change(ctx.obj, "offsets reset", named, request, lambda: resetting(chosen), options, typed=typed, via=via)
+    _change(
+        ctx.obj, operations.ResetOffsets(), named, request, lambda: resetting(chosen), options, typed=typed, via=via
+    )
 
 
 @with_options
@@ -112,12 +117,12 @@ def restore(
 
     A sink's group gets exactly the offsets of the backup again.
     """
-    from connectctl.ops.operations.offsets import dump_lines
+    from connectctl.ops.operations.offsets import dump_lines, operations
     from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
 
     # The journal keeps a copy, because a plan may be executed or resumed later. Errors are reported for the
     # user's file, not for the copy.
-    journal = open_journal()
+    journal = ctx.obj.journal()
     kept = journal.store_artifact(dump_lines.checked(file))
     request = changes.RestoreBackup(connector, kept, force=options.force)
     lines = dump_lines.lines_of(journal.directory / kept)
@@ -125,7 +130,9 @@ def restore(
     def change() -> GroupChange:
         return restoring(saved_offsets(lines, connector, dump_lines.name_of(file)))
 
-    _change(ctx.obj, "offsets restore", (connector, False), lambda s: request, change, options, purpose=request)
+    _change(
+        ctx.obj, operations.RestoreOffsets(), (connector, False), lambda s: request, change, options, purpose=request
+    )
 
 
 def _named(connector: str | None, group: str | None) -> tuple[str, bool]:
@@ -137,7 +144,7 @@ def _named(connector: str | None, group: str | None) -> tuple[str, bool]:
 
 def _change(
     session: Session,
-    operation: str,
+    operation: OffsetsOperation,
     named: tuple[str, bool],
     request: Callable[[ConnectorState], changes.OffsetRequest],
     change: Callable[[], GroupChange],
@@ -151,16 +158,15 @@ def _change(
     """Change offsets of a source by ``request``, or of a sink's group by ``change``.
     Whether a ``named`` connector is a source or a sink is decided when it is read.
     """
-    from connectctl.cli.commands.offsets import execution, sink_change
+    from connectctl.ops.operations.offsets.operations import OffsetsRequest
 
     name, is_group = named
-    if not is_group:
-        source = OffsetTarget(name, request, new=new, via=via or "kafka", purpose=purpose)
-        try:
-            execution.change(session, operation, [source], options, typed=typed)
-            return
-        except BadInput as e:
-            if e.code != "sink":
-                raise
-    groups = [GroupTarget(name, change(), not is_group)]
-    sink_change.change_groups(session, operation, groups, options, via=via, typed=typed)
+    source = OffsetTarget(name, request, new=new, via=via or "kafka", purpose=purpose)
+    wanted = OffsetsRequest(
+        () if is_group else (source,),
+        lambda: (GroupTarget(name, change(), not is_group),),
+        stop=options.stop,
+        via=via,
+        typed=typed,
+    )
+    flow.perform(session, operation, wanted, options)

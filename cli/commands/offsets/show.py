@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import (
-    OPEN_TRANSACTIONS_PATIENCE,
-    ConnectorsArgument,
-    GroupOption,
-    ListOption,
-    PatienceOption,
-)
+from connectctl.cli.options import ConnectorsArgument, GroupOption, ListOption, PatienceOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.cli.views import offsets as views
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.wait import OPEN_TRANSACTIONS_PATIENCE
 
 if TYPE_CHECKING:
     from connectctl.cli.views.offsets import Answer
@@ -107,8 +102,8 @@ def _show_sources(
 
 
 def _from_cluster(session: Session, query: OffsetsQuery, patience: float) -> tuple[Any, dict[str, Any]]:
-    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.operations.offsets.observe import observe
+    from connectctl.ops.operations.offsets.sources import sources_of
 
     sources, group, findings = sources_of(session, patience)
     snapshot = observe(sources, query)

@@ -9,8 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
-from connectctl.cli.commands.offsets.execution import engine_of
-from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.ops.connect.config_topic import ConfiguredConnector
@@ -20,6 +18,7 @@ from connectctl.ops.jobs.offsets_engine import Spark
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, seal_directory, sealed
 from connectctl.ops.operations.offsets.observe import Sources
+from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 from connectctl.ops.operations.sink_offsets.backup_file import group_lines
 
 GROUPS_PART = "part-groups.jsonl"
@@ -29,7 +28,7 @@ GROUPS_PART = "part-groups.jsonl"
 def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
     """Save the offsets of ``names``, or of all connectors, if Spark reads them; returns whether it did."""
     sources, group, _ = sources_of(session, PATIENCE)
-    engine = engine_of(session, sources)
+    engine = session.offsets_engine(sources.kafka, sources.offsets_topic)
     if not isinstance(engine, Spark):
         if out.is_dir():
             raise BadInput(f"{out} is a directory", next_step="Name a file, or give --engine spark.")

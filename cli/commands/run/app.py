@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from connectctl.cli import flow
 from connectctl.cli.options import ApplyOptions, DryRunOption, ListOption, YesOption, with_options
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -146,10 +147,11 @@ def status(
 
     --remove-members is refused while a run of the connector is alive, or if that is unknown.
     """
-    from connectctl.cli.commands.run.execution import remove_members, show_status
+    from connectctl.cli.commands.run.execution import show_status
+    from connectctl.ops.task_runtime.job.members_operation import RemoveLeftMembers
 
     if remove:
-        remove_members(ctx.obj, names or (), ApplyOptions(dry_run, yes, output))
+        flow.perform(ctx.obj, RemoveLeftMembers(), tuple(names or ()), ApplyOptions(dry_run, yes, output))
         return
     if dry_run or yes:
         option = "--dry-run" if dry_run else "--yes"

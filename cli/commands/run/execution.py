@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from connectctl.cli import apply
@@ -20,10 +20,9 @@ from connectctl.cli.views.run_status import show_statuses
 from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.task_runtime.job import status_report
-from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun, RunAccess, Watch, plan_run
+from connectctl.ops.task_runtime.job.run_clients import run_clients, target_of
 from connectctl.ops.task_runtime.job.steps import recorded
-from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions
@@ -59,7 +58,7 @@ def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved:
 def _access(session: Session) -> RunAccess:
     conf = session.settings.section("spark.conf")
     master = str(session.settings.get("spark.master"))
-    opened = (partial(contact_clusters, session), lambda job: scene_of(session, job))
+    opened = (partial(contact_clusters, session), lambda job: run_clients(session, job))
     return RunAccess(*opened, session.timeout, master, conf, session.spark_log, terminal.note)
 
 
@@ -68,7 +67,7 @@ def _execute(session: Session, run: PlannedRun, output: Output) -> None:
     ready, metrics = run.job, run.request.metrics
     metrics_file = MetricsFile(Path(metrics), ready.name, ready.group) if metrics else None
     lock = session.cluster_lock if ready.take_over else None
-    with recorded(apply.open_journal(), run.plan, ready.name, lock, run.outage) as parts:
+    with recorded(session.journal(), run.plan, ready.name, lock, run.outage) as parts:
         if refused := run.refusal:
             run.store_refusal(refused, parts)
         try:
@@ -108,22 +107,15 @@ def _watching(planned: PlannedRun, metrics_file: MetricsFile | None) -> Iterator
 
 def show_status(session: Session, names: Sequence[str], output: Output) -> None:
     """Print the statuses of ``names`` in the status topics; of all connectors if none is given."""
-    found = status_report.statuses(scene_of(session), session.group_id, tuple(names))
+    found = status_report.statuses(run_clients(session), session.group_id, tuple(names))
     terminal.emit("RunStatus", found, output, lambda wide: show_statuses(found, wide))
-
-
-def remove_members(session: Session, names: Sequence[str], options: ApplyOptions) -> None:
-    """Plan, confirm and remove the group members that killed runs of ``names`` left."""
-    scene = scene_of(session)
-    plan = status_report.planned_removal(scene, session.group_id, names)
-    apply.apply(session, plan, status_report.members_context(scene, session.group_id), options)
 
 
 def contact_clusters(session: Session, job: Job) -> None:
     """Send the first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, unlike later requests."""
     with first_contact(str(session.settings.get("bootstrap_servers"))):
         session.kafka.cluster_id()
-    if other := _target(session, job):
+    if other := target_of(session, job):
         with first_contact(other[0]):
             session.other_kafka(*other).cluster_id()
 
@@ -131,22 +123,3 @@ def contact_clusters(session: Session, job: Job) -> None:
 def _print_plan(plan: Plan) -> None:
     for line in apply.summary(plan):
         terminal.say(line)
-
-
-def _target(session: Session, job: Job | None) -> tuple[str, dict[str, str]] | None:
-    kafka: Any = session.kafka
-    return target_cluster(job.config if job else {}, str(kafka.bootstrap))
-
-
-def scene_of(session: Session, job: Job | None = None) -> RunClients:
-    """Return the clients of a run."""
-    kafka: Any = session.kafka
-    target, calls = kafka, session.transactions
-    brokers = [session.brokers]
-    if other := _target(session, job):
-        target = session.other_kafka(*other)
-        calls = session.other_transactions(*other)
-        brokers.append(session.other_brokers(*other))
-    group = session.group()
-    workers = session.connect_to(group) if group.members else None
-    return RunClients(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)

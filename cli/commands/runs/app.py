@@ -6,31 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli import apply
-from connectctl.cli.commands.upgrade.options import GateOptions
-from connectctl.cli.options import (
-    ApplyOptions,
-    ListOption,
-    OutputOption,
-    RunArgument,
-    WaitOptions,
-    command_group,
-    with_options,
-)
+from connectctl.cli.commands.runs.undo_options import UndoOptions
+from connectctl.cli.options import ApplyOptions, ListOption, OutputOption, RunArgument, command_group, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.saved_plan import check_same_cluster
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal, Run
 
 app = command_group("List the changes made from this machine; resume, apply and undo them.")
 
 
 @app.command("list")
-def list_(output: ListOption = Output.TABLE) -> None:
+def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     """List the runs of the journal, the newest first.
 
     \b
@@ -38,7 +26,7 @@ def list_(output: ListOption = Output.TABLE) -> None:
       connectctl runs list
       connectctl runs list -o json | jq -r '.runs[] | select(.state == "open").id'
     """
-    found = apply.open_journal(read_only=True).runs()
+    found = ctx.obj.journal(read_only=True).runs()
 
     def table(wide: bool) -> None:
         columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
@@ -49,14 +37,14 @@ def list_(output: ListOption = Output.TABLE) -> None:
 
 
 @app.command()
-def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
+def show(ctx: typer.Context, run: RunArgument, output: OutputOption = Output.TABLE) -> None:
     """Show one run: its steps, and how far it got.
 
     \b
     Examples:
       connectctl runs show 20260101-120000-ab12
     """
-    journal = apply.open_journal(read_only=True)
+    journal = ctx.obj.journal(read_only=True)
     found = journal.get(run)
     steps = steps_of(found, journal)
 
@@ -122,63 +110,28 @@ def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOp
       connectctl runs resume 20260101-120000-ab12 --dry-run     the steps that are left
       connectctl runs resume 20260101-120000-ab12
     """
-    from connectctl.cli.commands.offsets.execution import carry_out, context_of, look_at
-    from connectctl.ops.all_steps import KINDS
-    from connectctl.ops.core.journal import RunState
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.offsets.planning import first_to_do
+    from connectctl.cli.commands.runs.resume import resume_run
 
-    session: Session = ctx.obj
-    journal = apply.open_journal()
-    found = journal.get(run)
-    if found.operation == "upgrade":
-        from connectctl.cli.commands.upgrade.apply import take_up
-
-        take_up(session, run, GateOptions(**vars(options)))
-        return
-    if found.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
-        raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
-    plan = journal.plan_of(found, KINDS)
-    if not found.operation.startswith("offsets "):
-        from connectctl.cli.commands.runs.resume import take_up as resume_run
-
-        resume_run(session, journal, found, plan, options)
-        return
-    access, _ = look_at(session, [])
-    check_same_cluster(found, access.sources.kafka.cluster_id(), access.group_id)
-    steps, start = plan.steps, first_to_do(found, plan.steps)
-    left = Plan(f"resume {found.operation}", found.cluster_id, steps[start:], group_id=found.group_id)
-    if options.dry_run:
-        apply.show(left, options.output)
-        return
-    apply.confirm(session, left, yes=options.yes)
-    context = context_of(session, access, journal)
-    context.resumed = True
-    results = carry_out(context, steps, found, journal, start=start)
-
-    def table(wide: bool) -> None:
-        for result in results:
-            terminal.say(apply.line_of(result))
-
-    data = {"operation": found.operation, "clusterId": found.cluster_id, "results": [r.as_json() for r in results]}
-    terminal.emit("Result", data, options.output, table)
+    resume_run(ctx.obj, run, options)
 
 
 @app.command()
 @with_options
-def undo(ctx: typer.Context, run: RunArgument, options: WaitOptions = WaitOptions()) -> None:
-    """Undo a run of connectors create, apply, edit, patch or delete: restore the former configurations.
+def undo(ctx: typer.Context, run: RunArgument, options: UndoOptions = UndoOptions()) -> None:
+    """Undo a run: restore what it changed.
 
     \b
     Examples:
       connectctl runs undo 20260101-120000-ab12 --dry-run
       connectctl runs undo 20260101-120000-ab12 --yes --wait
 
-    Connectors that the run created are deleted, those that it changed get their former configuration, and those that it
-    deleted are created again, with the offsets that it deleted. If a connector was changed since, nothing is undone
-    (exit code 4).
+    Connectors that the run created are deleted, those that it changed get their former configuration or target state, and
+    those that it deleted are created again, with the offsets that it deleted. Changed offsets are restored from the run's
+    backup (--stop: also of connectors that run), log levels are set again, and an upgrade is rolled back. If one of them
+    was changed since, nothing is undone (exit code 4); so it is for a fence, a restart and an ended transaction, which
+    cannot be undone.
     """
-    from connectctl.cli.commands.runs.apply import undo as undo_run
+    from connectctl.cli.commands.runs.undo import undo_run
 
     undo_run(ctx.obj, run, options)
 
@@ -186,6 +139,7 @@ def undo(ctx: typer.Context, run: RunArgument, options: WaitOptions = WaitOption
 @app.command()
 @with_options
 def prune(
+    ctx: typer.Context,
     older_than: Annotated[
         str | None,
         typer.Option("--older-than", metavar="AGE", help="Remove runs that ended longer ago, as 30d or 12h."),
@@ -207,7 +161,7 @@ def prune(
     """
     from connectctl.cli.commands.runs.prune import prune_journal
 
-    prune_journal(older_than, keep, options)
+    prune_journal(ctx.obj, older_than, keep, options)
 
 
 def as_json(run: Run) -> dict[str, Any]:

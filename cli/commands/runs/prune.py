@@ -12,15 +12,16 @@ from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions
+    from connectctl.cli.session import Session
     from connectctl.ops.core.journal_prune import PrunePlan
 
 
-def prune_journal(older_than: str | None, keep: int | None, options: ApplyOptions) -> None:
+def prune_journal(session: Session, older_than: str | None, keep: int | None, options: ApplyOptions) -> None:
     """Remove the runs that ended, are older and are not among the newest. Raises ``BadInput`` if neither is given."""
     if older_than is None and keep is None:
         hint = "Give --older-than AGE, --keep N, or both."
         raise BadInput("It is not said which runs to remove", next_step=hint, code="usage")
-    journal = apply.open_journal()
+    journal = session.journal()
     age = None if older_than is None else journal_prune.age(older_than)
     plan = journal_prune.plan_prune(journal, older_than=age, keep=keep)
     size = plan.size

@@ -3,110 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-from connectctl.cli import apply
-from connectctl.cli.commands.connectors import cluster as connectors_cluster
-from connectctl.cli.commands.connectors import cure as connectors_cure
-from connectctl.cli.commands.offsets import execution
-from connectctl.cli.commands.run.execution import scene_of
-from connectctl.cli.commands.transactions.end import context_of
+from connectctl.cli import apply, flow
+from connectctl.cli.commands.upgrade.options import GateOptions
 from connectctl.cli.options import ApplyOptions
 from connectctl.cli.session import Session
-from connectctl.cli.transaction_sources import LazyWorkers, group_of, sources_of
+from connectctl.ops.all_steps import KINDS, OPERATIONS
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.connectors.carried_offsets import to_repeat
-from connectctl.ops.operations.fencing.observe import observe, refuse_running
-from connectctl.ops.operations.fencing.planning import check, select
-from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest
-from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
-from connectctl.ops.operations.offsets.steps import Change
-from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
-from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
-from connectctl.ops.task_runtime.job.status_report import members_context
+from connectctl.ops.operations.connectors.access import observed_cluster
+from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.snapshot import FenceRequest
+from connectctl.ops.operations.transactions.sources import sources_of
+from connectctl.ops.operations.upgrade.run_state import OPERATION as UPGRADE
 
 LEAST_PATIENCE = 60.0
 """Least seconds for a connector to start on its workers."""
 
 
-def take_up(session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions) -> None:
-    """Print, or execute, the remaining steps of ``run``.
+def resume_run(session: Session, id: str, options: ApplyOptions) -> None:
+    """Print, or execute, the remaining steps of a run.
 
     Raises ``Refused`` if the cluster is another one, or has changed since the confirmation.
     """
-    from connectctl.ops.task_runtime.job.steps import OPERATION
+    journal = session.journal()
+    run = journal.get(id)
+    if run.operation == UPGRADE:
+        from connectctl.cli.commands.upgrade.apply import take_up
 
-    if plan.operation == OPERATION:
+        take_up(session, id, GateOptions(**vars(options)))
+        return
+    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
+        raise Refused(f"The run {id} is {run.state}; there is nothing to resume")
+    plan = journal.plan_of(run, KINDS)
+    if operation := OPERATIONS.get(plan.operation):
+        flow.resume(session, operation, journal, run, plan, options)
+    else:
         _hand_back(session, journal, run, plan, options)
-        return
-    context, cluster_id, group_id = _context_of(session, journal, run, plan)
-    check_same_cluster(run, cluster_id, group_id)
-    context.resumed = True
-    again = to_repeat(run, plan.steps)
-    steps = tuple(step for number, step in enumerate(plan.steps) if number in again or not run.done(number))
-    left = replace(plan, operation=f"resume {plan.operation}", steps=steps, noops=())
-    if options.dry_run:
-        apply.show(left, options.output)
-        return
-    apply.confirm(session, left, yes=options.yes)
-    on_result = apply.print_result if options.output.for_people else None
-    results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, again=again)
-    apply.report(plan, results, options.output)
-
-
-def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
-    """Return the context of the steps of ``plan``, and the Kafka cluster and the group that it changes."""
-    if plan.operation == "fence":
-        return _fence(session, journal, run, plan)
-    if plan.operation == MEMBERS:
-        scene = scene_of(session)
-        return members_context(scene, session.group_id), scene.kafka.cluster_id(), session.group_id
-    if plan.operation == SWEEP:
-        from connectctl.cli.commands.run.sweep import sweep_again  # it loads pyarrow
-
-        return sweep_again(session, plan)
-    if plan.operation.startswith("transactions "):
-        return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
-
-    if any(isinstance(step, Change) for step in plan.steps):
-        access, _ = execution.look_at(session, [])
-        kafka = access.sources.kafka
-        return execution.context_of(session, access, journal), kafka.cluster_id(), access.group_id
-    cluster = connectors_cluster.observed(session)
-    context = (
-        connectors_cure.context_of(session, cluster, plan)
-        if plan.operation == "connectors cure"
-        else connectors_cluster.context_of(session, cluster)
-    )
-    return context, cluster.cluster_id(), cluster.group_id
-
-
-def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
-    step = plan.steps[0]
-    assert isinstance(step, FenceIds)
-    sources = sources_of(session, FenceRequest(connectors=step.connectors))
-    context = FenceContext(
-        LazyWorkers(session),
-        session.timeout,
-        transactions=sources.calls,
-        journal=journal,
-        fencing=session.timeout,
-        check=partial(refuse_running, sources),
-    )
-    context.run = run
-    if left := [] if run.done(0) else step.left(context):
-        ids = {row.id for row in left}
-        creates = any(row.action is FenceAction.CREATE for row in left)
-        request = FenceRequest(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
-        now = select(observe(sources, request), request)
-        # A task started since the run began uses its id again, and would fail.
-        check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)
-    return context, sources.calls.cluster_id(), group_of(session) or ""
 
 
 def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions) -> None:
@@ -143,8 +80,9 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
         def work() -> str | None:
             request = FenceRequest(connectors=(name,))
             sources = sources_of(session, request)
-            context = connectors_cluster.context_of(session, connectors_cluster.observed(session))
-            context.timeout = max(session.timeout, LEAST_PATIENCE)
+            cluster = observed_cluster(session)
+            patience = max(session.timeout, LEAST_PATIENCE)
+            context = StepContext(cluster.calls, patience, facts=cluster.facts, journal=journal)
             return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
 
         apply.confirm(session, left, yes=options.yes)

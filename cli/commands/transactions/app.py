@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.commands.transactions import end as transactions_end
-from connectctl.cli.commands.transactions.end import searched
 from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.transaction_sources import directory_of, group_of, roles_of, visible_roles_of
 from connectctl.cli.views import transactions
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.transactions.sources import directory_of, group_of, roles_of, visible_roles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,8 +127,12 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
     why.
     Exit code 1: a transaction hangs, or something could not be read.
     """
+    from connectctl.ops.operations.transactions.operations import searched
+
     session: Session = ctx.obj
-    found = searched(session, topics)
+    found, notes = searched(session, topics)
+    for note in notes:
+        terminal.note(f"warning: {note}")
     now = time.time()
     data = {
         "clusterId": session.transactions.cluster_id(),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
-from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.upgrade.plan import confirm, show
 from connectctl.cli.commands.upgrade.scene import Scene, observe_cluster, tell
 from connectctl.cli.output import terminal
@@ -20,6 +19,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.operations.offsets import sources
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
@@ -48,8 +48,8 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         progress=progress,
     )
     if any(isinstance(step, IncludedStep) for step in restored.steps):
-        observed = replace(execution.look_at(scene.session, [])[0], calls=scene.reader.calls)
-        context.offsets = execution.context_of(scene.session, observed, scene.journal)
+        observed = replace(sources.look_at(scene.session, [])[0], calls=scene.reader.calls)
+        context.offsets = sources.context_of(scene.session, observed, scene.journal)
         context.facts = context.offsets.facts
     if restored.request.given.get("application"):
         context.application = scene.application(restored.request.given["application"].strip())[0]

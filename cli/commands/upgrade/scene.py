@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from connectctl.cli.commands.offsets.execution import look_at
 from connectctl.cli.commands.preflight.app import check_run
 from connectctl.cli.output import terminal
 from connectctl.ops.checks.tasks_max.observe import look_at_cluster
@@ -16,6 +15,7 @@ from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.config import paths
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.offsets.sources import look_at
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 from connectctl.ops.operations.upgrade import run_state

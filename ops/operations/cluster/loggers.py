@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import path_of
@@ -134,18 +134,6 @@ def plan_set(
         for url, levels in former.items()
     )
     return Plan("loggers set", cluster_id, steps, noops, group_id, independent=True)
-
-
-def plan_again(cluster_id: str, calls: ConnectCalls, saved: Plan) -> Plan:
-    """What would be planned now for what ``saved``, a plan of ``plan_set`` with steps, was asked for."""
-    step, *_ = saved.steps
-    assert isinstance(step, SetLogLevels)
-    logger, level = step.levels[0]
-    now = plan_set(cluster_id, calls, logger, level, worker=None, cluster=step.url is None, group_id=saved.group_id)
-    if step.url is None:
-        return now
-    steps = tuple(each for each in now.steps if each.subject in saved.resources)
-    return replace(now, steps=steps, noops=tuple(noop for noop in now.noops if noop.subject in saved.resources))
 
 
 def plan_undo(

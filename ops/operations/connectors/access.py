@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 from connectctl.ops.operations.connectors import observe
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+    from connectctl.ops.clients.protocols import Clients, ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 
@@ -44,3 +46,44 @@ class ConnectorAccess:
         listed = observe.from_workers(self.calls)
         found = observe.listing_of(self.calls, listed, self.group, self.facts, self.calls.urls).connectors
         return found if names is None else observe.matching(found, names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterAccess(ConnectorAccess):
+    """The clients of a command, with all others that it may open."""
+
+    clients: Clients
+
+
+def open_cluster(clients: Clients) -> ClusterAccess:
+    """Return the clients for the settings; without brokers, only the workers are asked."""
+    settings = clients.settings
+    if settings.get("rest") and not settings.get("bootstrap_servers"):
+        return ClusterAccess(clients.connect_to(None), None, None, clients=clients)
+    group = clients.group()
+    return ClusterAccess(clients.connect_to(group), clients.kafka, group, clients=clients)
+
+
+def observed_cluster(clients: Clients) -> ClusterAccess:
+    """Return the cluster with the data for its connectors' states. Raises ``BadInput`` for a group that does not exist."""
+    cluster = open_cluster(clients)
+    if cluster.kafka is None or cluster.group is None:
+        return cluster
+    if is_unknown(cluster.group):
+        raise unknown_group(cluster.group, clients.transactions.connect_groups)
+    return replace(cluster, facts=observe.facts_reader(cluster.kafka, cluster.group, clients.named_topics))
+
+
+def listing_of(cluster: ClusterAccess) -> observe.ConnectorListing:
+    """Return the connectors with how they were seen. Raises ``BadInput`` for a group that does not exist."""
+    clients = cluster.clients
+    unknown = cluster.group if cluster.group is not None and is_unknown(cluster.group) else None
+    try:
+        seen = observe.see(cluster.calls, cluster.kafka, cluster.group, clients.named_topics)
+    except ConnectctlError as e:
+        if unknown is None:
+            raise
+        raise unknown_group(unknown, clients.transactions.connect_groups) from e
+    if unknown is not None and not seen.connectors:
+        raise unknown_group(unknown, clients.transactions.connect_groups)
+    return seen

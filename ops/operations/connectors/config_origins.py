@@ -10,7 +10,6 @@ from typing import Any
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config_undo import run_found_it_done
 
 FROM_FILES = ("connectors apply", "connectors create")
 WRITES = (CreateConnector.__name__, ChangeConnector.__name__)
@@ -66,5 +65,5 @@ def _done(journal: Journal, run: Run) -> Iterator[tuple[Mapping[str, Any], int]]
         return  # a run of another kind, or one whose directory was removed
     for number, step in enumerate(steps):
         mark = next((m for m in run.marks if m.step == number and m.what in ("done", "already")), None)
-        if mark is not None and not run_found_it_done(run, number):
+        if mark is not None and run.did(number):
             yield step, int(datetime.fromisoformat(mark.at).timestamp() * 1000)

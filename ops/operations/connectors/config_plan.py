@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.strimzi import Doubled
 from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.connect.connector import State, requested_state
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.operation import Planned
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
 from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets
@@ -19,7 +21,7 @@ from connectctl.ops.operations.connectors.config_steps import (
     CreateConnector,
     DeleteConnector,
 )
-from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, shown
+from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, keep, shown
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.connectors.steps import (
@@ -32,6 +34,9 @@ from connectctl.ops.operations.connectors.steps import (
     already_satisfied,
     other_state,
 )
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 RESTARTS = "restarts the connector and its tasks"
@@ -66,15 +71,21 @@ class Desired:
 
 
 @dataclass(frozen=True)
-class ConfigPlan:
-    """A plan, and the configurations that its steps mean: to be kept before it is carried out. ``verified``: the connectors
-    that it does not change, and whose states it verifies.
+class ConfigPlan(Planned):
+    """A plan, and the configurations that its steps refer to by digest, with their references to secrets.
+
+    ``verified`` are the connectors that it does not change, and whose states it verifies. ``drifted``: a connector is in
+    another state than its file declares.
     """
 
-    plan: Plan
-    configs: tuple[Config, ...]
+    configs: tuple[Config, ...] = ()
     references: References = field(default_factory=dict)
     verified: tuple[str, ...] = ()
+    drifted: bool = False
+
+    def store(self, journal: Journal) -> None:
+        """Store the configurations."""
+        keep(self.configs, journal, self.references)
 
 
 @dataclass
@@ -114,7 +125,13 @@ class Planner:
             warnings=self.warnings,
         )
         verified = tuple(step.subject for step in self.waits if isinstance(step, VerifyState))
-        return ConfigPlan(plan, tuple(self.configs), dict(self.references), verified)
+        return ConfigPlan(
+            plan,
+            configs=tuple(self.configs),
+            references=dict(self.references),
+            verified=verified,
+            drifted=bool(self.drifted),
+        )
 
     def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
         self.configs.append(desired.config)

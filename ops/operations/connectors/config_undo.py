@@ -20,7 +20,7 @@ from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffs
 from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, kept, shown
-from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState
+from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, former_state
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -48,20 +48,13 @@ def plan_undo(
     planner = Planner("connectors undo", plan.cluster_id, plan.group_id, current, hidden, wait=wait)
     carried = {step.subject: step for step in plan.steps if isinstance(step, CarryOffsets)}
     undo = _Undo(journal, run, current, planner, stored, carried)
-    begun = {mark.step for mark in run.marks if mark.what in ("done", "begun")}
     for number, step in reversed(list(enumerate(plan.steps))):
-        if number in begun and not run_found_it_done(run, number):
+        if run.did(number):
             undo.add(number, step)
     undo.start_again()
     undo.wait_for_the_end()
     planned = undo.planner.planned()
     return replace(planned, plan=replace(planned.plan, undoes=run.id))
-
-
-def run_found_it_done(run: Run, number: int) -> bool:
-    """Whether the step was so already when the run came to it, so that it is not the run's to take back."""
-    whats = {mark.what for mark in run.marks if mark.step == number}
-    return "already" in whats and "done" not in whats and len([m for m in run.marks if m.step == number]) == 2
 
 
 class _Undo:
@@ -185,7 +178,7 @@ class _Undo:
 
     def _state(self, step: SetTargetState) -> None:
         """What an apply paused or stopped had another state before, which the step says."""
-        verb = next((v for state, v in VERBS.items() if step.now.startswith(state)), "resume")
+        verb = VERBS[former_state(step).value]
         if verb != step.verb:
             self.planner.steps.append(SetTargetState(step.subject, verb, str(self.current[step.subject].verdict)))
 

@@ -30,9 +30,12 @@ S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 
 @dataclass(frozen=True)
 class SetTargetState(Step[StepContext]):
+    """Stop, pause or resume a connector. ``former`` is its target state from before, RUNNING, PAUSED or STOPPED."""
+
     subject: str
     verb: str
     now: str
+    former: str | None = None
 
     def describe(self) -> str:
         return f"{self.verb} {self.subject}"
@@ -212,6 +215,13 @@ class RestartAndAwait(Step[S_contra]):
             restart.apply(context)
 
 
+def former_state(step: SetTargetState) -> State:
+    """Return the target state from before ``step``; by what was seen of the connector then, if it is not recorded."""
+    if step.former is not None:
+        return State(step.former)
+    return next((state for state in (State.PAUSED, State.STOPPED) if step.now.startswith(state.value)), State.RUNNING)
+
+
 def steps_back(name: str, was: str) -> list[Any]:
     """Return the steps that give a stopped connector its former state again: PAUSED, else RUNNING."""
     verb = verb_back(was)
@@ -257,7 +267,11 @@ def plan_state(
 ) -> Plan:
     refuse_doubtful(each.connector for each in picked)
     already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
-    changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
+    changes = [
+        SetTargetState(j.name, verb, str(j.verdict), requested_state(j.connector).value)
+        for j in picked
+        if j.name not in already
+    ]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
     pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
     already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}

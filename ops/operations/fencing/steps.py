@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,9 +76,6 @@ class FenceIds(Step[FenceContext]):
     connectors: tuple[str, ...] = ()
     force: bool = False
     now: str = ""
-
-    def left(self, context: FenceContext) -> list[FenceTarget]:
-        return self._beyond(fenced_before(context.record))
 
     def _beyond(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:
         return [row for row in self.rows if row.id not in done]
@@ -225,8 +222,9 @@ def plan_fence(
     return Plan("fence", selection.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)
 
 
-def results_of(selection: FenceSelection, context: FenceContext) -> list[IdResult]:
-    known = {result.id: result for result in context.results}
+def results_of(selection: FenceSelection, fenced: Iterable[IdResult]) -> list[IdResult]:
+    """Return the result of each id that was selected; ``fenced`` are those of the requests."""
+    known = {result.id: result for result in fenced}
     found = (without_request(row) or known.get(row.id) for row in selection.rows)
     return [result for result in found if result is not None]
 

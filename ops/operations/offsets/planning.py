@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import is_, itemgetter
@@ -79,16 +79,6 @@ class Changes:
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...]
     warnings: tuple[str, ...] = ()
-
-    def as_json(self, shown: Callable[[Collection[RecordChange]], list[Any]]) -> dict[str, Any]:
-        return self.plan.as_json() | {
-            "writes": shown(self.writes),
-            "conflicts": [
-                {"key": c.key, "global": c.global_, "dedicated": c.dedicated, "taken": c.taken, "why": c.why}
-                for c in self.conflicts
-            ],
-            "warnings": list(self.warnings),
-        }
 
 
 def plan_changes(

@@ -63,6 +63,11 @@ class Conflict:
     taken: str
     why: str
 
+    def as_json(self) -> dict[str, str | None]:
+        """Return the JSON of the conflict."""
+        sides = {"global": self.global_, "dedicated": self.dedicated}
+        return {"key": self.key, **sides, "taken": self.taken, "why": self.why}
+
 
 @dataclass(frozen=True)
 class OffsetChanges:

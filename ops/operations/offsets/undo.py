@@ -70,11 +70,3 @@ def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[Gr
             change = taking_back(journal.read_json(run.id, name).get("offsets"), its.change, run.id)
             found.append(GroupTarget(step.subject, change, its.connector))
     return found
-
-
-def undone_by(steps: Sequence[Any]) -> frozenset[str]:
-    found = (from_data(step.request) for step in steps if isinstance(step, Change))
-    groups = frozenset(s.undoes for s in steps if isinstance(s, ChangeGroupOffsets) and s.undoes is not None)
-    return groups | frozenset(
-        request.run for request in found if isinstance(request, RestoreBackup) and request.run is not None
-    )

@@ -66,19 +66,17 @@ class GroupChanges:
     writes: tuple[tuple[str, OffsetWrite], ...]
     warnings: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        return self.plan.as_json() | {
-            "writes": [
-                {
-                    "group": group,
-                    "partition": partition_json(write.place),
-                    "before": offset_json(write.before),
-                    "after": offset_json(write.after),
-                }
-                for group, write in self.writes
-            ],
-            "warnings": list(self.warnings),
-        }
+    def preview(self) -> list[dict[str, Any]]:
+        """Return each offset to commit with its former value, as JSON."""
+        return [
+            {
+                "group": group,
+                "partition": partition_json(write.place),
+                "before": offset_json(write.before),
+                "after": offset_json(write.after),
+            }
+            for group, write in self.writes
+        ]
 
 
 def plan_groups(

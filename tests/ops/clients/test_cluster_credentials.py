@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from connectctl.cli.session import Session
-from connectctl.cli.transaction_sources import coordinators_of
 from connectctl.ops.clients.cluster_credentials import connection_properties, named_cluster, named_servers
 from connectctl.ops.config.settings import SecretSource, Setting, Settings
 from connectctl.ops.core.errors import BadInput, Unreachable
+from connectctl.ops.operations.transactions.sources import coordinators_of
 from hypothesis import given
 from hypothesis import strategies as st
 

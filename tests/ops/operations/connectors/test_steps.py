@@ -65,7 +65,7 @@ def outcomes(workers: FakeWorkers, plan_steps: Any, timeout: float = 30.0) -> di
 def test_what_is_already_so_is_in_the_plan_as_needless() -> None:
     workers = cluster()
     plan = plan_state("x", select(seen(workers), ["off", "well"]), "stop", wait=False)
-    assert plan.steps == (SetTargetState("well", "stop", "RUNNING"),)
+    assert plan.steps == (SetTargetState("well", "stop", "RUNNING", "RUNNING"),)
     assert plan.noops == (Noop("off", "already STOPPED"),)
 
 

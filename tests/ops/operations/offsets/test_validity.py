@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.cli.commands.offsets import execution
+from connectctl.cli import apply
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
     MergeOffsets,
@@ -107,7 +107,7 @@ def test_a_class_that_changes_between_the_confirmation_and_the_write_is_asked_ag
 ) -> None:
     configure(world, "plain", CONFIGS[FILE])
     before = world.state()["records"]
-    monkeypatch.setattr(execution, "ask", lambda *given, **more: configure(world, "plain", CONFIGS[SOURCE]))
+    monkeypatch.setattr(apply, "confirm", lambda *given, **more: configure(world, "plain", CONFIGS[SOURCE]))
     result = world.run("offsets", "set", "plain", "-f", "-", "--stop", "--yes", stdin=given(LINES, {"position": 3}))
     assert result.exit_code != 0
     assert "Offset change of plain refused; nothing was written" in result.stderr
@@ -124,7 +124,7 @@ def test_a_plan_says_where_nothing_validates_and_a_worker_can(world: World) -> N
     planned = json.loads(world.run(*args, "--dry-run", "-o", "json", stdin=stdin).stdout)
     assert planned["warnings"] == [f"{warning} With --via rest a worker asks the connector itself."]
     planned = json.loads(world.run(*args, "--via", "rest", "--dry-run", "-o", "json", stdin=stdin).stdout)
-    assert (len(planned["writes"]), planned["warnings"]) == (1, [])
+    assert (len(planned["preview"]), "warnings" in planned) == (1, False)
     done = world.run(*args, "--yes", stdin=stdin)
     assert (done.exit_code, warning in done.stderr) == (0, True)
 

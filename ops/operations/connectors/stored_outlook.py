@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
-from connectctl.cli.session import Session
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors import config_outlook
-from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.access import ClusterAccess
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsByConnector, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import Desired
 from connectctl.ops.operations.connectors.config_values import Config
@@ -19,6 +17,7 @@ from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 
 
 class ConfigOutlook:
@@ -28,8 +27,7 @@ class ConfigOutlook:
 
     def __init__(
         self,
-        session: Session,
-        cluster: ConnectorAccess,
+        cluster: ClusterAccess,
         existing: Collection[ConnectorHealth],
         wanted: Sequence[Desired],
         deleted: Sequence[str] = (),
@@ -38,7 +36,7 @@ class ConfigOutlook:
         self._wanted = {each.name: each.config for each in wanted}
         known = {each.name for each in existing}
         new = [each.name for each in wanted if each.name not in known]
-        self._stored = _stored_offsets(session, cluster, new)
+        self._stored = _stored_offsets(cluster, new)
 
     def others(self, name: str) -> dict[str, Config]:
         """Return the future configurations of connectors other than ``name``."""
@@ -67,7 +65,7 @@ class ConfigOutlook:
         return config_outlook.carried(given[0].name, given[0].config, self._stored, running)
 
 
-def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> OffsetsByConnector:
+def _stored_offsets(cluster: ClusterAccess, names: Sequence[str]) -> OffsetsByConnector:
     """Read the offsets in the global topic by connector, if ``names`` are to be created; otherwise none."""
     if not names:
         return OffsetsByConnector()
@@ -75,7 +73,7 @@ def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[
         return OffsetsByConnector(unseen="the brokers are not given")
     query = OffsetsQuery((), True, False, False)
     try:
-        snapshot = observe(sources_of(session, PATIENCE)[0], query)
+        snapshot = observe(sources_of(cluster.clients, PATIENCE)[0], query)
     except ConnectctlError as e:
         return OffsetsByConnector(unseen=e.what)
     if is_big(snapshot):

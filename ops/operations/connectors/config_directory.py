@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from connectctl.cli.apply import open_journal
-from connectctl.cli.commands.connectors.versions import config_records
-from connectctl.cli.session import Session
 from connectctl.ops.connect.config_topic import CONNECTOR
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.access import ClusterAccess
 from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
 from connectctl.ops.operations.connectors.config_history import ConfigVersion, topic_versions
 from connectctl.ops.operations.connectors.config_order import arranged, takeovers
@@ -20,6 +17,7 @@ from connectctl.ops.operations.connectors.config_plan import Desired, Planner
 from connectctl.ops.operations.connectors.config_prune import Pruned, PruneRequest, pruned
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, kept
+from connectctl.ops.operations.connectors.config_versions import config_records
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 
@@ -28,27 +26,21 @@ from connectctl.ops.operations.connectors.steps import ConnectorStep
 class Directory:
     """The parts of ``connectors apply`` that single connectors do not have. ``pruned``: see ``pruned``."""
 
-    session: Session
-    cluster: ConnectorAccess
+    cluster: ClusterAccess
     wanted: Mapping[str, Desired]
     pruned: Pruned
     history: History
 
     @classmethod
     def of(
-        cls,
-        session: Session,
-        cluster: ConnectorAccess,
-        planner: Planner,
-        given: Sequence[Desired],
-        request: PruneRequest | None,
+        cls, cluster: ClusterAccess, planner: Planner, given: Sequence[Desired], request: PruneRequest | None
     ) -> Directory:
         """Determine the connectors to delete, of those not in ``given``."""
         wanted = {each.name: each for each in given}
-        history = History(session, cluster)
+        history = History(cluster)
         missing = [name for name in planner.current if name not in wanted] if request else []
         if request is None or not missing:
-            return cls(session, cluster, wanted, Pruned((), ()), history)
+            return cls(cluster, wanted, Pruned((), ()), history)
         known = history.origins(missing)
 
         def not_applied(name: str) -> str | None:
@@ -56,7 +48,7 @@ class Directory:
             return another_one(planner.current[name].connector.config, known[name], versions, history.unseen)
 
         found = pruned(missing, known, request, not_applied)
-        return cls(session, cluster, wanted, found, history)
+        return cls(cluster, wanted, found, history)
 
     def finish(self, planner: Planner) -> None:
         """Add deletions and drift to the steps of ``planner``, and sort them."""
@@ -72,7 +64,7 @@ class Directory:
 
     def _delete(self, planner: Planner) -> None:
         group = self.cluster.group_id
-        calls = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
+        calls = (lambda: self.cluster.clients.transactions) if self.cluster.kafka is not None else None
         for name in self.pruned.delete:
             connector = planner.current[name].connector
             planner.delete(name, remaining_resources(self.cluster.calls, connector, group, calls, with_offsets=False))
@@ -97,8 +89,8 @@ class Directory:
 class History:
     """Connectors' history in the journal and the config topic; each is read once, when first needed."""
 
-    def __init__(self, session: Session, cluster: ConnectorAccess) -> None:
-        self._session, self._cluster = session, cluster
+    def __init__(self, cluster: ClusterAccess) -> None:
+        self._cluster = cluster
         self._records: dict[bytes, list[ConsumerRecord]] | None = None
         self.unseen: str | None = None
 
@@ -107,14 +99,14 @@ class History:
         if not names:
             return {}
         where = self._cluster.cluster_id(), self._cluster.group_id
-        return origins(open_journal(read_only=True), *where, names)
+        return origins(self._cluster.clients.journal(read_only=True), *where, names)
 
     def versions(self, name: str) -> list[ConfigVersion]:
         """Return the versions of ``name`` in the config topic, the oldest first; none if unread: see ``unseen``."""
         if self._records is None:
             self._records = {}
             try:
-                for record in config_records(self._session, self._cluster):
+                for record in config_records(self._cluster):
                     self._records.setdefault(record.key or b"", []).append(record)
             except ConnectctlError as e:
                 self.unseen = e.what
@@ -125,6 +117,6 @@ class History:
         if origin is None or origin.applied is None:
             return None
         try:
-            return kept(open_journal(read_only=True), origin.applied.digest)
+            return kept(self._cluster.clients.journal(read_only=True), origin.applied.digest)
         except ConnectctlError:
             return None

@@ -1,0 +1,137 @@
+"""The one flow of changes: observe, plan, show, confirm, execute, report; applied, resumed and undone alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.cli import apply
+from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli.output import terminal
+from connectctl.cli.plan_file import check_fresh
+from connectctl.cli.views.operations import view_of
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.operation import Access, Operation, Planned, Undone
+from connectctl.ops.core.plan import Outcome, Plan
+from connectctl.ops.core.saved_plan import check_same_cluster, check_where
+
+if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.journal import Journal, Run
+
+R = TypeVar("R")
+A = TypeVar("A", bound=Access)
+
+
+def perform(session: Session, operation: Operation[R, A], request: R, options: ApplyOptions) -> Planned:
+    """Plan ``request``, and print the plan, or execute it after confirmation. Exits with the code of the results.
+
+    Returns what was planned.
+    """
+    with without_collection():
+        access = operation.access(session, request)
+        planned = operation.plan(access, request)
+    carry_out(session, operation, access, planned, options)
+    return planned
+
+
+def apply_plan(session: Session, operation: Operation[R, A], saved: Plan, options: ApplyOptions) -> None:
+    """Execute a saved plan as it is written. Raises ``Refused`` if it is stale or of another cluster."""
+    access = operation.access_for(session, saved)
+    if access is None:
+        apply.report_nothing_to_do(saved, options.output)
+        return
+    check_where((saved.cluster_id, saved.group_id), (access.cluster_id(), access.group_id))
+    with without_collection():
+        planned = operation.plan_again(access, saved)
+    check_fresh(saved, planned.plan)
+    carry_out(session, operation, access, replace(planned, plan=saved), options)
+
+
+def resume(
+    session: Session, operation: Operation[R, A], journal: Journal, run: Run, plan: Plan, options: ApplyOptions
+) -> None:
+    """Print, or execute, the steps that are left of ``run``. Raises ``Refused`` if the cluster is another one."""
+    access = operation.access_for(session, plan)
+    assert access is not None, "a run has steps"
+    check_same_cluster(run, access.cluster_id(), access.group_id)
+    remaining = operation.remaining(access, run, plan)
+    steps = tuple(plan.steps[number] for number in remaining.numbers(run, plan))
+    left = replace(plan, operation=f"resume {plan.operation}", steps=steps, noops=())
+    if options.dry_run:
+        apply.show(left, options.output)
+        return
+    apply.confirm(session, left, yes=options.yes)
+    context = context_of(operation, access, Planned(plan))
+    context.resumed = True
+    on_result = apply.print_result if options.output.for_people else None
+    results = apply.carry_out(
+        session, plan, context, journal, run, on_result=on_result, start=remaining.start, again=remaining.again
+    )
+    apply.report(plan, results, options.output)
+
+
+def undo(
+    session: Session,
+    operation: Operation[R, A],
+    undone: Undone,
+    operation_of: Callable[[str], Operation[Any, Any]],
+    options: ApplyOptions,
+) -> None:
+    """Restore what a run changed. Raises ``Refused`` if the cluster is another one, or others changed it since."""
+    access = operation.access_for(session, undone.plan) if undone.run.changed else None
+    if access is None:
+        raise Refused(f"The run {undone.run.id} is {undone.run.state}; there is nothing to undo")
+    check_same_cluster(undone.run, access.cluster_id(), access.group_id)
+    with without_collection():
+        planned = operation.undo(access, undone)
+    carry_out(session, operation_of(planned.plan.operation), access, planned, options)
+
+
+def carry_out(session: Session, operation: Operation[R, A], access: A, planned: Planned, options: ApplyOptions) -> None:
+    """Print the plan, or execute it as a run after confirmation. Exits with the code for the results."""
+    plan, output, view = planned.plan, options.output, view_of(operation.name)
+    changes = any(not step.read_only for step in plan.steps)
+    for note in planned.notes:
+        terminal.note(f"warning: {note}", style="yellow")
+    if options.dry_run:
+        view.show(planned, output)
+        planned.check(dry_run=True)
+        return
+    view.before(planned, output, asked=changes and not options.yes)
+    planned.check(dry_run=False)
+    if not plan.steps:
+        if plan.undoes:
+            from connectctl.ops.core.journal import RunState
+
+            session.journal().end(plan.undoes, RunState.UNDONE)
+        view.report(planned, None, apply.unchanged(plan, output), output)
+        return
+    if operation.needs_group and not plan.group_id:
+        terminal.note(
+            "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
+            style="yellow",
+        )
+    journal = session.journal()
+    apply.report_unfinished(journal, plan)
+    if changes:
+        apply.confirm(session, plan, output.for_people, yes=options.yes, typed=planned.typed)
+        if not options.yes:
+            operation.check_confirmed(access, planned)
+    planned.store(journal)
+    results = apply.unchanged(plan, output)
+    run, context = journal.begin_plan(plan, planned.subjects), context_of(operation, access, planned)
+    with view.execution(planned, context, output) as on_result:
+        results += apply.carry_out(session, plan, context, journal, run, on_result=on_result)
+    done = any(result.outcome is Outcome.DONE for result in results)
+    if operation.can_be_undone and output.for_people and changes and done:
+        terminal.say(f"Undo it with: connectctl {operation.undo_command.format(run=run.id)}")
+    view.report(planned, context, results, output)
+
+
+def context_of(operation: Operation[R, A], access: A, planned: Planned) -> RunContext:
+    """Return the context of the steps."""
+    return operation.context(access, planned)

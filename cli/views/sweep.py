@@ -1,0 +1,28 @@
+"""The plan of ``connectctl run JOB --sweep``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectctl.cli.output import terminal
+from connectctl.cli.views.view import View
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import SHOWN, RemoveOrphans
+
+if TYPE_CHECKING:
+    from connectctl.cli.output.terminal import Output
+    from connectctl.ops.core.operation import Planned
+
+
+class SweepView(View):
+    """The plan, with the names of the files."""
+
+    def show(self, planned: Planned, output: Output) -> None:
+        """Print the plan, and for people the first files of it."""
+        super().show(planned, output)
+        if not output.for_people:
+            return
+        files = [each for step in planned.plan.steps if isinstance(step, RemoveOrphans) for each in step.files]
+        for each in files[:SHOWN]:
+            terminal.say(f"     {each.name} ({each.bytes:,} bytes)")
+        if len(files) > SHOWN:
+            terminal.say(f"     … and {len(files) - SHOWN:,} more; --dry-run -o json has them all.")

@@ -1,0 +1,40 @@
+"""The presentation of an operation: what is printed before, while and after it is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from connectctl.cli import apply
+from connectctl.cli.output import terminal
+
+if TYPE_CHECKING:
+    from connectctl.cli.output.terminal import Output
+    from connectctl.ops.core.context import RunContext
+    from connectctl.ops.core.operation import Planned
+    from connectctl.ops.core.plan import Result
+
+
+class View:
+    """The presentation of most operations: the steps of the plan, and a line for each result."""
+
+    def show(self, planned: Planned, output: Output) -> None:
+        """Print the plan on standard output, for ``--dry-run``."""
+        terminal.findings(planned.findings)
+        apply.show(planned.plan, output)
+
+    def before(self, planned: Planned, output: Output, *, asked: bool) -> None:
+        """Print details on standard error before the confirmation; ``asked``: there will be one."""
+        terminal.findings(planned.findings)
+
+    @contextmanager
+    def execution(
+        self, planned: Planned, context: RunContext, output: Output
+    ) -> Iterator[Callable[[Result], None] | None]:
+        """Yield the function that prints each result, None for scripts."""
+        yield apply.print_result if output.for_people else None
+
+    def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
+        """Print the results for scripts, and exit with the code for them. Without steps, ``context`` is None."""
+        apply.report(planned.plan, results, output)

@@ -1,0 +1,86 @@
+"""Operations on log levels of workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.operation import Planned, Undone
+from connectctl.ops.operations.cluster.loggers import SetLogLevels, plan_set, plan_undo
+from connectctl.ops.operations.connectors.operation import ConnectorOperation
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.access import ClusterAccess
+
+
+@dataclass(frozen=True)
+class LevelRequest:
+    """The level of a logger: on the one ``worker``, or on all, with one request for the ``cluster`` where possible.
+
+    ``subjects`` are the only workers that the plan may name, None for all.
+    """
+
+    logger: str
+    level: str
+    worker: str | None = None
+    cluster: bool = True
+    subjects: tuple[str, ...] | None = None
+
+
+class SetLevels(ConnectorOperation[LevelRequest]):
+    """``loggers set``."""
+
+    name = "loggers set"
+    steps = (SetLogLevels,)
+
+    def plan(self, access: ClusterAccess, request: LevelRequest) -> Planned:
+        """Return the plan for the workers with another level. Raises ``BadInput`` for an unknown worker."""
+        plan = plan_set(
+            access.cluster_id(),
+            access.calls,
+            request.logger,
+            request.level,
+            worker=request.worker,
+            cluster=request.cluster,
+            group_id=access.group_id,
+        )
+        if request.subjects is None:
+            return Planned(plan)
+        steps = tuple(step for step in plan.steps if step.subject in request.subjects)
+        noops = tuple(noop for noop in plan.noops if noop.subject in request.subjects)
+        return Planned(replace(plan, steps=steps, noops=noops))
+
+    def request_of(self, plan: Plan) -> LevelRequest | None:
+        """Return the level that the steps set."""
+        if not plan.steps:
+            return None
+        step = plan.steps[0]
+        assert isinstance(step, SetLogLevels)
+        together = step.url is None
+        return LevelRequest(*step.levels[0], cluster=together, subjects=None if together else plan.resources)
+
+    def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
+        """Return the plan that sets the former levels, on the workers that are still in the group."""
+        clients = access.clients
+        steps = [step for step in undone.plan.steps if isinstance(step, SetLogLevels)]
+        proves = clients.settings.get("rest") and access.group is not None
+        members = None if proves else access.calls.urls
+        return Planned(plan_undo(access.cluster_id(), steps, access.group_id, undone.run.id, members))
+
+
+class UndoLevels(SetLevels):
+    """``loggers undo``."""
+
+    name = "loggers undo"
+    irreversible = "it is an undo itself"
+    instead = "Set the levels: connectctl loggers set LOGGER LEVEL."
+
+    def plan_again(self, access: ClusterAccess, saved: Plan) -> Planned:
+        """Return the plan that undoes the same run now."""
+        journal = access.clients.journal(read_only=True)
+        run = journal.get(str(saved.undoes))
+        kinds = {SetLogLevels.__name__: SetLogLevels}
+        return super().undo(access, Undone(journal, run, journal.plan_of(run, kinds)))
+
+    undo = ConnectorOperation.undo

@@ -1,0 +1,34 @@
+"""The base of operations on connectors: their clients, and the context of their steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from connectctl.ops.core.operation import Operation, Planned
+from connectctl.ops.operations.connectors.access import ClusterAccess, observed_cluster
+from connectctl.ops.operations.connectors.context import StepContext
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Clients
+    from connectctl.ops.core.plan import Plan
+
+R = TypeVar("R")
+
+
+class ConnectorOperation(Operation[R, ClusterAccess]):
+    """An operation whose steps work with a ``StepContext``."""
+
+    needs_group = True
+
+    def access(self, clients: Clients, request: R) -> ClusterAccess:
+        """Return the observed cluster. Raises ``BadInput`` for a group that does not exist."""
+        return observed_cluster(clients)
+
+    def access_for(self, clients: Clients, plan: Plan) -> ClusterAccess:
+        """Return the observed cluster: it does not depend on the request."""
+        return observed_cluster(clients)
+
+    def context(self, access: ClusterAccess, planned: Planned) -> StepContext:
+        """Return the context of the steps."""
+        clients = access.clients
+        return StepContext(access.calls, clients.timeout, facts=access.facts, journal=clients.journal())

@@ -1,0 +1,163 @@
+"""Operations that end one transaction: an open one through its coordinator, a hanging one by a marker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.operation import Operation, Planned
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings
+from connectctl.ops.operations.fencing.snapshot import FenceRequest
+from connectctl.ops.operations.transactions.abort import AbortOpen, EndContext, fence_of, plan_abort_open
+from connectctl.ops.operations.transactions.hanging import Hanging, Search, search
+from connectctl.ops.operations.transactions.sources import group_of, sources_of, visible_roles_of
+from connectctl.ops.operations.transactions.write_marker import (
+    AbortHanging,
+    CommitHanging,
+    MarkHanging,
+    plan_abort_hanging,
+    plan_commit_hanging,
+    warnings_of,
+)
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Clients
+
+
+@dataclass(frozen=True)
+class TransactionAccess:
+    """The coordinators of the session's cluster."""
+
+    clients: Clients
+
+    def cluster_id(self) -> str:
+        """Return the id of the Kafka cluster."""
+        return self.clients.transactions.cluster_id()
+
+    @property
+    def group_id(self) -> str:
+        """The Connect group that is given, empty if none is."""
+        return group_of(self.clients) or ""
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """The transaction of a transactional id. ``force``: also if a task may use the id."""
+
+    id: str
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class HangingTransaction:
+    """The hanging transaction of a partition; the first offset and the producer id distinguish several.
+
+    ``force``: also if its commit was decided, or it is not proven to hang.
+    """
+
+    partition: TopicPartition
+    start_offset: int | None = None
+    producer_id: int | None = None
+    force: bool = False
+
+
+R = TypeVar("R")
+
+
+class EndTransaction(Operation[R, TransactionAccess]):
+    """The base of both operations."""
+
+    irreversible = "the markers of an ended transaction stay in its partitions"
+    instead = "See what it ended: connectctl runs show {run}."
+
+    def access(self, clients: Clients, request: R) -> TransactionAccess:
+        """Return the coordinators."""
+        return TransactionAccess(clients)
+
+    def context(self, access: TransactionAccess, planned: Planned) -> EndContext:
+        """Return the context of the steps."""
+        clients = access.clients
+        return EndContext(clients.transactions, clients.timeout, clients.transaction_log)
+
+
+class Abort(EndTransaction[OpenTransaction | HangingTransaction]):
+    """``transactions abort``."""
+
+    name = "transactions abort"
+    steps = (AbortOpen, AbortHanging)
+
+    def plan(self, access: TransactionAccess, request: OpenTransaction | HangingTransaction) -> Planned:
+        """Return the plan. Raises ``Refused`` if a task uses the id, or the transaction may still be ended by others."""
+        if isinstance(request, OpenTransaction):
+            selection = fence_of(sources_of(access.clients, FenceRequest()), request.id)
+            plan = plan_abort_open(selection, force=request.force, group_id=access.group_id)
+            return Planned(plan, findings=tuple(selection.findings))
+        found, gaps, notes = _hanging(access.clients, request)
+        where = access.cluster_id(), found
+        plan = plan_abort_hanging(*where, force=request.force, gaps=gaps, group_id=access.group_id)
+        return Planned(plan, (*notes, *warnings_of(found)))
+
+    def request_of(self, plan: Plan) -> OpenTransaction | HangingTransaction:
+        """Return the transaction of the plan. An abort of a hanging one was confirmed with its warnings."""
+        (step,) = plan.steps
+        if isinstance(step, AbortOpen):
+            return OpenTransaction(step.subject, step.force)
+        return replace(_request_of(plan), force=True)
+
+
+class Commit(EndTransaction[HangingTransaction]):
+    """``transactions commit``."""
+
+    name = "transactions commit"
+    steps = (CommitHanging,)
+
+    def plan(self, access: TransactionAccess, request: HangingTransaction) -> Planned:
+        """Return the plan. Raises ``Refused`` unless the coordinator provably decided to commit."""
+        found, gaps, notes = _hanging(access.clients, request)
+        return Planned(plan_commit_hanging(access.cluster_id(), found, gaps=gaps, group_id=access.group_id), notes)
+
+    def request_of(self, plan: Plan) -> HangingTransaction:
+        """Return the transaction of the plan."""
+        return _request_of(plan)
+
+
+def _request_of(plan: Plan) -> HangingTransaction:
+    (step,) = plan.steps
+    assert isinstance(step, MarkHanging)
+    producer = step.hanging.producer
+    return HangingTransaction(step.hanging.place, producer.start_offset, producer.producer_id)
+
+
+def _hanging(clients: Clients, request: HangingTransaction) -> tuple[Hanging, tuple[Gap, ...], tuple[str, ...]]:
+    """Return the hanging transaction, the gaps because of which it may still be active, and notes.
+
+    Raises ``Refused`` if none hangs, ``BadInput`` if several do.
+    """
+    seen, notes = searched(clients, [request.partition.topic])
+    return seen.only_one(request.partition, request.start_offset, request.producer_id), seen.gaps, notes
+
+
+def searched(clients: Clients, topics: list[str] | None) -> tuple[Search, tuple[str, ...]]:
+    """Find hanging transactions on ``topics``, or on all; with notes on what is unknown.
+
+    Raises ``BadInput`` for a topic that does not exist.
+    """
+    calls = clients.transactions
+    if topics:
+        missing = sorted(set(topics) - {partition.topic for partition in calls.places(topics)})
+        if missing:
+            raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")
+    roles: Observation[dict[str, str]] = Complete({})
+    notes: tuple[str, ...] = ()
+    if group_of(clients):
+        try:
+            roles = visible_roles_of(clients)
+        except BadInput as e:
+            notes = (f"the internal topics of the workers are unknown: {e}",)
+    found = search(calls, topics, roles.seen, clients.transaction_log)
+    # The answer about named topics is complete without the roles of others.
+    unknown = () if topics else gap_findings(roles.gaps)
+    return replace(found, findings=(*unknown, *found.findings)), notes

@@ -1,0 +1,69 @@
+"""``run JOB --sweep`` as an operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.operation import Operation, Planned
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import (
+    OPERATION,
+    ArchiveLocation,
+    RemoveOrphans,
+    SweepContext,
+    plan_sweep,
+)
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Clients
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.task_runtime.connectors.parquet_archive.orphans import ArchiveSweeper
+
+
+@dataclass(frozen=True)
+class SweepAccess:
+    """The sweeper of one archive."""
+
+    sweeper: ArchiveSweeper
+
+    def cluster_id(self) -> str:
+        """Return the id of the Kafka cluster of the manifest."""
+        return self.sweeper.kafka.cluster_id()
+
+    @property
+    def group_id(self) -> str:
+        """The Connect group of the archive's runs."""
+        return self.sweeper.group_id
+
+
+class Sweep(Operation[ArchiveLocation, SweepAccess]):
+    """Removes files of an archive that its manifest does not name."""
+
+    name = OPERATION
+    steps = (RemoveOrphans,)
+    printed_by = "run JOB --sweep"
+    irreversible = "the files are deleted"
+    instead = "They are in no manifest: their records are in the files that it names."
+
+    def access(self, clients: Clients, request: ArchiveLocation) -> SweepAccess:
+        """Return the sweeper."""
+        # It loads pyarrow.
+        from connectctl.ops.task_runtime.connectors.parquet_archive.orphans import ArchiveSweeper
+
+        return SweepAccess(ArchiveSweeper(request, clients.group_id, clients.kafka, clients.group_offsets))
+
+    def plan(self, access: SweepAccess, request: ArchiveLocation) -> Planned:
+        """Return the plan. Raises what ``ArchiveSweeper.orphans`` raises."""
+        return Planned(plan_sweep(access.cluster_id(), access.group_id, request, access.sweeper.orphans()))
+
+    def request_of(self, plan: Plan) -> ArchiveLocation | None:
+        """Return the archive of the plan."""
+        if not plan.steps:
+            return None
+        step = plan.steps[0]
+        assert isinstance(step, RemoveOrphans)
+        return step.location
+
+    def context(self, access: SweepAccess, planned: Planned) -> SweepContext:
+        """Return the context of the steps."""
+        return SweepContext(find=access.sweeper.names, remove=access.sweeper.remove)
