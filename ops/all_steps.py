@@ -98,7 +98,6 @@ KINDS: dict[str, type[Any]] = {
         sweep_steps.RemoveOrphans,
     )
 }
-KINDS |= {"Borrowed": rolling.IncludedStep, "FenceLeftovers": fencing.FenceUnusedIds}  # in runs that were saved before
 
 
 def steps_from_data(data: Any) -> tuple[Any, ...]:

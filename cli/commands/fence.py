@@ -174,7 +174,9 @@ def _perform(
                 show()
             elif context.error is None:
                 terminal.note(
-                    f"{result.outcome.value}: {result.says}" if result.error is None else f"error: {result.error}"
+                    f"{result.outcome.value}: {result.description}"
+                    if result.error is None
+                    else f"error: {result.error}"
                 )
 
         context.on_interrupt = show
