@@ -207,10 +207,10 @@ def print_result(result: Result) -> None:
 def line_of(result: Result) -> str:
     """Return the result of a step in one line."""
     if result.error is not None:
-        return f"{result.outcome.value:<10} {result.says}"
+        return f"{result.outcome.value:<10} {result.description}"
     if result.outcome is Outcome.ALREADY:
         return f"{result.outcome.value:<10} {result.subject}: {result.detail}"
-    return f"{result.outcome.value:<10} {result.says}" + (f": {result.detail}" if result.detail else "")
+    return f"{result.outcome.value:<10} {result.description}" + (f": {result.detail}" if result.detail else "")
 
 
 def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> None:

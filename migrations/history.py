@@ -39,11 +39,11 @@ class Listed:
             "id": self.id,
             "name": self.name,
             "title": self.title,
-            "standing": self.status.value,
+            "status": self.status.value,
             "why": self.why,
             "appliedAt": self.applied_at,
             "run": self.run,
-            "takes": dict(self.parameters),
+            "parameters": dict(self.parameters),
         }
 
 
@@ -58,7 +58,7 @@ def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
 
 
 def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: RollingSnapshot) -> Listed:
-    run = next((run for run, plan in done if applies(migration, plan["wish"])), None)
+    run = next((run for run, plan in done if applies(migration, plan["request"])), None)
     status = migration.status_of(snapshot)
     return Listed(
         id=migration.id,

@@ -60,7 +60,13 @@ def _findings(access: ClusterAccess, leads_to: str | None) -> tuple[Finding, ...
 
 
 _SHAPE = an_object(
-    {"digest": text, "clusterId": text, "groupId": text, "given": mapping(anything), "steps": array(an_object({}))},
+    {
+        "digest": text,
+        "clusterId": text,
+        "groupId": text,
+        "parameters": mapping(anything),
+        "steps": array(an_object({})),
+    },
     {"to": one_of(*(support.value for support in SourceSupport)), "migration": text},
 )
 """What a saved plan of a roll needs besides its kind."""
@@ -78,7 +84,7 @@ def saved_plan(
         wanted = data["kind"], data["operation"]
         what = named(data["migration"]) if data["migration"] else data["to"]
         steps = [step["step"] for step in data["steps"]]
-        given, without = dict(data["given"]), tuple(map(str, data.get("without", ())))
+        given, without = dict(data["parameters"]), tuple(map(str, data["without"]))
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
         _SHAPE(data)
     except (ValueError, KeyError, TypeError) as e:
@@ -103,7 +109,7 @@ def rollback_plan(access: ClusterAccess, restored: LoadedRun) -> PlannedUpgrade:
     if not runs.has_own_rollback(restored):
         notes = run_state.UpgradeNotes.load(access.journal, restored.run.id)
         return planning.plan(access.snapshot, runs.rollback_request(restored, notes))
-    name, given = restored.request.name or "", dict(restored.request.given)
+    name, given = restored.request.name or "", dict(restored.request.parameters)
     steps, remarks = named(name).roll_back(access, restored)
-    request = UpgradeRequest(None, name, aborts=restored.run.id, given=given)
+    request = UpgradeRequest(None, name, aborts=restored.run.id, parameters=given)
     return PlannedUpgrade(access.snapshot, request, planning.plan_of(access.snapshot, steps), remarks=remarks)

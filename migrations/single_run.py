@@ -17,7 +17,7 @@ def plan(
     inputs: MigrationInput, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
 ) -> PlannedUpgrade:
     """Return a plan of ``steps``, unchanged."""
-    request = UpgradeRequest(None, name, given=dict(inputs.given))
+    request = UpgradeRequest(None, name, parameters=dict(inputs.given))
     made = plan_of(inputs.snapshot, steps)
     return PlannedUpgrade(inputs.snapshot, request, made, tuple(unknown), tuple(inputs.findings), tuple(remarks))
 

@@ -72,7 +72,7 @@ def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
     was = run_state.ApplicationNotes.load(access.journal, restored.run.id).was
     if not was:
         return (), ()
-    request, given = runs.application_rollback(restored, was), restored.request.given
+    request, given = runs.application_rollback(restored, was), restored.request.parameters
     reader, known = access.application(given["application"].strip())
     made = planning.plan(observe_application(reader, listed(given, "instances") or known), request)
     return made.steps, made.remarks

@@ -76,7 +76,6 @@ KINDS: dict[str, type[Any]] = {
     for kinds in (*(operation.steps for operation in OPERATIONS.values()), _ROLLS, _RUNS)
     for kind in kinds
 }
-KINDS |= {"Borrowed": rolling.IncludedStep, "FenceLeftovers": fencing.FenceUnusedIds}  # in runs that were saved before
 
 
 def steps_from_data(data: Any) -> tuple[Any, ...]:

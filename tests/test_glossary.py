@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sources import FILES, ROOT, nodes
@@ -13,6 +15,10 @@ from sources import FILES, ROOT, nodes
 WORDS = {
     "wish": "request, changes, target",
     "wished": "requested",
+    "says": "description",
+    "needless": "unchanged, unused",
+    "takes": "parameters, includes, accepts",
+    "ground": "baseline",
     "told": "reported, configured",
     "judged": "health, evaluated",
     "judge": "evaluate",
@@ -37,7 +43,8 @@ WORDS = {
     "hear": "receive",
     "heard": "received",
 }
-"""Words that no name of a class, function, argument, attribute or variable contains, and what to say instead."""
+"""Words that no name of a class, function, argument, attribute or variable contains, nor a key or value of JSON, and what
+to say instead."""
 
 PHRASES = {
     "nobody knows": "unknown",
@@ -69,7 +76,7 @@ def package(path: Path) -> str:
 def names(tree: Iterable[ast.AST]) -> Iterator[str]:
     """What is defined: classes, functions, arguments, fields, attributes and variables."""
     for node in tree:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
         elif isinstance(node, ast.arg):
             yield node.arg
@@ -84,6 +91,17 @@ def words(name: str) -> list[str]:
     return [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
+def keys(tree: Iterable[ast.AST]) -> Iterator[str]:
+    """The strings that may be keys or values of JSON: those that are one word."""
+    for node in tree:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch("[a-z][A-Za-z]*", node.value)
+        ):
+            yield node.value
+
+
 def strings(tree: Iterable[ast.AST]) -> Iterator[str]:
     """Every string, docstrings too: those of commands are their help."""
     for node in tree:
@@ -92,7 +110,7 @@ def strings(tree: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def private_names(path: Path) -> list[str]:
-    found = {name for name in names(nodes(path)) if WORDS.keys() & set(words(name))}
+    found = {name for name in (*names(nodes(path)), *keys(nodes(path))) if WORDS.keys() & set(words(name))}
     return sorted(found)
 
 
@@ -118,6 +136,22 @@ def test_names_and_strings_use_the_words_of_the_field(which: str) -> None:
     said = {path.relative_to(ROOT).as_posix(): private_phrases(path) for path in paths}
     assert {path: found for path, found in held.items() if found} == {}
     assert {path: found for path, found in said.items() if found} == {}
+
+
+def schema_words(schema: Any) -> Iterator[str]:
+    """The names of properties in a schema, and the values that it enumerates."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", ())
+        yield from (value for value in schema.get("enum", ()) if isinstance(value, str))
+        schema = list(schema.values())
+    for part in schema if isinstance(schema, list) else ():
+        yield from schema_words(part)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/schema").glob("*.json")), ids=lambda path: path.name)
+def test_schemas_use_the_words_of_the_field(path: Path) -> None:
+    found = [each for each in schema_words(json.loads(path.read_text())) if WORDS.keys() & set(words(each))]
+    assert found == []
 
 
 def test_names_are_taken_apart() -> None:

@@ -76,7 +76,9 @@ class FenceView(View):
                     show()
                 elif context.error is None:
                     failed = result.error is not None
-                    terminal.note(f"error: {result.error}" if failed else f"{result.outcome.value}: {result.says}")
+                    terminal.note(
+                        f"error: {result.error}" if failed else f"{result.outcome.value}: {result.description}"
+                    )
 
             context.on_id = lambda result: advance(next(done), total)
             context.on_interrupt = show

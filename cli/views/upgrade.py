@@ -57,7 +57,7 @@ def _row(worker: RollingWorker) -> list[str]:
         "leader" if worker.leader else "",
         worker.version or "-",
         str(worker.value),
-        worker.mode.how.label,
+        worker.mode.how,
         worker.mode.source,
         worker.problem or worker.obstacle or "",
     ]
@@ -132,7 +132,7 @@ def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> di
         "driver": snapshot.driver,
         "workers": [worker_json(worker) for worker in snapshot.workers],
         "notSeen": list(snapshot.unseen),
-        "notWell": [*map(str, snapshot.unhealthy_workers), *map(str, snapshot.baseline)],
+        "unhealthy": [*map(str, snapshot.unhealthy_workers), *map(str, snapshot.baseline)],
         "transient": [str(component) for component in snapshot.baseline if component.is_transient],
         "run": run_json(last) if last else None,
         "unfinished": unfinished,

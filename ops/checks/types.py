@@ -41,7 +41,7 @@ def downgrade_severity(severity: Severity, goal: Goal) -> Severity:
     return Severity.WARNING if goal is Goal.PREPARING and severity is Severity.ERROR else severity
 
 
-class PluginSays(StrEnum):
+class PluginAnswer(StrEnum):
     """Whether a connector's class reports that it supports exactly-once with its configuration."""
 
     SUPPORTED = "supported"
@@ -65,7 +65,7 @@ class Validation:
     errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     problem: str | None = None
     support: Support = Support.UNKNOWN
-    plugin: PluginSays = PluginSays.NOT_ASKED
+    plugin: PluginAnswer = PluginAnswer.NOT_ASKED
     detail: str | None = None
     kind: str | None = None
     once_enabled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -241,7 +241,7 @@ class WorkerDriver(Protocol):
         """Whether it is restarted alone or with others, and by whom; alone where a driver does not say. Sends no request."""
         return RestartMode()
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         """In one line, what changing the property and restarting will do, for the plan."""
 
     def check(self, worker: str) -> str | None:

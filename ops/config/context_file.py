@@ -223,7 +223,7 @@ def _longest_known(location: list[str], lines: dict[str, int]) -> str | None:
     return None
 
 
-def takes_list(parts: Iterable[str]) -> bool:
+def is_list_setting(parts: Iterable[str]) -> bool:
     """Return whether the setting of a context at the path ``parts`` is a list."""
     kind: Any = ContextEntry
     for part in parts:

@@ -51,7 +51,7 @@ def _follows(config: Config, partitions: Sequence[SourcePartition]) -> dict[str,
     found = {}
     for field in sorted(fields):
         values = {str(each[field]) for each in partitions}
-        if any(map(_says_nothing, values)):
+        if any(map(_is_generic, values)):
             continue
         keys = [key for key, has in own.items() if values <= {config[key].strip(), *has}]
         keys = keys or [key for key, has in own.items() if has and has <= values]
@@ -64,7 +64,7 @@ def values_of(config: Config, key: str) -> set[str]:
     return set(entries(config.get(key, "")))
 
 
-def _says_nothing(value: str) -> bool:
+def _is_generic(value: str) -> bool:
     return value.lower() in ("", "true", "false", "none") or (value.isdigit() and len(value) < _SHORT)
 
 

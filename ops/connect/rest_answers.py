@@ -24,12 +24,12 @@ from connectctl.ops.config.json_shape import (
 
 _NUMBER = between(0, (1 << 31) - 1)
 _PART = {"state": text}
-_PART_SAYS = {"worker_id": text, "trace": text}
+_PART_DETAILS = {"worker_id": text, "trace": text}
 _STATUS = an_object(
     {},
     {
-        "connector": an_object(_PART, _PART_SAYS),
-        "tasks": array(an_object({"id": _NUMBER, **_PART}, _PART_SAYS)),
+        "connector": an_object(_PART, _PART_DETAILS),
+        "tasks": array(an_object({"id": _NUMBER, **_PART}, _PART_DETAILS)),
         "type": text,
     },
 )

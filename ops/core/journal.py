@@ -26,7 +26,10 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.times import now_utc
 
-SCHEMA = """
+FORMAT = 1
+"""The version of the database, kept in it as ``user_version``. It is set before there are tables."""
+SCHEMA = f"""
+PRAGMA user_version = {FORMAT};
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, operation TEXT NOT NULL, cluster_id TEXT NOT NULL, group_id TEXT NOT NULL,
     subjects TEXT NOT NULL, state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT
@@ -156,6 +159,7 @@ class Journal:
             db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
             try:
                 db.execute("PRAGMA synchronous = FULL")
+                self._check_format(db)
                 yield db
             finally:
                 db.close()
@@ -163,6 +167,18 @@ class Journal:
             raise self._unwritable(e, changes) from e
         except sqlite3.Error as e:
             raise self._damaged(str(e)) from e
+
+    def _check_format(self, db: sqlite3.Connection) -> None:
+        """Raise ``BadInput`` for a database of another format than this version's."""
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (found,) = db.execute("PRAGMA user_version").fetchone()
+        if tables and found != FORMAT:
+            raise BadInput(
+                f"The journal in {self.directory} was written by another version of connectctl; nothing was done",
+                why=f"its format is {found}, and this version reads {FORMAT}",
+                next_step="Use that version, or move the directory away to begin a new journal.",
+                code="journal-version",
+            )
 
     def begin(self, operation: str, cluster_id: str, group_id: str, subjects: tuple[str, ...], plan: Any) -> Run:
         """Begin a run of ``plan``, which is written to the run's directory first."""
@@ -192,7 +208,7 @@ class Journal:
 
     def plan_of(self, run: Run, kinds: Mapping[str, type[Any]]) -> Plan:
         """Return the plan of a run. Raises ``BadInput`` if it has steps not in ``kinds``."""
-        known = {"clusterId": run.cluster_id, "groupId": run.group_id, "independent": False, "needless": []}
+        known = {"clusterId": run.cluster_id, "groupId": run.group_id, "independent": False, "unchanged": []}
         return Plan.from_json(known | self.plan(run.id), kinds)
 
     def mark(self, run: str, step: int, what: str, detail: str | None = None) -> None:

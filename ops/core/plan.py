@@ -66,7 +66,7 @@ class Plan:
             "groupId": self.group_id,
             "independent": self.independent,
             "steps": [step_to_data(step) for step in self.steps],
-            "needless": [{"subject": noop.subject, "why": noop.why} for noop in self.noops],
+            "unchanged": [{"subject": noop.subject, "why": noop.why} for noop in self.noops],
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Plan:
                 data["operation"],
                 data["clusterId"],
                 tuple(step_from_data(step, kinds) for step in data["steps"]),
-                tuple(Noop(noop["subject"], noop["why"]) for noop in data["needless"]),
+                tuple(Noop(noop["subject"], noop["why"]) for noop in data["unchanged"]),
                 data["groupId"],
                 data["independent"],
                 data.get("undoes"),
@@ -110,7 +110,7 @@ _SHAPE = an_object(
         "clusterId": text,
         "groupId": text,
         "steps": array(an_object({"step": text})),
-        "needless": array(an_object({"subject": text, "why": text})),
+        "unchanged": array(an_object({"subject": text, "why": text})),
         "independent": flag,
     },
     {"undoes": text},
@@ -132,14 +132,15 @@ class Result:
     """A step and its outcome. ``error`` is the exception that it raised."""
 
     subject: str
-    says: str
+    description: str
     outcome: Outcome
     detail: str | None = None
     error: ConnectctlError | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of the result."""
-        data = {"subject": self.subject, "says": self.says, "outcome": self.outcome.value, "detail": self.detail}
+        step = {"subject": self.subject, "description": self.description}
+        data = step | {"outcome": self.outcome.value, "detail": self.detail}
         if self.error is None:
             return data
         error = {"code": self.error.code, "message": self.error.what, "why": self.error.why}

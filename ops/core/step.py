@@ -18,8 +18,8 @@ _PLAIN = frozenset({str, int, float, bool, NoneType})
 class Step(Generic[C_contra]):
     """The base of every step; subclasses are frozen dataclasses.
 
-    Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. A field whose ``metadata``
-    has a ``key`` has that name in JSON. The context of an operation's steps is not a part of the plan.
+    Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. The context of an
+    operation's steps is not a part of the plan.
     """
 
     read_only: ClassVar[bool] = False
@@ -64,17 +64,20 @@ OBSERVED = {"observed": True}
 def confirmed_data(step: Step[Any], data: dict[str, Any]) -> dict[str, Any]:
     """Return ``data``, the JSON values of ``step``, without what is only observed."""
     kind: Any = type(step)
-    observed = {f.metadata.get("key", f.name) for f in fields(kind) if "observed" in f.metadata}
+    observed = {f.name for f in fields(kind) if "observed" in f.metadata}
     return {key: value for key, value in data.items() if key not in observed} if observed else data
 
 
 def step_to_data(step: Step[Any]) -> dict[str, Any]:
     """Return ``step`` as JSON values: class, fields and description. ``step_from_data`` is the inverse."""
-    data = {"step": type(step).__name__, "subject": step.subject, "says": step.describe(), "now": step.now or None}
-    kind: Any = type(step)
-    return data | {
-        f.metadata.get("key", f.name): to_data(getattr(step, f.name)) for f in fields(kind) if f.name not in data
+    data = {
+        "step": type(step).__name__,
+        "subject": step.subject,
+        "description": step.describe(),
+        "now": step.now or None,
     }
+    kind: Any = type(step)
+    return data | {f.name: to_data(getattr(step, f.name)) for f in fields(kind) if f.name not in data}
 
 
 def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
@@ -82,10 +85,10 @@ def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> A
     if not isinstance(data, Mapping):
         raise BadInput("The plan has a step that is not a JSON object")
     kind = kinds.get(str(data.get("step")))
-    known = {f.metadata.get("key", f.name): f for f in fields(kind)} if kind is not None else {}
-    needed = {f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING}
-    given = {known[key].name: value for key, value in data.items() if key in known}
-    unknown = data.keys() - known.keys() - {"step", "subject", "says", "now"}
+    known = {f.name: f for f in fields(kind)} if kind is not None else {}
+    needed = {name for name, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
+    given = {key: value for key, value in data.items() if key in known}
+    unknown = data.keys() - known.keys() - {"step", "subject", "description", "now"}
     if kind is None or unknown or needed - given.keys():
         raise BadInput(
             f"The plan has a step that this version does not know: {data.get('step')}",

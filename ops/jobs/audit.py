@@ -45,8 +45,8 @@ OFFENDERS = (
     "timestamp long, producer_id long, epoch int, detail string, until long, other_topic string, other_partition int, "
     "other_until long"
 )
-RESULT = f"what string, weight long, told string, {OFFENDERS}"
-"""What is reported of a part, a transaction total, a source partition (``told``, as JSON), or a violation in columns."""
+RESULT = f"what string, weight long, reported string, {OFFENDERS}"
+"""What is reported of a part, a transaction total, a source partition (``reported``, as JSON), or a violation in columns."""
 _BLANK = tuple(Violation(""))
 _TOTALS = {TransactionTotals: "transactions", MatchTotals: "matched", PartTotals: "part", Read: "read"}
 
@@ -170,7 +170,7 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
 
 def summary_frame(scanned_: DataFrame) -> DataFrame:
     """The rows of ``scan_frame`` other than transactions."""
-    return scanned_.where("s_producer_id IS NULL").select("what", "weight", "told", *Violation._fields)
+    return scanned_.where("s_producer_id IS NULL").select("what", "weight", "reported", *Violation._fields)
 
 
 def run_frame(
@@ -199,7 +199,7 @@ def gather_frame(found: DataFrame, shown: int) -> DataFrame:
             whole.add(_found_in(row))
         yield (json.dumps(whole.as_row()),)
 
-    return by_rows(found, summary, "told string")
+    return by_rows(found, summary, "reported string")
 
 
 def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:

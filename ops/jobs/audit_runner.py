@@ -131,7 +131,7 @@ def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
     try:
         with heartbeat(_watcher(spark, advance), GLANCE):
             for row in audit.gather_frame(found, work.shown).collect():
-                summary.merge(json.loads(row.told))
+                summary.merge(json.loads(row.reported))
             if work.evidence is not None:
                 wrong = found.where("what = 'violation'").select(*Violation._fields)
                 wrong.coalesce(1).write.mode("overwrite").parquet(str(work.evidence.absolute()))

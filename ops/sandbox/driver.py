@@ -19,7 +19,7 @@ class SandboxWorkers(atomic_file.FileDriver):
     group_id: str | None = None
     name: str = "sandbox"
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         return f"set {name}={value} in the properties of {worker} and restart it in sandbox {self.sandbox}"
 
     def change(self, worker: str, name: str, value: str) -> str | None:

@@ -19,6 +19,7 @@ from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.task_runtime.job.run_request import RunRequest
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
 from depth import deep
 from fakes.changingworld import IDS, OPERATIONS, UNDO, Clock, Killed, World, timed_by
@@ -327,7 +328,7 @@ TAKE_OVER = Plan(
     "fake-cluster",
     (
         StopOnWorkers("off", "stop off on its workers", "STARTED"),
-        RunTasks("off", "run off on Spark"),
+        RunTasks("off", "run off on Spark", request=RunRequest("job.yaml"), made_from={}),
         HandBack("off", "resume off on its workers", verb="resume"),
     ),
     group_id="connect",

@@ -157,8 +157,8 @@ def test_without_a_terminal_json_errors_stay_json(session: FakeSession) -> None:
 
 def test_a_dry_run_prints_the_plan_and_does_nothing(session: FakeSession) -> None:
     plan = checked(run(session, "connectors", "stop", "--all", "--wait", "--dry-run", "-o", "json"), "plan")
-    assert next(step["says"] for step in plan["steps"]) == "stop orders"
-    assert plan["needless"] == [{"subject": "off", "why": "already STOPPED"}]
+    assert next(step["description"] for step in plan["steps"]) == "stop orders"
+    assert plan["unchanged"] == [{"subject": "off", "why": "already STOPPED"}]
     assert run(session, "connectors", "stop", "--all", "--dry-run").exit_code == 0
     assert session.calls.sent == []
 
@@ -186,7 +186,7 @@ def test_a_connector_that_fails_again_makes_the_exit_code_1_and_the_others_are_d
     result = run(session, "connectors", "restart", "users", "orders", "--yes", "--wait", "-o", "json")
     data = checked(result, "result")
     assert result.exit_code == 1
-    outcomes = {r["says"]: r["outcome"] for r in data["results"]}
+    outcomes = {r["description"]: r["outcome"] for r in data["results"]}
     assert outcomes["wait until users is RUNNING"] == "failed"
     assert outcomes["wait until orders is RUNNING"] == "done"
     failed = next(r for r in data["results"] if r["outcome"] == "failed")

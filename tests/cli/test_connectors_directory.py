@@ -62,7 +62,7 @@ def steps(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def left(plan: dict[str, Any]) -> dict[str, str]:
-    return {noop["subject"]: noop["why"].removeprefix("left alone: ") for noop in plan["needless"]}
+    return {noop["subject"]: noop["why"].removeprefix("left alone: ") for noop in plan["unchanged"]}
 
 
 def by_rest(world: World, name: str, **changes: str) -> None:
@@ -168,7 +168,7 @@ def test_what_takes_source_partitions_over_waits_for_whoever_is_deleted(world: W
         ("CreateConnector", "m"),
         ("ChangeConnector", "z"),
     ]
-    said = [step["says"] for step in plan["steps"]]
+    said = [step["description"] for step in plan["steps"]]
     assert said[2] == "wait until no worker runs old, whose source partitions m reads"
     assert not [text for text in said if "reads the same source partitions" in text]
     apply(world, "--prune", "--yes", "--wait")
@@ -200,8 +200,8 @@ def test_the_plan_says_what_restarts_and_what_does_not(world: World) -> None:
         give(world, name, topic=f"of-{name}", batch="5")
     said = {step["subject"]: step for step in planned(world)["steps"]}
     assert said["a"]["restarts"] == "restarts the connector and its tasks"
-    assert said["a"]["says"].endswith("; restarts the connector and its tasks")
-    assert (said["off"]["restarts"], "restarts" in said["off"]["says"]) == ("", False)
+    assert said["a"]["description"].endswith("; restarts the connector and its tasks")
+    assert (said["off"]["restarts"], "restarts" in said["off"]["description"]) == ("", False)
 
 
 def test_drift_is_told_with_who_is_newer(world: World) -> None:
@@ -249,7 +249,7 @@ def test_a_config_topic_that_may_not_be_read_leaves_the_time_unknown(world: Worl
     world.kafka.forbidden.add("cfg")
     (step,) = planned(world)["steps"]
     assert (step["drift"]["newer"], step["drift"]["changed_at"]) == ("cluster", None)
-    assert "at an unknown time (Not allowed to read" in step["says"]
+    assert "at an unknown time (Not allowed to read" in step["description"]
 
 
 def test_what_was_changed_by_somebody_is_not_pruned_where_the_config_topic_may_not_be_read(world: World) -> None:
@@ -284,7 +284,7 @@ def test_many_with_nothing_to_do_are_one_line_and_one_by_one_in_json(world: Worl
     apply(world, "--yes")
     assert "  -  a00, a01 and 28 more: unchanged" in apply(world, "--dry-run").output
     assert "already    a00, a01 and 28 more: unchanged" in apply(world, "--yes").output.replace("\t", " ")
-    assert len(planned(world)["needless"]) == 30
+    assert len(planned(world)["unchanged"]) == 30
 
 
 def test_references_of_kafkas_config_providers_travel_untouched(world: World) -> None:

@@ -75,9 +75,9 @@ def test_another_file_is_begun_anew_and_the_run_ends_with_what_the_workers_have(
     assert step["partitions"] == {"orphaned": [{"filename": "a"}], "begun anew": [{"filename": "b"}]}
     assert (
         f"orphans 1 source offset: {A}, because filename a is not in file b; starts from the beginning: {B};"
-        in step["says"]
+        in step["description"]
     )
-    assert "--carry-offsets carries them over instead" in step["says"]
+    assert "--carry-offsets carries them over instead" in step["description"]
     said = run(world, "patch", "lines", "file=b", "--yes")
     assert f'read the offsets of lines from the workers: not read: {A} at {{"position":12}}' in said
 
@@ -95,7 +95,7 @@ def test_an_older_offset_is_resumed_from_and_is_as_it_was_after_undo(world: Worl
     has(world, B, 8)
     step = plan(world, "patch", "lines", "file=b")
     assert step["partitions"] == {"orphaned": [{"filename": "a"}], "resumed": [{"filename": "b"}]}
-    assert f"resumes from 1 source offset stored before: {B}" in step["says"]
+    assert f"resumes from 1 source offset stored before: {B}" in step["description"]
     run(world, "patch", "lines", "file=b", "--yes")
     has(world, B, 20)
     undo(world)
@@ -124,12 +124,12 @@ def test_what_only_the_source_knows_and_what_stays_under_another_source_is_said(
     world.workers.offsets["mirror"] = {key: {"offset": 1}}
     assert (
         "starts from the beginning for what else it finds: topic x.+"
-        in plan(world, "patch", "mirror", "topics=x,x.+")["says"]
+        in plan(world, "patch", "mirror", "topics=x,x.+")["description"]
     )
-    says = plan(world, "patch", "mirror", "source.cluster.bootstrap.servers=other:9092")["says"]
+    says = plan(world, "patch", "mirror", "source.cluster.bootstrap.servers=other:9092")["description"]
     assert "keeps its offsets although source.cluster.bootstrap.servers changes;" in says
     begun = plan(world, "patch", "mirror", "topics=x,y")
-    assert 'starts from the beginning: {"cluster":"eu","topic":"y",…}' in begun["says"]
+    assert 'starts from the beginning: {"cluster":"eu","topic":"y",…}' in begun["description"]
 
 
 def test_a_masked_query_is_in_no_plan(world: World) -> None:

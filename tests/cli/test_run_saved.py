@@ -193,17 +193,16 @@ def test_a_plan_of_another_group_or_cluster_is_refused(world: World, monkeypatch
     assert "on the Kafka cluster fake-cluster: the context is for mine on second" in refused(world, plan)
 
 
-def test_a_plan_of_a_version_that_did_not_write_the_job_file_down_is_refused(world: World) -> None:
+def test_a_plan_of_another_version_is_refused_in_one_line(world: World) -> None:
     plan = saved(world)
     data = json.loads(plan.read_text())
     for step in data["steps"]:
         step.pop("request", None)
-        step.pop("made_from", None)
     agreed = {key: value for key, value in data.items() if key not in ("apiVersion", "kind", "digest")}
     data["digest"] = hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
     plan.write_text(json.dumps(data))
     said = refused(world, plan, 2)
-    assert "does not say which job file it is for: an older version of connectctl made it" in said
+    assert "The plan has a step that this version does not know: RunTasks" in said
 
 
 def test_a_plan_that_was_edited_is_refused(world: World) -> None:

@@ -38,7 +38,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
     plan = {
         "operation": "offsets set",
         "steps": [],
-        "needless": [],
+        "unchanged": [],
         "clusterId": "c",
         "groupId": "g",
         "independent": False,

@@ -190,7 +190,7 @@ def test_a_step_that_the_plan_does_not_have_cannot_be_paused_after(world: Rollin
 def test_status_tells_how_each_mode_is_known(world: RollingWorld) -> None:
     status = checked(world.run("upgrade", "status", "-o", "json"), "upgrade-status")
     known = {w["address"]: (w["mode"], w["known"]) for w in status["workers"]}
-    assert known == {"a:8083": ("disabled", "told"), "b:8083": ("disabled", "proven")}
+    assert known == {"a:8083": ("disabled", "configured"), "b:8083": ("disabled", "verified")}
     assert status["run"] is None
     world.run(*APPLY, "--to", "preparing")
     text = world.run("upgrade", "status").stdout
@@ -205,8 +205,8 @@ def test_without_a_hook_what_was_done_is_believed(world: RollingWorld) -> None:
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     status = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
     assert sorted((w["mode"], w["known"]) for w in status["workers"]) == [
-        ("preparing", "believed"),
-        ("preparing", "proven"),
+        ("preparing", "assumed"),
+        ("preparing", "verified"),
     ]
     assert world.run("upgrade", "plan", "--to", "preparing", "--exit-code").exit_code == 0
 
@@ -342,7 +342,7 @@ def test_abort_goes_back_through_preparing(world: RollingWorld) -> None:
 def test_abort_can_leave_all_as_it_is(world: RollingWorld) -> None:
     world.run(*APPLY, "--pause-after", "5")
     shown = world.run("upgrade", "abort", "--leave", "--dry-run", "-o", "json")
-    assert ([noop["subject"] for noop in checked(shown, "plan")["needless"]], len(world.history)) == (
+    assert ([noop["subject"] for noop in checked(shown, "plan")["unchanged"]], len(world.history)) == (
         [run["id"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]],
         1,
     )
@@ -378,13 +378,13 @@ def test_workers_before_3_3_are_recognised(world: RollingWorld) -> None:
     world.workers["a"].version = "3.2.3"
     failing(world.run("upgrade", "plan"), "a:8083 runs 3.2.3", "came with 3.3", code=4)
     listed = checked(world.run("upgrade", "list", "-o", "json"), "migrations")["migrations"]
-    assert listed[0]["standing"] == "not applicable"
+    assert listed[0]["status"] == "not applicable"
 
 
 def test_list_shows_what_has_been_applied_and_what_is_pending(world: RollingWorld) -> None:
     def standings() -> dict[str, tuple[str, bool]]:
         listed = checked(world.run("upgrade", "list", "-o", "json"), "migrations")["migrations"]
-        return {m["name"]: (m["standing"], m["run"] is not None) for m in listed}
+        return {m["name"]: (m["status"], m["run"] is not None) for m in listed}
 
     assert standings()["prepare-exactly-once"] == ("pending", False)
     world.run(*APPLY, "--migration", "prepare-exactly-once")
@@ -463,4 +463,4 @@ def test_status_tells_what_is_only_in_transition_from_what_has_failed(tmp_path: 
     assert "In transition: orders/0 is UNASSIGNED. It resolves when the rebalance or restart is over" in shown
     assert "Unhealthy: orders/1 is FAILED" in shown
     data = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
-    assert (data["transient"], len(data["notWell"])) == (["orders/0 is UNASSIGNED"], 2)
+    assert (data["transient"], len(data["unhealthy"])) == (["orders/0 is UNASSIGNED"], 2)

@@ -150,7 +150,7 @@ def test_workers_that_are_not_healthy_are_counted_and_decide_the_exit_code(world
     assert result.exit_code == 1
     assert re.search(r"connect +Stable +2 of 3 .* 1 +fake", result.stdout), result.stdout
     assert "Unhealthy: c:8083 is not in the group" in result.stdout
-    assert status(world)["notWell"] == ["c:8083 is not in the group"]
+    assert status(world)["unhealthy"] == ["c:8083 is not in the group"]
 
 
 def test_waits_are_told_without_a_terminal(world: RollingWorld) -> None:

@@ -47,7 +47,7 @@ class DriverContract:
         assert stage.driver.name
 
     def test_what_it_says_is_one_line_with_worker_property_and_value(self, stage: Stage) -> None:
-        said = stage.driver.says(stage.worker, KEY, "one")
+        said = stage.driver.describe(stage.worker, KEY, "one")
         assert "\n" not in said
         assert f"{KEY}=one" in said
 

@@ -155,7 +155,7 @@ class ApplicationDriver:
     def restart_mode(self, worker: str) -> RestartMode:
         return RestartMode(by_hand=self.world.by_hand)
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         return f"set {name}={value} on {worker}, then restart it"
 
     def check(self, worker: str) -> str | None:

@@ -353,7 +353,7 @@ class FakeDriver:
     def restart_mode(self, worker: str) -> RestartMode:
         return RestartMode(self.world.together, self.world.by_hand)
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         return f"set {name}={value} on {worker} and restart it"
 
     def check(self, worker: str) -> str | None:

@@ -97,7 +97,7 @@ def test_a_release_that_is_not_group_aware_is_replaced_in_a_first_roll(cluster: 
     with pipe(name, tmp_path, cluster.bootstrap_servers, BEFORE) as application:
         steps = eventually(lambda: planned_or_none(cluster, application), 120)
         assert [step["kind"] for step in steps].count("restart-instance") == 4
-        assert any("with Streams 3.0 or newer" in step["says"] for step in steps)
+        assert any("with Streams 3.0 or newer" in step["description"] for step in steps)
         which = ("--migration", "group-aware-producers", "--set", f"application={name}", "--yes", *QUICK)
         upgrade(cluster, application, "upgrade", "apply", *which)
         assert [application.guarantee(port) for port in application.ports] == ["exactly_once_v2"] * 2

@@ -67,7 +67,7 @@ def test_a_connector_gets_its_own_topic_and_gives_it_back_and_loses_no_line(
     with file.growing(), connector(cluster, name, file_source(tmp_path / "lines", name)) as rest:
         eventually(lambda: live(cluster, cluster.topics["offsets"], name))
         made = plan(cluster, "own-offsets-topic", f"connector={name}")
-        assert f"set offsets.storage.topic={name}-offsets of {name}" in [step["says"] for step in made["steps"]]
+        assert f"set offsets.storage.topic={name}-offsets of {name}" in [step["description"] for step in made["steps"]]
         apply(cluster, "own-offsets-topic", f"connector={name}")
         assert rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"] == f"{name}-offsets"
         assert live(cluster, f"{name}-offsets", name)
@@ -90,7 +90,7 @@ def test_a_run_that_was_paused_in_the_middle_is_taken_back_whole(cluster: Sandbo
     (tmp_path / "lines").write_text("one\n")
     with connector(cluster, name, file_source(tmp_path / "lines", name)) as rest:
         before = eventually(lambda: live(cluster, cluster.topics["offsets"], name))
-        says = [step["says"] for step in plan(cluster, "own-offsets-topic", f"connector={name}")["steps"]]
+        says = [step["description"] for step in plan(cluster, "own-offsets-topic", f"connector={name}")["steps"]]
         number = next(n for n, step in enumerate(says, 1) if step.startswith("set offsets.storage.topic"))
         run = apply(cluster, "own-offsets-topic", f"connector={name}", more=("--pause-after", str(number)))["run"]
         eventually(lambda: rest.state(name) == ["STOPPED"])  # its new configuration makes the workers rebalance
@@ -148,7 +148,7 @@ def test_too_many_tasks_are_allowed_for_good_or_for_now(cluster: Sandbox, name: 
         choice = (f"raise={names[0]}", f"bridge={names[1]}", "others=leave")
         made = plan(cluster, "enforce-tasks-max", *choice)
         assert {f"set tasks.max=2 on {names[0]}", f"set tasks.max.enforce=false on {names[1]}"} <= {
-            step["says"] for step in made["steps"]
+            step["description"] for step in made["steps"]
         }
         assert names[0] in standing(cluster, "enforce-tasks-max")["why"]
         apply(cluster, "enforce-tasks-max", *choice)

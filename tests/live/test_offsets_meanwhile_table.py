@@ -132,7 +132,7 @@ def downgrading(lines: Lines) -> Sequence[str]:
     """The merges of a hard downgrade alone, before its first worker is restarted."""
     words = ("--migration", "hard-downgrade-one-step")
     planned = ctl(lines.cluster, "upgrade", "plan", *words, "-o", "json").json["steps"]
-    last = [step["says"] for step in planned].index(f"wait until {lines.name} is RUNNING")
+    last = [step["description"] for step in planned].index(f"wait until {lines.name} is RUNNING")
     return ("upgrade", "apply", *words, "--by-hand-timeout", "600", "--pause-after", str(last + 1))
 
 

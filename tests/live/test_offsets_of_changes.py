@@ -46,7 +46,7 @@ class Lines:
         """The plan's only change, in words."""
         steps = self.ctl("connectors", *args, "--dry-run", "-o", "json").json["steps"]
         (change,) = (each for each in steps if each["step"] in ("ChangeConnector", "CreateConnector"))
-        return str(change["says"])
+        return str(change["description"])
 
     def changed(self, *args: str) -> str:
         """The id of the run that changed it."""

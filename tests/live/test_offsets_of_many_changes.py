@@ -93,7 +93,7 @@ class Change:
     def carry_out(self, command: list[str]) -> tuple[str, str]:
         """The id of the run, and what it says of the offsets that workers give at its end."""
         ran = self.ctl("connectors", *command, "--yes", "--wait", "-o", "json").json
-        views = [str(each["detail"]) for each in ran["results"] if each["says"].startswith("read the offsets")]
+        views = [str(each["detail"]) for each in ran["results"] if each["description"].startswith("read the offsets")]
         return str(connectctl("runs", "list", "-o", "json").json["runs"][0]["id"]), "".join(views)
 
 
@@ -125,8 +125,8 @@ def check_plan(case: Case, plan: dict[str, Any]) -> None:
     """The plan says what the table does."""
     fates = {"orphaned": case.orphaned, "resumed": case.resumed, "begun anew": case.begun}
     for fate, partitions in (fates | {"carried over": case.carried, "unknown": case.unknown}).items():
-        assert told(plan, fate) == {text_of(each) for each in partitions}, (fate, plan["says"])
-    assert case.says in plan["says"]
+        assert told(plan, fate) == {text_of(each) for each in partitions}, (fate, plan["description"])
+    assert case.says in plan["description"]
 
 
 def check_asked(
@@ -142,7 +142,7 @@ def check_asked(
     anew = {each for each, offset in after.items() if offset is None}
     named = [json.loads(each) for each in told(plan, "begun anew")]
     for each in anew if not case.open else ():
-        assert any(stands_for(partition, json.loads(each)) for partition in named), (each, plan["says"])
+        assert any(stands_for(partition, json.loads(each)) for partition in named), (each, plan["description"])
     for partition in named:
         assert any(stands_for(partition, json.loads(each)) for each in anew), (partition, after)
     given = {each: offset for each, offset in after.items() if each in stored and offset is not None}

@@ -54,7 +54,7 @@ def test_an_identical_configuration_endangers_the_tasks_until_they_are_published
         assert told(cluster, name) is not None
 
         planned = run(cluster, "connectors", "cure", name, "--dry-run")
-        says = [step["says"] for step in planned["steps"]]
+        says = [step["description"] for step in planned["steps"]]
         assert says[0] == f"stop {name}"
         assert says[2] == f"resume {name}"
         run(cluster, "connectors", "cure", name, "--yes")

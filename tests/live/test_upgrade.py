@@ -134,7 +134,7 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
         assert run("plan", "--out", str(plan), "--exit-code", "-o", "json", code=3).json["to"] == "enabled"
         ran = run("apply", str(plan), "--yes", *PATIENCE)
         assert "Done, run" in ran.out
-        assert set(modes().values()) == {("enabled", "proven")}
+        assert set(modes().values()) == {("enabled", "verified")}
         assert run("plan", "--exit-code", "-o", "json").json["steps"] == []
 
         # Enabled on every worker: each line that is written from here on is there once, whatever is restarted.

@@ -258,7 +258,7 @@ def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_
     try:
         status = connectctl("--context", f"sandbox-{NAME}", "upgrade", "status", "--exit-code", "-o", "json")
         assert status.code == 1
-        assert status.json["notWell"][0].startswith(f"{address} ")
+        assert status.json["unhealthy"][0].startswith(f"{address} ")
     finally:
         os.kill(worker.pid or 0, signal.SIGCONT)
     scene.sandbox.group.stop_worker(number, kill=True)
@@ -286,7 +286,7 @@ def test_a_connector_that_turns_failed_stops_the_roll_unless_that_is_allowed(sce
     try:
         said = scene.fails(restart=scene.tool("restart-and-break-a-connector"))
         assert f"{INJECTED} is FAILED" in said
-        assert any(line.startswith(INJECTED) for line in scene.status()["notWell"])
+        assert any(line.startswith(INJECTED) for line in scene.status()["unhealthy"])
         scene.serves()
         # As bad as it is: the person says that it may be.
         assert scene.resumed(said, *LONG, "--max-failures", "2").code == 0

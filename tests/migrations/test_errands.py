@@ -76,7 +76,7 @@ def test_offsets_are_moved_behind_a_look_at_the_clusters_health(name: str) -> No
     made = named(name).plan(ask)
     assert [step.kind for step in made.steps] == ["gate", "set-target-state"]
     assert made.remarks == ("orders: so it stands",)
-    assert made.as_json()["given"] == {"connector": "orders", "stale": "merge"}
+    assert made.as_json()["parameters"] == {"connector": "orders", "stale": "merge"}
     assert made.as_json()["to"] is None
     assert named(name).plan(MigrationInput(cluster(), given={"connector": "orders"})).steps == ()
 

@@ -130,7 +130,7 @@ def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str
 
 def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
     """Return the context's entry for the flags and ``KEY=VALUE`` settings; lists have commas."""
-    from connectctl.ops.config.context_file import takes_list
+    from connectctl.ops.config.context_file import is_list_setting
 
     entry: dict[str, Any] = {}
     for name in FROM_FLAGS:
@@ -140,7 +140,7 @@ def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
             raise BadInput(f"--set requires KEY=VALUE, not {masking.masked(setting)!r}", code="usage")
-        listed = takes_list(_parts(key))
+        listed = is_list_setting(_parts(key))
         _put(entry, key, re.split(r"\s*,\s*", value.strip()) if listed else _value(key, value))
     for url in entry.get("rest", []):
         if masking.addresses_masked(url) != url:

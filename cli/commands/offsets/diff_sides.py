@@ -36,7 +36,7 @@ def sides(
     current, other = without_what_is_same(current, _saved(session, file), wanted)
     saved = effective_of(assemble(other, OffsetsQuery()))
     query = OffsetsQuery(wanted)
-    kept = {topic_state: value for topic_state, value in saved.items() if query.takes(topic_state[0])}
+    kept = {topic_state: value for topic_state, value in saved.items() if query.includes(topic_state[0])}
     return effective_of(_whole(current, wanted)), kept, ("cluster", "file")
 
 

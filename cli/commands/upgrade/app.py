@@ -179,10 +179,10 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
       connectctl upgrade status
       connectctl upgrade status -o json | jq -r '.workers[] | .address + " " + .mode + " " + .known'
 
-    Confidence (known in JSON): verified (proven): by the worker's responses; configured (told): in its properties, as
-    the driver reads them; assumed (believed): set by an earlier run. Preparing and disabled cannot be distinguished from
-    outside. In transition: temporarily unassigned during a rebalance or restart. UNHEALTHY counts workers, connectors and
-    tasks; with --exit-code the command exits with 1 if there are any, or if something could not be read.
+    Confidence (known in JSON): verified: by the worker's responses; configured: in its properties, as the driver reads
+    them; assumed: set by an earlier run. Preparing and disabled cannot be distinguished from outside. In transition:
+    temporarily unassigned during a rebalance or restart. UNHEALTHY counts workers, connectors and tasks; with
+    --exit-code the command exits with 1 if there are any, or if something could not be read.
     """
     from connectctl.cli.commands.upgrade.scene import observe_cluster
     from connectctl.cli.views import upgrade as upgrade_view
@@ -195,7 +195,7 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
     data = upgrade_view.status_json(scene, last, unfinished=bool(open_))
     terminal.emit("UpgradeStatus", data, output, lambda wide: upgrade_view.show_status(scene, last, data))
     terminal.findings(scene.snapshot.findings)
-    if exit_code and (data["notWell"] or data["notSeen"]):
+    if exit_code and (data["unhealthy"] or data["notSeen"]):
         raise typer.Exit(1)
 
 

@@ -51,8 +51,8 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         observed = replace(sources.look_at(scene.session, [])[0], calls=scene.reader.calls)
         context.offsets = sources.context_of(scene.session, observed, scene.journal)
         context.facts = context.offsets.facts
-    if restored.request.given.get("application"):
-        context.application = scene.application(restored.request.given["application"].strip())[0]
+    if restored.request.parameters.get("application"):
+        context.application = scene.application(restored.request.parameters["application"].strip())[0]
     return context
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, number_problem, word_problem
-from connectctl.ops.checks.types import Goal, PluginSays
+from connectctl.ops.checks.types import Goal, PluginAnswer
 from connectctl.ops.connect.source_transactions import (
     BOUNDARY,
     DEFAULT_INTERVAL_MS,
@@ -35,8 +35,8 @@ RUNS_PROPERTY = Rule("EOS016", Severity.INFO)
 
 SUPPORT = "exactly.once.support"
 OFFSETS_TOPIC = "offsets.storage.topic"
-SAYS_NO = "The connector does not support exactly-once semantics with the provided configuration."
-SAYS_NOTHING = (
+NOT_SUPPORTED_BY_CLASS = "The connector does not support exactly-once semantics with the provided configuration."
+NO_ANSWER_OF_CLASS = (
     "The connector does not implement the API required for preflight validation of exactly-once source support. Please "
     "consult the documentation for the connector to determine whether it supports exactly-once semantics, and then "
     'consider reconfiguring the connector to use the value "requested" for this property (which will disable this '
@@ -100,10 +100,10 @@ def support(subject: Subject, words: Words) -> None:
         return
     if subject.word(SUPPORT, "requested") == "required":
         required(subject, words)
-    elif True in subject.modes and subject.plugin in (PluginSays.UNSUPPORTED, PluginSays.FAILS):
-        no = subject.plugin is PluginSays.UNSUPPORTED
-        says = "does not support exactly-once" if no else "fails when it is asked about exactly-once"
-        message = f"With this configuration the connector {says}; it runs without exactly-once."
+    elif True in subject.modes and subject.plugin in (PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS):
+        no = subject.plugin is PluginAnswer.UNSUPPORTED
+        answer = "does not support exactly-once" if no else "fails when it is asked about exactly-once"
+        message = f"With this configuration the connector {answer}; it runs without exactly-once."
         step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
         words.add(NO_GUARANTEE, SUPPORT, message, step)
 
@@ -125,13 +125,13 @@ def required(subject: Subject, words: Words) -> None:
         step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
         words.add(WORKERS_NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
     details = {each.plugin: each.detail for each in subject.answers}
-    if PluginSays.UNSUPPORTED in details:
+    if PluginAnswer.UNSUPPORTED in details:
         step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
-        words.add(UNSUPPORTED, SUPPORT, SAYS_NO, step, text=SAYS_NO)
-    if PluginSays.UNKNOWN in details:
-        words.add(SUPPORT_UNKNOWN, SUPPORT, SAYS_NOTHING, f"{_REQUESTED}.", text=SAYS_NOTHING)
-    if PluginSays.FAILS in details:
-        said = details[PluginSays.FAILS] or FAILED
+        words.add(UNSUPPORTED, SUPPORT, NOT_SUPPORTED_BY_CLASS, step, text=NOT_SUPPORTED_BY_CLASS)
+    if PluginAnswer.UNKNOWN in details:
+        words.add(SUPPORT_UNKNOWN, SUPPORT, NO_ANSWER_OF_CLASS, f"{_REQUESTED}.", text=NO_ANSWER_OF_CLASS)
+    if PluginAnswer.FAILS in details:
+        said = details[PluginAnswer.FAILS] or FAILED
         words.add(FAILS_WHEN_ASKED, SUPPORT, said, "Correct the connector's other properties.", text=said)
 
 

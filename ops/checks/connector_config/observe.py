@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from connectctl.ops.checks.types import Goal, PluginSays, Validation
+from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
 from connectctl.ops.connect.connector_class import has_reference, kind_of
 from connectctl.ops.connect.worker import Support
@@ -74,10 +74,10 @@ class Subject:
         return frozenset(support is Support.ENABLED for support in known)
 
     @property
-    def plugin(self) -> PluginSays:
+    def plugin(self) -> PluginAnswer:
         """What the connector's class says of exactly-once; NOT_ASKED where workers differ or none was asked."""
-        answers = {each.plugin for each in self.answers} - {PluginSays.NOT_ASKED}
-        return answers.pop() if len(answers) == 1 else PluginSays.NOT_ASKED
+        answers = {each.plugin for each in self.answers} - {PluginAnswer.NOT_ASKED}
+        return answers.pop() if len(answers) == 1 else PluginAnswer.NOT_ASKED
 
     def text(self, name: str) -> str | None:
         """The value as Connect compares it, without the blanks around it; None where it is not set or not known yet.

@@ -17,12 +17,12 @@ from connectctl.ops.checks.connector_config import exactly_once_rules, framework
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
 from connectctl.ops.checks.connector_config.strimzi import Doubled
-from connectctl.ops.checks.types import Goal, PluginSays, Validation
+from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
-WORKER_SAYS = Rule("CONFIG030", Severity.ERROR)
+WORKER_ERROR = Rule("CONFIG030", Severity.ERROR)
 REPEATED = Rule("CONFIG031", Severity.WARNING)
 SAME_NAME = Rule("CONFIG032", Severity.WARNING)
 BAD_STATE = Rule("CONFIG033", Severity.ERROR)
@@ -152,7 +152,7 @@ def _left_over(said: _Said, subject: Subject) -> Finding:
         return framework_rules.NO_CLASS.found(subject.name, f"{message}.{some}", step)
     named = said.property if said.property and said.property not in text else ""
     step = f"Correct {said.property}." if said.property else "Correct the property that the worker names."
-    return WORKER_SAYS.found(subject.name, f"{named}{': ' if named else ''}{text}{some}", step)
+    return WORKER_ERROR.found(subject.name, f"{named}{': ' if named else ''}{text}{some}", step)
 
 
 def _similar(subject: Subject, installed: str) -> str:
@@ -177,7 +177,7 @@ def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
                 parts.append(f"{worker} says: {_shortened(scrubbed(texts[0], subject.config))}")
         yield exactly_once_rules.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl plugins list")
         return
-    plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginSays.NOT_ASKED}
+    plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginAnswer.NOT_ASKED}
     if len(set(plugins.values())) > 1:
         text = "; ".join(f"{plugin} on {worker}" for worker, plugin in plugins.items())
         message = f"Workers give different answers to whether the connector supports exactly-once: {text}."

@@ -18,12 +18,12 @@ from typing import Any
 
 from connectctl.ops.checks.connector_config.exactly_once_rules import (
     FAILED,
+    NO_ANSWER_OF_CLASS,
+    NOT_SUPPORTED_BY_CLASS,
     OFFSETS_TOPIC,
-    SAYS_NO,
-    SAYS_NOTHING,
     SUPPORT,
 )
-from connectctl.ops.checks.types import PluginSays, Unseen, Validation
+from connectctl.ops.checks.types import PluginAnswer, Unseen, Validation
 from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.health import reason_of
@@ -144,11 +144,11 @@ def _with_probe(calls: ConnectCalls, url: str, config: Mapping[str, str | None],
         return replace(found, once_enabled=more)
     errors = [text for text in answer.errors.get(SUPPORT, ()) if text != NOT_ENABLED]
     enabled = NOT_ENABLED not in answer.errors.get(SUPPORT, ())
-    says, detail = _plugin(errors)
+    plugin, detail = _plugin(errors)
     return replace(
         found,
         support=Support.ENABLED if enabled else Support.NOT_ENABLED,
-        plugin=says,
+        plugin=plugin,
         detail=detail,
         once_enabled=more,
     )
@@ -161,16 +161,16 @@ def _news(found: Validation, name: str, texts: Sequence[str]) -> tuple[str, ...]
     return tuple(text for text in texts if text not in found.errors.get(name, ()))
 
 
-def _plugin(errors: Sequence[str]) -> tuple[PluginSays, str | None]:
+def _plugin(errors: Sequence[str]) -> tuple[PluginAnswer, str | None]:
     """The plugin's answer from what the worker says besides its own."""
     for text in errors:
-        if text == SAYS_NO:
-            return PluginSays.UNSUPPORTED, None
-        if text.startswith(SAYS_NOTHING[:70]):
-            return PluginSays.UNKNOWN, None
+        if text == NOT_SUPPORTED_BY_CLASS:
+            return PluginAnswer.UNSUPPORTED, None
+        if text.startswith(NO_ANSWER_OF_CLASS[:70]):
+            return PluginAnswer.UNKNOWN, None
         if text.startswith(FAILED):
-            return PluginSays.FAILS, text
-    return PluginSays.SUPPORTED, None
+            return PluginAnswer.FAILS, text
+    return PluginAnswer.SUPPORTED, None
 
 
 def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _Answer:

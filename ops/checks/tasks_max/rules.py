@@ -14,7 +14,7 @@ SET_FAILED = Rule("TASK002", Severity.ERROR)
 DOOMED = Rule("TASK003", Severity.ERROR)
 UPGRADE = Rule("TASK004", Severity.WARNING)
 ALLOWED = Rule("TASK005", Severity.WARNING)
-NEEDLESS = Rule("TASK006", Severity.INFO)
+UNUSED_ALLOWANCE = Rule("TASK006", Severity.INFO)
 FEWER = Rule("TASK007", Severity.INFO)
 INVALID = Rule("TASK008", Severity.ERROR)
 RESUME = Rule("TASK009", Severity.WARNING)
@@ -31,7 +31,7 @@ def check(seen: TasksSeen, for_version: Release | None = None) -> Iterator[Findi
         yield from doomed(tasks, seen)
         yield from fails_after_upgrade(tasks, seen, for_version)
         yield from needs_allowance(tasks, seen)
-        yield from needless_allowance(tasks)
+        yield from unused_allowance(tasks)
         yield from fewer(tasks)
         yield from invalid(tasks, seen, for_version)
         yield from too_many_on_resume(tasks, seen)
@@ -107,7 +107,7 @@ def needs_allowance(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
     yield ALLOWED.found(tasks.name, message, hint, severity=severity)
 
 
-def needless_allowance(tasks: TaskSet) -> Iterator[Finding]:
+def unused_allowance(tasks: TaskSet) -> Iterator[Finding]:
     """TASK006: tasks.max.enforce=false, and nothing that needs it."""
     if tasks.enforce is not False or tasks.limit is None or tasks.too_large or tasks.too_large_on_resume:
         return
@@ -115,7 +115,7 @@ def needless_allowance(tasks: TaskSet) -> Iterator[Finding]:
     if size:
         had = "It has" if tasks.size else "When it last ran it had"
         message = f"{had} {counted(size, 'task')} with a tasks.max of {tasks.limit}."
-        yield NEEDLESS.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.")
+        yield UNUSED_ALLOWANCE.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.")
 
 
 def fewer(tasks: TaskSet) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ class Command(WorkerDriver):
     lines: ShellLines
     name: str = "command"
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         change = self.lines.shown("change", worker, property=name, value=value)
         return f"set {name}={value} by: {change}, then run: {self.lines.shown('restart', worker)}"
 

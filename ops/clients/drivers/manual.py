@@ -21,7 +21,7 @@ class Manual(WorkerDriver):
     def restart_mode(self, worker: str) -> RestartMode:
         return RestartMode(by_hand=True)
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         return f"ask you to set {name}={value} in the properties of {worker} and to restart it, and wait for that"
 
     def check(self, worker: str) -> str | None:

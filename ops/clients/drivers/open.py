@@ -53,7 +53,7 @@ class MissingDriver(WorkerDriver):
             code="no-driver",
         )
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         return f"set {name}={value} and restart {worker}: unknown how"
 
     def check(self, worker: str) -> str | None:
@@ -87,8 +87,8 @@ class ByWorker:
     def restart_mode(self, worker: str) -> RestartMode:
         return self.of(worker).restart_mode(worker)
 
-    def says(self, worker: str, name: str, value: str) -> str:
-        return self.of(worker).says(worker, name, value)
+    def describe(self, worker: str, name: str, value: str) -> str:
+        return self.of(worker).describe(worker, name, value)
 
     def check(self, worker: str) -> str | None:
         try:

@@ -21,7 +21,7 @@ class PropertiesFile(atomic_file.FileDriver):
     name: str = "properties-file"
     _backed_up: set[Path] = field(default_factory=set)
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         return f"set {name}={value} in {self._file(worker)}, then run: {self.lines.shown('restart', worker)}"
 
     def change(self, worker: str, name: str, value: str) -> str | None:

@@ -58,7 +58,7 @@ class Strimzi:
     def restart_mode(self, worker: str) -> RestartMode:
         return RestartMode(together=self._called)
 
-    def says(self, worker: str, name: str, value: str) -> str:
+    def describe(self, worker: str, name: str, value: str) -> str:
         who = "patch" if self.apply else "print a patch for"
         return f"{who} {self._called} with spec.config {name}={value}; Strimzi then restarts all its workers in turn"
 

@@ -203,7 +203,7 @@ class KafkaProtocolClient:
 
     async def each(self, work: Iterable[Awaitable[Any]]) -> list[Any]:
         """Run all at once; what one raises is given in place of its result."""
-        futures = [self.manager.call_soon(_caught, one) for one in work]
+        futures = [self.manager.call_soon(_result_or_error, one) for one in work]
         return [await future for future in futures]
 
     async def pipeline(
@@ -286,7 +286,7 @@ class ClusterClient:
 OnAnswer = Callable[[str, Code, Any], None]
 
 
-async def _caught(work: Awaitable[Any]) -> Any:
+async def _result_or_error(work: Awaitable[Any]) -> Any:
     try:
         return await work
     except Exception as e:  # noqa: BLE001  # given to the caller as a value, so that one broker's failure is one broker's

@@ -79,8 +79,8 @@ class ColumnWriter:
         encoded = batch.encode(stamp, self._codec)
         size = sum(map(len, encoded))
         if self._largest is not None and named is not None and len(batch) == 1 and size > self._largest:
-            takes = f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or max.request.size)"
-            raise self._too_large(named(0), place.topic, f"its record batch has {size} bytes; {takes}")
+            limit = f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or max.request.size)"
+            raise self._too_large(named(0), place.topic, f"its record batch has {size} bytes; {limit}")
         return encoded
 
     def _placed_few(

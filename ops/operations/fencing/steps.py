@@ -124,10 +124,7 @@ def fenced_before(record: Path) -> dict[str, IdResult]:
     found: dict[str, IdResult] = {}
     for line in record.read_bytes().splitlines() if record.exists() else ():
         with suppress(ValueError, TypeError, KeyError, AttributeError, IndexError):
-            data = read_json(line)
-            if "fate" in data:  # as versions before 0.16 wrote it
-                data["outcome"] = data.pop("fate")
-            result: IdResult = from_data(IdResult, data, {})
+            result: IdResult = from_data(IdResult, read_json(line), {})
             found[result.id] = result
     return found
 

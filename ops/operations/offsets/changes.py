@@ -99,25 +99,25 @@ class RestoreBackup:
 
 OffsetRequest = MergeOffsets | CopyOffsets | SetOffsets | ResetOffsets | RestoreBackup
 _KINDS: dict[str, type[Any]] = {
-    "Merge": MergeOffsets,
-    "Copy": CopyOffsets,
-    "Put": SetOffsets,
-    "Reset": ResetOffsets,
-    "Restore": RestoreBackup,
+    "merge": MergeOffsets,
+    "copy": CopyOffsets,
+    "set": SetOffsets,
+    "reset": ResetOffsets,
+    "restore": RestoreBackup,
 }
-"""Kinds by the name that plans in journals and files have."""
+"""Kinds by their name in plans."""
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def to_data(request: OffsetRequest) -> dict[str, Any]:
-    return {"wish": _NAMES[type(request)], **to_json(request)}
+    return {"kind": _NAMES[type(request)], **to_json(request)}
 
 
 def from_data(data: dict[str, Any]) -> OffsetRequest:
     """The request that ``to_data`` wrote as ``data``. Raises ``BadInput``."""
-    values = {name: _frozen(value) for name, value in data.items() if name != "wish"}
+    values = {name: _frozen(value) for name, value in data.items() if name != "kind"}
     try:
-        request: OffsetRequest = _KINDS[data["wish"]](**values)
+        request: OffsetRequest = _KINDS[data["kind"]](**values)
     except (KeyError, TypeError) as e:
         raise BadInput("The plan has an offset change that this version does not know", why=str(e)) from e
     return request

@@ -92,7 +92,7 @@ def _stores(
 ) -> dict[str, Store]:
     found: dict[str, Store] = {}
     for name, connector in (configs.connectors if configs else {}).items():
-        if connector.looks_like == "sink" or not query.takes(name):
+        if connector.looks_like == "sink" or not query.includes(name):
             continue
         store = separate_store(connector.config, sources.offsets_topic, sources.bootstrap)
         if store is not None:

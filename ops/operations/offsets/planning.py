@@ -263,7 +263,7 @@ def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bo
 
 
 def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> str:
-    verb = "set" if isinstance(request, changes.SetOffsets) else str(changes.to_data(request)["wish"]).lower()
+    verb = changes.to_data(request)["kind"]
     written = Counter[tuple[str, bool]]()
     for some in chunks_of(decision.writes):
         are_none = map(is_, map(itemgetter(3), some), repeat(None))

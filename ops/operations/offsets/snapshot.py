@@ -74,7 +74,7 @@ class OffsetsQuery:
     read_dedicated: bool = True
     superseded: bool = False
 
-    def takes(self, name: str) -> bool:
+    def includes(self, name: str) -> bool:
         """Whether the connector ``name`` is asked for."""
         named, globs = self._wanted
         return not named or name in named or any(fnmatchcase(name, glob) for glob in globs)

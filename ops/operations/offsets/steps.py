@@ -76,7 +76,7 @@ class Backup(Step["OffsetContext"]):
     def _renew(self, context: OffsetContext, change: Mapping[str, Any]) -> str:
         """Take what was committed since an earlier attempt, which may have written, into the backup that it made."""
         journal, run = context.journal_and_run()
-        request, path = changes.from_data(change["wish"]), journal.path(run.id, backup_file(context.step))
+        request, path = changes.from_data(change["request"]), journal.path(run.id, backup_file(context.step))
         asked = asked_by(request, journal)
         places = context.view(Asked(AllKeys(self.subject), self.dedicated_topic)).places[self.subject]
         restored = {self.subject: read_backup(asked.backup)} if asked.backup else {}
@@ -129,7 +129,7 @@ class Change(Step["OffsetContext"]):
     """
 
     subject: str
-    request: dict[str, Any] = field(metadata={"key": "wish"})
+    request: dict[str, Any]
     agreed: str | None
     summary: str
     dedicated_topic: str | None = None

@@ -72,7 +72,7 @@ def snapshot(
         store = separate_store(
             connector.config, chosen, connector.config.get("producer.override.bootstrap.servers", "")
         )
-        if store is not None and store.topic in others and query.takes(name):
+        if store is not None and store.topic in others and query.includes(name):
             stores[name] = store
     return OffsetsSnapshot(
         ReadTopic(_image(chosen, topics[chosen], partitions), "global") if query.read_global else None,

@@ -50,7 +50,7 @@ def _instance(driver: WorkerDriver, address: str) -> Instance:
     obstacle = driver.check(address)
     try:
         reported = driver.configured(address, PROPERTY)
-        changes = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
+        changes = {value: driver.describe(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
     except ConnectctlError as e:
         return Instance(address, obstacle=obstacle or str(e))
     by_hand = driver.restart_mode(address).by_hand

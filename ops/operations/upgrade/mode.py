@@ -31,20 +31,15 @@ class SourceSupport(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How a mode is known: values for scripts, labels for messages.
+    """How a mode is known.
 
     ASSUMED: connectctl set it in an earlier run, and nothing since contradicts it.
     """
 
-    VERIFIED = "proven"
-    CONFIGURED = "told"
-    ASSUMED = "believed"
+    VERIFIED = "verified"
+    CONFIGURED = "configured"
+    ASSUMED = "assumed"
     NOT_KNOWN = "not known"
-
-    @property
-    def label(self) -> str:
-        """The word in messages and tables: verified, configured, assumed or not known."""
-        return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class WorkerMode:
     source: str
 
     def __str__(self) -> str:
-        return f"{self.value} ({self.how.label}: {self.source})"
+        return f"{self.value} ({self.how}: {self.source})"
 
     def fits(self, wanted: str) -> bool:
         """Return whether it is the mode ``wanted``; a release without the property is ``disabled``."""

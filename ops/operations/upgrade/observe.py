@@ -183,7 +183,7 @@ def _worker(
 def _change_descriptions(reader: ClusterReader, worker: str) -> dict[str, str]:
     values = (SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED)
     try:
-        return {v: reader.driver.says(worker, PROPERTY, v) for v in values} if reader.driver else {}
+        return {v: reader.driver.describe(worker, PROPERTY, v) for v in values} if reader.driver else {}
     except ConnectctlError:
         return {}  # check returns the reason
 

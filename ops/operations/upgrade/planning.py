@@ -58,7 +58,7 @@ class UpgradeRequest:
     ``straight``: from enabled to disabled in one roll, as in KIP-618's soft downgrade. ``binaries``: an older release
     replaces the current one, after that or, with ``to`` None, immediately. ``only``: no other workers are changed.
     ``order``: workers to restart first if possible. ``name`` is the migration's. ``aborts``: the run to roll back.
-    ``given`` are the migration's parameters. ``without`` are workers of an earlier run that were removed.
+    ``parameters`` are the migration's. ``without`` are workers of an earlier run that were removed.
     """
 
     to: SourceSupport | None
@@ -69,7 +69,7 @@ class UpgradeRequest:
     only: tuple[str, ...] | None = None
     order: tuple[str, ...] = ()
     aborts: str | None = None
-    given: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     without: tuple[str, ...] = ()
 
     def target(self, worker: RollingWorker) -> SourceSupport:
@@ -106,7 +106,7 @@ class PlannedUpgrade:
             "groupId": self.snapshot.group_id,
             "digest": self.snapshot.digest(),
             "migration": self.request.name,
-            "given": dict(self.request.given),
+            "parameters": dict(self.request.parameters),
             "from": self.snapshot.values(),
             "to": self.request.end,
             "without": list(self.request.without),
@@ -124,7 +124,7 @@ def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
     data = {"id": number, "kind": step.kind, "worker": getattr(step, "worker", None)}
     by_hand = bool(getattr(step, "by_hand", False))
     written = {"reason": step.reason, "holds": holds, "byHand": by_hand, "step": step_to_data(step)}
-    return data | {"says": step.describe()} | written
+    return data | {"description": step.describe()} | written
 
 
 def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:

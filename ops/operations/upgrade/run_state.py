@@ -85,7 +85,7 @@ def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str,
         if run.state is not RunState.REFUSED and run.changed:
             plan = journal.plan(run.id)
             try:
-                return run.id, tuple(plan["ground"]["workers"])
+                return run.id, tuple(plan["baseline"]["workers"])
             except (KeyError, TypeError) as e:
                 raise BadInput(f"The plan of the run {run.id} cannot be read", why=str(e)) from e
     return None

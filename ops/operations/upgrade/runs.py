@@ -99,8 +99,8 @@ def begin(journal: Journal, plan: PlannedUpgrade, patience: GateSettings) -> Run
     data = {
         "operation": run_state.OPERATION,
         "steps": [step_to_data(step) for step in plan.steps],
-        "ground": snapshot.to_baseline().to_data(),
-        "wish": asdict(plan.request),
+        "baseline": snapshot.to_baseline().to_data(),
+        "request": asdict(plan.request),
         "patience": asdict(patience),
         "plan": plan.as_json(),
     }
@@ -114,8 +114,8 @@ def restored(journal: Journal, run: Run) -> LoadedRun:
         return LoadedRun(
             run,
             steps_from_data(data["steps"]),
-            Baseline.from_data(data["ground"]),
-            request_from_data(data["wish"]),
+            Baseline.from_data(data["baseline"]),
+            request_from_data(data["request"]),
             GateSettings(**data["patience"]),
             notes,
         )
@@ -129,7 +129,7 @@ def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
     values["to"] = None if values["to"] is None else SourceSupport(values["to"])
     values["targets"] = {worker: SourceSupport(value) for worker, value in values["targets"].items()}
     values["order"] = tuple(values["order"])
-    values["without"] = tuple(values.get("without", ()))
+    values["without"] = tuple(values["without"])
     values["only"] = None if values["only"] is None else tuple(values["only"])
     return UpgradeRequest(**values)
 

@@ -131,7 +131,7 @@ class RollingSnapshot:
         return Baseline(
             workers=tuple(w.address for w in self.workers),
             broken=tuple(w.address for w in self.workers if w.broken),
-            baseline=self.baseline,
+            unhealthy=self.baseline,
             modes={w.address: str(w.value) for w in self.workers},
         )
 
@@ -142,12 +142,12 @@ class Baseline:
 
     workers: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
-    baseline: tuple[UnhealthyComponent, ...] = ()
+    unhealthy: tuple[UnhealthyComponent, ...] = ()
     modes: Mapping[str, str] = field(default_factory=dict)
 
     def ranks(self) -> dict[Part, int]:
         """The rank of each unhealthy connector and task."""
-        return {component.part: component.rank for component in self.baseline}
+        return {component.part: component.rank for component in self.unhealthy}
 
     def to_data(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -159,6 +159,6 @@ class Baseline:
         return cls(
             workers=tuple(data["workers"]),
             broken=tuple(data["broken"]),
-            baseline=tuple(UnhealthyComponent(**component) for component in data["baseline"]),
+            unhealthy=tuple(UnhealthyComponent(**component) for component in data["unhealthy"]),
             modes=dict(data["modes"]),
         )

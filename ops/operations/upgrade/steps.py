@@ -265,7 +265,7 @@ class CheckModes(Step["UpgradeContext"]):
     def apply(self, context: UpgradeContext) -> str | None:
         # A worker that joined since may have any expected mode.
         found = check_modes(context, self.expected, frozenset(self.expected.values()))
-        return "; ".join(f"{w.address} {w.value} ({w.mode.how.label})" for w in found)
+        return "; ".join(f"{w.address} {w.value} ({w.mode.how})" for w in found)
 
 
 @dataclass(frozen=True)

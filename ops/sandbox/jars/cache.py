@@ -116,17 +116,12 @@ def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
 
 
 def finished(root: Path) -> Jars | None:
-    """The jars in ``root``; None where the list of them is not there, or they are not those of the list, byte for byte.
-
-    A list without digests, of an earlier time, gets them.
-    """
+    """The jars in ``root``; None where the list of them is not there, or they are not those of the list, byte for byte."""
     try:
         data = json.loads((root / MANIFEST).read_text())
         files, missing = data["files"], tuple(data["missing"])
         fits = bool(files) and all((root / name).stat().st_size == size for name, size in files.items())
-        if fits and "digests" not in data:
-            write_manifest(root, missing)
-        elif fits:
+        if fits:
             digests = data["digests"]
             with ThreadPoolExecutor() as pool:
                 found = dict(zip(files, pool.map(lambda name: _digest(root / name), files), strict=True))

@@ -212,14 +212,8 @@ def _guarantee_note(before: ConfigTopicState, config: Mapping[str, str]) -> tupl
     )
 
 
-def plan(
-    ready: PreparedJob,
-    cluster_id: str,
-    master: str,
-    request: RunRequest | None = None,
-    made_from: Mapping[str, str] | None = None,
-) -> Plan:
-    """What a run will do, in order. ``request`` and ``made_from`` are for a plan that is saved."""
+def plan(ready: PreparedJob, cluster_id: str, master: str, request: RunRequest, made_from: Mapping[str, str]) -> Plan:
+    """Return the plan of a run. ``request`` and ``made_from`` are for a plan that is saved."""
     name = ready.name
     steps: list[Step[JobContext]] = []
     create = dict(ready.create)
@@ -244,7 +238,7 @@ def plan(
         stands = f"reading {ready.subscription} as consumer group {ready.subscription.consumer.group}"
         stands += ", with a transactional producer for each input partition" * ready.delivery.per_partition
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, {stands}"
-    steps.append(RunTasks(name, where, request=request, made_from=made_from or {}))
+    steps.append(RunTasks(name, where, request=request, made_from=made_from))
     if verb := ready.hand_back_action:
         steps.append(HandBack(name, f"{verb} {name} on its workers", verb=verb))
     return Plan(OPERATION, cluster_id, tuple(steps), group_id=ready.group)

@@ -27,14 +27,11 @@ class SavedRun:
 
     @classmethod
     def of(cls, plan: Plan) -> SavedRun:
-        """The run that ``plan`` is. Raises ``BadInput`` for one without a request, ``Refused`` for a changed job file."""
+        """Return the run of ``plan``. Raises ``BadInput`` if the plan runs no tasks, ``Refused`` for a changed job file."""
         tasks = next((step for step in plan.steps if isinstance(step, RunTasks)), None)
-        if tasks is None or tasks.request is None:
-            raise BadInput(
-                "The plan does not say which job file it is for",
-                why="an older version of connectctl made it",
-                next_step="Make a new plan: connectctl run JOB --dry-run -o json.",
-            )
+        if tasks is None:
+            hint = "Make a new plan: connectctl run JOB --dry-run -o json."
+            raise BadInput("The plan runs no tasks", next_step=hint)
         saved = cls(plan, tasks.request, tasks.made_from)
         job = Path(saved.request.job)
         try:

@@ -79,13 +79,13 @@ class StartConnector(StartTasks):
 
 @dataclass(frozen=True)
 class RunTasks(JobStep):
-    """Run the tasks on Spark, to their end. ``request`` is what was asked for, None in a plan of a version before it.
+    """Run the tasks on Spark, to their end. ``request`` is what was asked for.
 
     ``made_from`` is the SHA-256 of the job file and of all else that the plan does not show, by path or name.
     """
 
-    request: RunRequest | None = None
-    made_from: Mapping[str, str] = field(default_factory=dict)
+    request: RunRequest = field(kw_only=True)
+    made_from: Mapping[str, str] = field(kw_only=True)
 
 
 @dataclass(frozen=True)

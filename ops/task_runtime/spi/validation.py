@@ -9,9 +9,9 @@ from connectctl.ops.checks.connector_config import rules
 from connectctl.ops.checks.connector_config.exactly_once_rules import (
     FAILED,
     LONG_INTERVAL,
+    NO_ANSWER_OF_CLASS,
     NO_BOUNDARIES,
-    SAYS_NO,
-    SAYS_NOTHING,
+    NOT_SUPPORTED_BY_CLASS,
     SUPPORT,
 )
 from connectctl.ops.checks.connector_config.observe import Subject, number_problem, word_problem
@@ -143,7 +143,7 @@ def _exactly_once_problems(config: Mapping[str, str], connector: SourceConnector
         if config.get(SUPPORT, "requested").lower() == "required":
             support = connector.exactly_once_support(config)
             if support is not ExactlyOnceSupport.SUPPORTED:
-                yield SAYS_NOTHING if support is None else SAYS_NO
+                yield NO_ANSWER_OF_CLASS if support is None else NOT_SUPPORTED_BY_CLASS
         if config.get(BOUNDARY, "poll").lower() == "connector":
             boundaries = connector.can_define_transaction_boundaries(config)
             if boundaries is not TransactionBoundaries.SUPPORTED:

@@ -219,6 +219,17 @@ def test_a_list_of_runs_that_is_lost_is_not_an_empty_one(journal: Journal, lost:
         assert "Restore it from a backup" in str(error.value)
 
 
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_journal_of_another_version_is_refused_in_one_line(journal: Journal, version: int) -> None:
+    begin(journal)
+    with sqlite3.connect(journal.directory / "journal.db") as db:
+        db.execute(f"PRAGMA user_version = {version}")
+    for opened in (lambda: Journal(journal.directory), lambda: Journal(journal.directory, read_only=True).runs()):
+        with pytest.raises(BadInput, match="was written by another version of connectctl; nothing was done") as error:
+            opened()
+        assert f"its format is {version}, and this version reads 1" in str(error.value)
+
+
 def test_runs_are_in_the_order_in_which_they_were_begun(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for at in ("2026-01-02T00:00:00+00:00", "2026-01-01T00:00:00+00:00", "2026-01-03T00:00:00+00:00"):

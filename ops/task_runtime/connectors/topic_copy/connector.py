@@ -134,7 +134,7 @@ class TopicCopy(SourceConnector):
         source = source_clients.source_of(configs, self.context.target.timeout)
         wanted = self._look(source, configs, first=True)
         tasks = len(mirror_offsets.share(wanted.places, tasks_max.limit(configs)))
-        return Outlook(wanted.says(), list(_notes(configs)), tasks)
+        return Outlook(wanted.descriptions(), list(_notes(configs)), tasks)
 
     def start(self, configs: Mapping[str, str]) -> None:
         super().start(configs)

@@ -38,7 +38,7 @@ class RemoteTopics:
     def places(self) -> list[TopicPartition]:
         return [TopicPartition(topic, n) for topic, count in sorted(self.topics.items()) for n in range(count)]
 
-    def says(self) -> list[str]:
+    def descriptions(self) -> list[str]:
         """What ``prepare`` will do, a line for each topic."""
         changes = [(f"create the topic {remote} with", topic) for remote, topic in sorted(self.missing.items())]
         changes += [(f"increase {remote} to", topic) for remote, topic in sorted(self.short.items())]
@@ -49,7 +49,7 @@ class RemoteTopics:
 def plan_remote_topics(source: Kafka, target: Kafka, selection: Selection) -> RemoteTopics:
     """What is copied and what has to be created for it. Raises ``Refused`` for a topic that would be copied into itself."""
     policy = selection.policy
-    topics = source.partition_counts([t for t in sorted(source.topic_names()) if selection.takes(t)])
+    topics = source.partition_counts([t for t in sorted(source.topic_names()) if selection.includes(t)])
     itself = [topic for topic in topics if policy.remote(topic) == topic]
     if itself and source.cluster_id() == target.cluster_id():
         raise Refused(

@@ -94,7 +94,7 @@ class Selection:
     unwanted: re.Pattern[str] | None
     heartbeats: bool
 
-    def takes(self, topic: str) -> bool:
+    def includes(self, topic: str) -> bool:
         filtered = _matches(self.wanted, topic) and not _matches(self.unwanted, topic)
         beats = self.heartbeats and self.policy.original(topic) == HEARTBEATS
         return (filtered or beats) and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic)

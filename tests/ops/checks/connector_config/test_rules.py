@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.connector_config import validations
-from connectctl.ops.checks.connector_config.exactly_once_rules import SAYS_NO, SAYS_NOTHING
+from connectctl.ops.checks.connector_config.exactly_once_rules import NO_ANSWER_OF_CLASS, NOT_SUPPORTED_BY_CLASS
 from connectctl.ops.checks.connector_config.observe import Subject, listed, number_problem, same_words, topic_problem
 from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate
-from connectctl.ops.checks.types import Goal, PluginSays, Validation
+from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.core.finding import Severity
@@ -30,7 +30,7 @@ def validation(
     errors: Mapping[str, tuple[str, ...]] | None = None,
     *,
     enabled: bool = True,
-    plugin: PluginSays = PluginSays.SUPPORTED,
+    plugin: PluginAnswer = PluginAnswer.SUPPORTED,
     worker: str = "one:8083",
     kind: str = "source",
     **more: Any,
@@ -65,9 +65,9 @@ def test_offsets_on_servers_that_the_context_names_give_no_finding() -> None:
 
 
 @pytest.mark.parametrize("goal", Goal)
-@pytest.mark.parametrize("plugin", [PluginSays.SUPPORTED, PluginSays.UNKNOWN])
+@pytest.mark.parametrize("plugin", [PluginAnswer.SUPPORTED, PluginAnswer.UNKNOWN])
 @pytest.mark.parametrize("enabled", [True, False])
-def test_a_connector_in_order_gives_no_finding(goal: Goal, plugin: PluginSays, enabled: bool) -> None:
+def test_a_connector_in_order_gives_no_finding(goal: Goal, plugin: PluginAnswer, enabled: bool) -> None:
     config = {"connector.class": FILE, "topic": "t", "file": "x", "tasks.max": "1", "name": "c"}
     answers = (validation(enabled=enabled, plugin=plugin),)
     found = Subject("c", config, goal, answers, group_id="g", offsets_topic="g-offsets", running=True)
@@ -220,25 +220,29 @@ def test_names(name: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("support", "plugin", "enabled", "expected", "outcome"),
     [
-        ("required", PluginSays.SUPPORTED, True, [], ConfigOutcome.TAKEN),
-        ("required", PluginSays.SUPPORTED, False, ["EOS001"], ConfigOutcome.REFUSED),
-        ("required", PluginSays.UNSUPPORTED, True, ["EOS002"], ConfigOutcome.REFUSED),
-        ("required", PluginSays.UNSUPPORTED, False, ["EOS001", "EOS002"], ConfigOutcome.REFUSED),
-        ("required", PluginSays.UNKNOWN, True, ["EOS003"], ConfigOutcome.REFUSED),
-        ("required", PluginSays.FAILS, True, ["EOS004"], ConfigOutcome.REFUSED),
-        ("requested", PluginSays.UNSUPPORTED, True, ["EOS005"], ConfigOutcome.TAKEN),
-        ("requested", PluginSays.UNSUPPORTED, False, [], ConfigOutcome.TAKEN),
-        ("requested", PluginSays.FAILS, True, ["EOS005"], ConfigOutcome.TAKEN),
-        ("requested", PluginSays.UNKNOWN, True, [], ConfigOutcome.TAKEN),
+        ("required", PluginAnswer.SUPPORTED, True, [], ConfigOutcome.TAKEN),
+        ("required", PluginAnswer.SUPPORTED, False, ["EOS001"], ConfigOutcome.REFUSED),
+        ("required", PluginAnswer.UNSUPPORTED, True, ["EOS002"], ConfigOutcome.REFUSED),
+        ("required", PluginAnswer.UNSUPPORTED, False, ["EOS001", "EOS002"], ConfigOutcome.REFUSED),
+        ("required", PluginAnswer.UNKNOWN, True, ["EOS003"], ConfigOutcome.REFUSED),
+        ("required", PluginAnswer.FAILS, True, ["EOS004"], ConfigOutcome.REFUSED),
+        ("requested", PluginAnswer.UNSUPPORTED, True, ["EOS005"], ConfigOutcome.TAKEN),
+        ("requested", PluginAnswer.UNSUPPORTED, False, [], ConfigOutcome.TAKEN),
+        ("requested", PluginAnswer.FAILS, True, ["EOS005"], ConfigOutcome.TAKEN),
+        ("requested", PluginAnswer.UNKNOWN, True, [], ConfigOutcome.TAKEN),
     ],
 )
 def test_what_the_plugin_says(
-    support: str, plugin: PluginSays, enabled: bool, expected: list[str], outcome: ConfigOutcome
+    support: str, plugin: PluginAnswer, enabled: bool, expected: list[str], outcome: ConfigOutcome
 ) -> None:
-    texts = {PluginSays.UNSUPPORTED: SAYS_NO, PluginSays.UNKNOWN: SAYS_NOTHING, PluginSays.FAILS: "An unexpected error"}
+    texts = {
+        PluginAnswer.UNSUPPORTED: NOT_SUPPORTED_BY_CLASS,
+        PluginAnswer.UNKNOWN: NO_ANSWER_OF_CLASS,
+        PluginAnswer.FAILS: "An unexpected error",
+    }
     said = (*(() if enabled else (NOT_ENABLED,)), *([texts[plugin]] if plugin in texts else []))
     errors = {SUPPORT: said} if support == "required" and said else {}
-    detail = "An unexpected error" if plugin is PluginSays.FAILS else None
+    detail = "An unexpected error" if plugin is PluginAnswer.FAILS else None
     found = subject({SUPPORT: support}, validation(errors, enabled=enabled, plugin=plugin, detail=detail))
     assert (ids(found), evaluate(found).outcome) == (expected, outcome)
 
@@ -331,17 +335,17 @@ def test_workers_that_disagree_are_named_with_what_they_say() -> None:
 
 
 def test_plugins_that_answer_differently_are_a_disagreement() -> None:
-    answers = (validation(), validation(worker="two:8083", plugin=PluginSays.UNKNOWN))
+    answers = (validation(), validation(worker="two:8083", plugin=PluginAnswer.UNKNOWN))
     (found,) = evaluate(subject({}, *answers)).findings
     assert found.id == "EOS015"
     assert "supported on one:8083; unknown on two:8083" in found.message
 
 
 @pytest.mark.parametrize("goal", [Goal.PREPARING, Goal.DOWNGRADE])
-@pytest.mark.parametrize("plugin", [PluginSays.SUPPORTED, PluginSays.UNSUPPORTED, PluginSays.FAILS])
+@pytest.mark.parametrize("plugin", [PluginAnswer.SUPPORTED, PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS])
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
-    goal: Goal, plugin: PluginSays, enabled: bool
+    goal: Goal, plugin: PluginAnswer, enabled: bool
 ) -> None:
     said = {} if enabled else {SUPPORT: (NOT_ENABLED,)}
     answer = validation(said, enabled=enabled, plugin=plugin)
@@ -349,7 +353,7 @@ def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
     assert (found.id, found.severity) == ("EOS001", Severity.WARNING)
     assert "keeps running" in found.message
     assert "requested" in str(found.next_step)
-    (created,) = evaluate(subject({SUPPORT: "required"}, validation(plugin=PluginSays.SUPPORTED), goal=goal)).findings
+    (created,) = evaluate(subject({SUPPORT: "required"}, validation(plugin=PluginAnswer.SUPPORTED), goal=goal)).findings
     assert (created.id, created.severity) == ("EOS001", Severity.ERROR)
 
 
@@ -479,13 +483,15 @@ def ask(answers: Mapping[str, Any], config: Mapping[str, str | None] | None = No
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ((), PluginSays.SUPPORTED),
-        ((SAYS_NO,), PluginSays.UNSUPPORTED),
-        ((SAYS_NOTHING,), PluginSays.UNKNOWN),
-        (("An unexpected error occurred during validation: oops",), PluginSays.FAILS),
+        ((), PluginAnswer.SUPPORTED),
+        ((NOT_SUPPORTED_BY_CLASS,), PluginAnswer.UNSUPPORTED),
+        ((NO_ANSWER_OF_CLASS,), PluginAnswer.UNKNOWN),
+        (("An unexpected error occurred during validation: oops",), PluginAnswer.FAILS),
     ],
 )
-def test_the_plugins_answer_is_known_on_any_worker(said: tuple[str, ...], expected: PluginSays, enabled: bool) -> None:
+def test_the_plugins_answer_is_known_on_any_worker(
+    said: tuple[str, ...], expected: PluginAnswer, enabled: bool
+) -> None:
     (found,) = ask({"http://one:8083": source(enabled=enabled, plugin=said)})
     assert (found.worker, found.plugin, found.kind, found.errors) == ("one:8083", expected, "source", {})
     assert found.support is (Support.ENABLED if enabled else Support.NOT_ENABLED)
@@ -499,7 +505,7 @@ def test_a_sink_is_not_asked_about_exactly_once() -> None:
 
 def test_a_worker_before_3_3_supports_nothing() -> None:
     (found,) = ask({"u": {"configs": [{"value": {"name": "topic.creation.groups", "errors": []}}]}})
-    assert (found.support, found.plugin) == (Support.NOT_SUPPORTED, PluginSays.NOT_ASKED)
+    assert (found.support, found.plugin) == (Support.NOT_SUPPORTED, PluginAnswer.NOT_ASKED)
 
 
 def test_overrides_of_clients_to_come_are_checked_with_an_offsets_topic() -> None:
@@ -519,7 +525,7 @@ def test_a_probe_that_the_worker_gives_up_on_does_not_hide_the_plugins_answer() 
         return source(enabled=False)(config)
 
     (found,) = ask({"u": answer}, {"admin.override.retries": "x"})
-    assert (found.plugin, found.once_enabled, found.errors) == (PluginSays.SUPPORTED, {"": (text,)}, {})
+    assert (found.plugin, found.once_enabled, found.errors) == (PluginAnswer.SUPPORTED, {"": (text,)}, {})
 
 
 def test_what_a_worker_answers_instead_of_a_validation_is_an_error_of_the_whole_configuration() -> None:

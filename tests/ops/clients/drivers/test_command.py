@@ -30,7 +30,7 @@ def test_the_last_line_printed_is_what_came_of_it() -> None:
 
 
 def test_the_plan_shows_the_commands_as_they_will_run_without_secrets() -> None:
-    said = driver(change="set {property} {value} --token=abc", restart="r {host}").says("w:1", KEY, "enabled")
+    said = driver(change="set {property} {value} --token=abc", restart="r {host}").describe("w:1", KEY, "enabled")
     assert said == f"set {KEY}=enabled by: set {KEY} enabled --token=******, then run: r w"
 
 

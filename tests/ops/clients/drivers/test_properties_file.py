@@ -179,5 +179,5 @@ def test_the_restart_is_the_operators_command(file: Path) -> None:
 
 
 def test_the_plan_says_file_and_command(file: Path) -> None:
-    said = driver(file, restart="curl -u a:hunter2 {url}").says("w:1", KEY, "preparing")
+    said = driver(file, restart="curl -u a:hunter2 {url}").describe("w:1", KEY, "preparing")
     assert said == f"set {KEY}=preparing in {file}, then run: curl -u a:****** http://w:1"

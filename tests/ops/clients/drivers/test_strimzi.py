@@ -35,7 +35,7 @@ def driver(fake: FakeKubectl, **told: Any) -> Strimzi:
 
 def test_all_workers_are_restarted_together(kubectl: FakeKubectl) -> None:
     assert driver(kubectl).restart_mode(WORKER) == RestartMode(together="KafkaConnect kafka/connect")
-    assert "Strimzi then restarts all its workers in turn" in driver(kubectl).says(WORKER, KEY, "preparing")
+    assert "Strimzi then restarts all its workers in turn" in driver(kubectl).describe(WORKER, KEY, "preparing")
 
 
 def test_the_change_is_a_patch_and_the_restart_waits_for_the_roll(kubectl: FakeKubectl) -> None:

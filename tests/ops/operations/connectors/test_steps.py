@@ -130,7 +130,7 @@ def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() ->
     workers = cluster()
     plan = plan_restart("x", select(seen(workers), ["dead", "ill"]), only_failed=False, named=True, wait=True)
     work = context(workers)
-    results = {r.says: r for r in performed(plan.steps, work)}
+    results = {r.description: r for r in performed(plan.steps, work)}
     failed = results["wait until dead is RUNNING"]
     assert failed.outcome is Outcome.FAILED
     assert failed.error is not None

@@ -314,10 +314,10 @@ def test_plans_round_trip_through_json(left: Any, right: Any, wish: OffsetReques
 def test_the_request_of_a_change_keeps_its_name_in_saved_plans() -> None:
     made = plan_changes("x", "id", [(subject([record(A, OLD)]), ResetOffsets("c"))], stop=False).plan
     (data,) = [step for step in made.as_json()["steps"] if step["step"] == "Change"]
-    assert data["wish"]["wish"] == "Reset"
+    assert data["request"]["kind"] == "reset"
     assert "request" not in data
     (change,) = steps_from_data([data])
-    assert change.request == data["wish"]
+    assert change.request == data["request"]
 
 
 @given(histories(), wishes)

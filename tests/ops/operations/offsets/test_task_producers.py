@@ -58,7 +58,7 @@ def test_the_tasks_ids_are_fenced_before_anything_is_written_and_the_plan_says_s
     world: World, coordinators: FakeCoordinators
 ) -> None:
     plan = json.loads(world.run("offsets", "reset", "plain", "--dry-run", "-o", "json").stdout)
-    assert plan["steps"][0]["says"].startswith("fence 2 transactional ids of tasks of plain")
+    assert plan["steps"][0]["description"].startswith("fence 2 transactional ids of tasks of plain")
     assert coordinators.asked == []
     result = world.run(*RESET)
     assert result.exit_code == 0, result.stderr

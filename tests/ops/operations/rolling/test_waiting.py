@@ -102,7 +102,7 @@ def test_notes_are_empty_before_they_are_saved_and_what_was_saved_afterwards(tmp
     assert Lines.load(journal, "r1") == Lines(["changed"])
 
 
-AS_BEFORE = [
+SAVED = [
     (
         of_workers.UpgradeNotes,
         "notes.json",
@@ -118,8 +118,8 @@ AS_BEFORE = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "text"), AS_BEFORE)
-def test_notes_that_an_older_version_saved_are_read_and_written_as_they_were(
+@pytest.mark.parametrize(("kind", "name", "text"), SAVED)
+def test_notes_that_were_saved_are_read_and_written_as_they_were(
     tmp_path: Path, kind: type[RunNotes], name: str, text: str
 ) -> None:
     journal = Journal(tmp_path)

@@ -69,8 +69,8 @@ def _begun(journal: Journal, operation: str = "upgrade", aborts: str | None = No
     data = {
         "operation": operation,
         "steps": [],
-        "ground": Baseline().to_data(),
-        "wish": asdict(request),
+        "baseline": Baseline().to_data(),
+        "request": asdict(request),
         "patience": asdict(GateSettings()),
     }
     run = journal.begin(operation, *HERE, ("to enabled",), data)

@@ -16,6 +16,7 @@ from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Job, parse
 from connectctl.ops.task_runtime.job.preconditions import check_master
 from connectctl.ops.task_runtime.job.prepare import PreparedJob, offsets_topic, plan
+from connectctl.ops.task_runtime.job.run_request import RunRequest
 from connectctl.ops.task_runtime.job.task_count import refusal
 from fakes.preparing import FILE, Many, World
 
@@ -30,7 +31,7 @@ def with_workers(*more: KeyValue, config: Mapping[str, str] | None = None) -> Wo
 
 
 def says(ready: PreparedJob) -> list[str]:
-    return [step.describe() for step in plan(ready, "id", "local[2]").steps]
+    return [step.describe() for step in plan(ready, "id", "local[2]", RunRequest("job.yaml"), {}).steps]
 
 
 def test_a_group_of_its_own_gets_topics_named_after_it() -> None:

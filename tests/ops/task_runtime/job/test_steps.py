@@ -13,6 +13,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.task_runtime.job import steps
+from connectctl.ops.task_runtime.job.run_request import RunRequest
 from connectctl.ops.task_runtime.job.steps import (
     CreateInternalTopic,
     HandBack,
@@ -33,7 +34,7 @@ TAKE_OVER = Plan(
         CreateInternalTopic("a", "create the topic a"),
         CreateInternalTopic("b", "create the topic b"),
         StopOnWorkers("c", "stop c on its workers", "STARTED"),
-        RunTasks("c", "run c on Spark"),
+        RunTasks("c", "run c on Spark", request=RunRequest("job.yaml"), made_from={}),
         HandBack("c", "pause c on its workers", verb="pause"),
     ),
     group_id="connect",
@@ -154,7 +155,12 @@ def test_a_hand_back_waits_for_kafka_and_is_not_done_twice_where_it_fails(journa
 
 
 def test_runs_in_a_group_of_their_own_do_not_keep_each_other_out(journal: Journal) -> None:
-    plan = Plan("run", "k1", (StartTasks("c", "fence older tasks"), RunTasks("c", "run c")), group_id="jobs")
+    plan = Plan(
+        "run",
+        "k1",
+        (StartTasks("c", "fence older tasks"), RunTasks("c", "run c", request=RunRequest("job.yaml"), made_from={})),
+        group_id="jobs",
+    )
     with recorded(journal, plan, "c", None, PATIENCE) as one, recorded(journal, plan, "c", None, PATIENCE) as other:
         assert one(StartTasks, lambda: other(StartTasks, lambda: 7)) == 7
         assert [parts(RunTasks, lambda: 8) for parts in (one, other)] == [8, 8]

@@ -87,16 +87,16 @@ def test_remote_topics_are_called_as_mirrormakers_policies_call_them(
 )
 def test_the_topics_that_are_copied_are_those_that_mirrormaker_copies(topic: str, taken: bool) -> None:
     wanted = BASE | {"topics": "orders.*, .*west\\.orders,__.*"}
-    assert selection_of(wanted).takes(topic) is taken
+    assert selection_of(wanted).includes(topic) is taken
 
 
 def test_heartbeats_are_left_where_they_are_not_wanted() -> None:
-    assert not selection_of(BASE | {"heartbeats.replication.enabled": "false"}).takes("heartbeats")
+    assert not selection_of(BASE | {"heartbeats.replication.enabled": "false"}).includes("heartbeats")
 
 
 def test_nothing_is_copied_where_no_topic_is_named() -> None:
     assert pattern(" , ") is None
-    assert not selection_of(BASE | {"topics": "", "heartbeats.replication.enabled": "false"}).takes("orders")
+    assert not selection_of(BASE | {"topics": "", "heartbeats.replication.enabled": "false"}).includes("orders")
 
 
 class Cluster:
@@ -128,7 +128,7 @@ def looked(source: Any, target: Any, policy: ReplicationPolicy = DEFAULT) -> rem
 
 def test_remote_topics_are_created_or_grow_with_their_source() -> None:
     wanted = looked(Cluster("e", orders=3, orders2=2, orders3=1, other=9), Cluster("w", east_orders=1, east_orders3=5))
-    assert wanted.says() == [
+    assert wanted.descriptions() == [
         "create the topic east.orders2 with 2 partitions, as for orders2 on the source cluster",
         "increase east.orders to 3 partitions, as for orders on the source cluster",
     ]
