@@ -55,7 +55,7 @@ def _or_undo(run: Run) -> str:
     """Return the command that undoes the run, empty if nothing can be undone."""
     if run.operation == "upgrade":
         return f", or connectctl upgrade abort {run.id}"
-    from connectctl.ops.all_steps import OPERATIONS
+    from connectctl.ops.registry import OPERATIONS
 
     operation = OPERATIONS.get(run.operation)
     if operation is None or not operation.can_be_undone:

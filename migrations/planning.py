@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from connectctl.migrations.registry import MigrationInput, named
-from connectctl.ops.all_steps import steps_from_data
+from connectctl.ops.registry import steps_from_data
 from connectctl.ops.config.json_shape import an_object, anything, array, mapping, one_of, text
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.saved_plan import check_where, stale

@@ -9,8 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.journal import Journal, RunState
+from connectctl.ops.registry import KINDS
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun

@@ -149,10 +149,10 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
 def undo_offsets(session: Session, run: str, options: OffsetOptions) -> None:
     """Restore the offsets that a run saved. Raises ``Refused`` for a run that saved none."""
     from connectctl.cli.commands.runs.app import steps_of
-    from connectctl.ops.all_steps import OPERATIONS
     from connectctl.ops.core.operation import Undone
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.operations import UndoOffsets
+    from connectctl.ops.registry import OPERATIONS
 
     journal = session.journal()
     found = journal.get(run)

@@ -62,8 +62,8 @@ def show(ctx: typer.Context, run: RunArgument, output: OutputOption = Output.TAB
 
 def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
     """Return the steps of a run of any operation; those of a roll name the workers chosen."""
-    from connectctl.ops.all_steps import KINDS
     from connectctl.ops.operations.upgrade import run_state, runs
+    from connectctl.ops.registry import KINDS
 
     if run.operation != run_state.OPERATION:
         return journal.plan_of(run, KINDS).steps

@@ -12,9 +12,9 @@ from connectctl.cli.commands.upgrade.options import GateOptions
 from connectctl.cli.options import ApplyOptions
 from connectctl.cli.plan_file import read_plan
 from connectctl.cli.session import Session
-from connectctl.ops.all_steps import KINDS, OPERATIONS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.registry import KINDS, OPERATIONS
 from connectctl.ops.task_runtime.job.saved_run import SavedRun
 from connectctl.ops.task_runtime.job.steps import OPERATION as RUN
 

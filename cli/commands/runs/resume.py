@@ -8,7 +8,6 @@ from connectctl.cli import apply, flow
 from connectctl.cli.commands.upgrade.options import GateOptions
 from connectctl.cli.options import ApplyOptions
 from connectctl.cli.session import Session
-from connectctl.ops.all_steps import KINDS, OPERATIONS
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
@@ -20,6 +19,7 @@ from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
 from connectctl.ops.operations.transactions.sources import sources_of
 from connectctl.ops.operations.upgrade.run_state import OPERATION as UPGRADE
+from connectctl.ops.registry import KINDS, OPERATIONS
 
 LEAST_PATIENCE = 60.0
 """Least seconds for a connector to start on its workers."""

@@ -7,10 +7,10 @@ from typing import Any
 from connectctl.cli import flow
 from connectctl.cli.commands.runs.undo_options import UndoOptions
 from connectctl.cli.session import Session
-from connectctl.ops.all_steps import KINDS, OPERATIONS
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.operation import Undone
+from connectctl.ops.registry import KINDS, OPERATIONS
 
 
 def undo_run(session: Session, id: str, options: UndoOptions, only: str | None = None) -> None:

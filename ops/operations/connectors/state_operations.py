@@ -171,7 +171,6 @@ class ResetActiveTopics(ConnectorOperation[str]):
     name = "connectors topics"
     steps = (ResetTopics,)
     irreversible = "workers list a topic again only after a task has used it"
-    instead = "See the active topics: connectctl connectors topics {subjects}."
 
     def plan(self, access: ClusterAccess, request: str) -> Planned:
         """Return the plan that resets the active topics of the connector ``request``."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.all_steps import steps_from_data
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import CONTRADICTED, BadInput, Refused
 from connectctl.ops.core.journal import RunState
@@ -32,6 +31,7 @@ from connectctl.ops.operations.upgrade.steps import (
     WorkerStep,
     with_taken_workers,
 )
+from connectctl.ops.registry import steps_from_data
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run

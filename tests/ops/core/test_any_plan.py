@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from connectctl.cli.plan_file import read_plan
-from connectctl.ops.all_steps import KINDS, steps_from_data
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors.republish import AwaitPublished
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, restoring
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
+from connectctl.ops.registry import KINDS, steps_from_data
 from depth import deep
 from fakes.anyjson import encodings, mutated
 from hypothesis import given, settings

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_type_hints
 
 import pytest
-from connectctl.ops import all_steps
+from connectctl.ops import registry
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.plan import Noop, Outcome, Plan
@@ -148,7 +148,7 @@ def test_a_plan_is_read_that_was_made_before_a_step_got_a_field() -> None:
 
 
 def test_every_kind_of_step_has_a_name_of_its_own_and_fields_that_can_be_read_back() -> None:
-    kinds = {*all_steps.KINDS.values()}
+    kinds = {*registry.KINDS.values()}
     assert len({kind.__name__ for kind in kinds}) == len(kinds)
     for kind in kinds:
         get_type_hints(kind)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.all_steps import KINDS
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Owners, State, at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
@@ -19,6 +18,7 @@ from connectctl.ops.operations.connectors.steps import (
     plan_restart,
     plan_state,
 )
+from connectctl.ops.registry import KINDS
 from fakes.executing import performed
 from fakes.workers import TRACE, FakeConnector, FakeWorkers
 

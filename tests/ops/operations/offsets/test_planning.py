@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.all_steps import KINDS, steps_from_data
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput, Refused
@@ -28,6 +27,7 @@ from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.offsets.task_producers import Producers
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.registry import KINDS, steps_from_data
 from fakes.offsettopics import NOW, UNREADABLE, histories, places, record
 from hypothesis import given
 from hypothesis import strategies as st

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_from_data, step_to_data
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -19,6 +18,7 @@ from connectctl.ops.operations.sink_offsets.changes import (
     setting,
 )
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
+from connectctl.ops.registry import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.all_steps import steps_from_data
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import Finding, Severity
@@ -15,6 +14,7 @@ from connectctl.ops.operations.upgrade.restart_order import next_workers
 from connectctl.ops.operations.upgrade.runs import request_from_data
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import ChangeProperty, CheckModes, ReplaceBinaries
+from connectctl.ops.registry import steps_from_data
 from hypothesis import given
 from hypothesis import strategies as st
 

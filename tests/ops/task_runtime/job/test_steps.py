@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.all_steps import KINDS
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.registry import KINDS
 from connectctl.ops.task_runtime.job import steps
 from connectctl.ops.task_runtime.job.run_request import RunRequest
 from connectctl.ops.task_runtime.job.steps import (
