@@ -20,10 +20,10 @@ from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup
 from connectctl.ops.operations.offsets.engine import Asked, Engine, View
-from connectctl.ops.operations.offsets.incomplete import check_places
+from connectctl.ops.operations.offsets.incomplete import check_seen
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
-from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
+from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, refuse
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change, asked_by
@@ -101,17 +101,21 @@ def _asked(target: OffsetTarget, running: Collection[str]) -> Asked:
     return Asked(target.purpose or AllKeys(target.name), target.topic)
 
 
-def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
+def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], NotAuthorized | None]:
     """The runs of connectctl that have the connector, and why there may be more."""
     try:
         return sources.kafka.holders(group_id, connector), None
     except NotAuthorized as e:
-        return (), str(e)
+        return (), e
 
 
 def entries_to_copy(origin: ConnectorState) -> tuple[tuple[str, str], ...]:
-    """The effective offsets of a connector, all of them. Raises ``BadInput`` where it has none."""
-    check_places(origin.places)
+    """Return the effective offsets of a connector, all of them. Raises ``BadInput`` where it has none.
+
+    Raises as a plan does where not all can be read.
+    """
+    check_seen(origin.places)
+    refuse(at.reason for at in origin.places if at.reason)
     entries = effective_entries(origin.places, running=origin.running)
     if not entries:
         raise BadInput(f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show.")
