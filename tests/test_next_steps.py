@@ -85,7 +85,7 @@ def problem(words: list[str]) -> str | None:
     return None
 
 
-def _is_prose(words: list[str]) -> bool:
+def is_prose(words: list[str]) -> bool:
     return words[0] in PROSE or (words[0] == "run" and bool({*words[1:2]} & OF_A_RUN))
 
 
@@ -111,7 +111,7 @@ def test_a_command_that_does_not_exist_is_a_problem(words: str, why: str | None)
 
 
 def test_every_command_in_a_text_exists_with_its_options() -> None:
-    named = [each for each in promised() if not _is_prose(each[1])]
+    named = [each for each in promised() if not is_prose(each[1])]
     assert [(where, words, why) for where, words in named if (why := problem(words))] == []
 
 
@@ -121,7 +121,7 @@ NAMED_TEST = re.compile(r"tests/[\w/]+\.py(?:::(\w+))?")
 
 
 def test_every_next_step_has_a_row_and_every_row_a_next_step() -> None:
-    steps = {" ".join(without_prose(words) or words) for _, words in promised() if not _is_prose(words)}
+    steps = {" ".join(without_prose(words) or words) for _, words in promised() if not is_prose(words)}
     assert sorted(steps ^ TABLE.keys()) == []
     rows = TABLE.values()
     run, followed = [r for r in rows if IN_WORLD.match(r)], [r for r in rows if r.startswith("tests/") and "::" in r]

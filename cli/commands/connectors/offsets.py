@@ -18,7 +18,6 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_values import keep
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
-from connectctl.ops.operations.offsets.prepare import refuse_without_write
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
 
@@ -46,7 +45,6 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
     plan = planned.plan
     where = plan.operation, plan.cluster_id, [(subject, request)]
     changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=access.view, via="kafka")
-    refuse_without_write(changes, lambda: session.own_rights)
     execution.warn(changes.warnings)
     whole = replace(plan, steps=(*changes.plan.steps, *plan.steps))
     context = execution.context_of(session, access, apply.open_journal())

@@ -32,7 +32,7 @@ from connectctl.ops.operations.offsets.incomplete import check_places
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, check_workers, observe_targets, refuse_without_write
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, check_workers, observe_targets
 from connectctl.ops.operations.offsets.record_changes import RecordChange, effective_entries
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.undo import undone_by
@@ -97,8 +97,6 @@ def change(
         data = changes.as_json(partial(_writes, output=options.output)) if in_full else {}
         terminal.emit("OffsetsPlan", data, options.output, lambda wide: show(changes))
         return False
-    if via == "kafka" and changes.plan.steps:
-        refuse_without_write(changes, lambda: session.own_rights)
     warn(changes.warnings)
     records = partial(show_records, changes, to_stderr=True)
     perform(session, access, changes, [s.name for s, _ in pairs], options, records, typed, f"source offsets of {typed}")
@@ -163,6 +161,7 @@ def context_of(session: Session, access: OffsetAccess, journal: Journal) -> Offs
         origin=partial(entries_now, session),
         groups=lambda: session.group_offsets,
         lock=session.cluster_lock,
+        own_rights=lambda: session.own_rights,
     )
 
 

@@ -269,6 +269,7 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
             str(subject.state) if running else None,
             overruled(subject.places, decision.conflicts) if policy else None,
             () if running else ends_of(subject.places),
+            _topics_written(decision, via),
         )
     )
     if isinstance(request, MergeOffsets) and moves:
@@ -281,6 +282,12 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
     if running:
         steps += steps_back(subject.name, str(subject.state))
     return steps
+
+
+def _topics_written(decision: OffsetChanges, via: str) -> tuple[str, ...]:
+    """Return the topics of the workers' cluster to which connectctl itself writes."""
+    written = {write.topic for write in decision.writes if write.bootstrap is None} if via == "kafka" else set()
+    return tuple(sorted(written))
 
 
 def _moves(subject: ConnectorState, request: OffsetRequest) -> bool:
