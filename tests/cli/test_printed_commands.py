@@ -9,7 +9,7 @@ import pytest
 from connectctl.cli.invocation import cluster_options
 from connectctl.cli.output.printed_commands import in_json, name_cluster, with_cluster
 from fakes.runner import invoke
-from test_next_steps import is_prose, promised
+from promised import is_prose, promised
 
 ELSEWHERE = ("completion", "context", "demo", "docs", "sandbox", "X1", "--context")
 """What needs no cluster, and texts whose command is in a value."""
