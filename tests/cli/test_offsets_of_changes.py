@@ -432,3 +432,14 @@ def test_carrying_offsets_from_a_topic_that_a_transaction_blocks_names_it_and_on
     monkeypatch.setattr(world.kafka, "image", real)
     world.kafka.forbidden = {"off"}
     assert "Read on Topic off is missing" in run(world, *create, code=5)
+
+
+@pytest.mark.parametrize(("servers", "warned"), [("fake:9092", False), ("elsewhere:9092", True)])
+def test_a_change_warns_of_servers_that_the_context_does_not_name_as_validate_does(
+    world: World, servers: str, warned: bool
+) -> None:
+    override = {"producer.override.bootstrap.servers": servers, "offsets.storage.topic": "own"}
+    file = given(world, "other", **override)
+    said = run(world, "create", "-f", file, "--dry-run")
+    validated = world.run("validate", "-f", file).output
+    assert ("CONFIG029" in said, "CONFIG029" in validated) == (warned, warned), said + validated

@@ -23,6 +23,7 @@ from connectctl.cli.session import Session
 from connectctl.ops.checks import offline
 from connectctl.ops.checks.connector_config.validations import MOST
 from connectctl.ops.checks.types import Goal
+from connectctl.ops.clients.cluster_credentials import named_servers
 from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.masking import MASK
@@ -183,7 +184,8 @@ def _validate_changed(
         return
     given = given_of(differing)
     where = cluster.calls, given, cluster.kafka, cluster.group, session.named_topics
-    known = offline.look(*where, group_id=cluster.group_id or None, most=MOST)
+    servers = named_servers(session.settings)
+    known = offline.look(*where, group_id=cluster.group_id or None, most=MOST, named_servers=servers)
     planner.warnings = warnings_of(offline.report(given, Goal.NOW, known), force=force)
 
 
