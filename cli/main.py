@@ -357,9 +357,22 @@ def root(
 
     The options below may stand anywhere on the command line.
     """
-    from connectctl.cli.output import terminal
+    from connectctl.cli.output import printed_commands, terminal
 
     terminal.without_headers = no_headers
+    printed_commands.name_cluster(
+        {
+            "--context": context,
+            "--config": config,
+            "--bootstrap-servers": bootstrap_servers,
+            "--group-id": group_id,
+            "--rest": rest,
+            "--rest-is-group": rest_is_group,
+            "--config-topic": config_topic,
+            "--offsets-topic": offsets_topic,
+            "--status-topic": status_topic,
+        }
+    )
     ctx.call_on_close(terminal.print_ignored)
     if ctx.obj is None:
         from connectctl.cli.session import Session

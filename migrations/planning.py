@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from connectctl.migrations.registry import MigrationInput, named
-from connectctl.ops.registry import steps_from_data
 from connectctl.ops.config.json_shape import an_object, anything, array, mapping, one_of, text
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.saved_plan import check_where, stale
@@ -17,6 +16,7 @@ from connectctl.ops.core.step import step_to_data
 from connectctl.ops.operations.upgrade import planning, run_state, runs
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
+from connectctl.ops.registry import steps_from_data
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import ClusterAccess, Migration

@@ -28,6 +28,11 @@ from connectctl.ops.config import paths
 from typer.main import get_command
 
 TABLE = Path(__file__).with_name("nextsteps.txt")
+_TOPICS = ("--config-topic", "--offsets-topic", "--status-topic")
+NAMES_A_CLUSTER = frozenset(
+    ("--context", "-c", "--config", "--bootstrap-servers", "--group-id", "--rest", "--rest-is-group", *_TOPICS)
+)
+"""Global options that a printed command repeats."""
 _COMMAND = re.compile(r"connectctl ([a-z-][^\n`;|()\"<]*)")
 _ENDS_SENTENCE = re.compile(r"(?<=[.,:?!])\s|\s{2,}|, ")
 _PROSE = frozenset(
@@ -116,12 +121,24 @@ def without_prose(words: Sequence[str]) -> list[str] | None:
     return taken
 
 
-def commands_in(text: str) -> Iterator[list[str]]:
-    """Yield each command that ``text`` names, as words that can be run."""
+def commands_in(text: str) -> Iterator[tuple[list[tuple[str, ...]], list[str]]]:
+    """Yield each command that ``text`` names, as words that can be run: the global options before it, and the command."""
     for match in _COMMAND.finditer(text):
         words = [word.rstrip(".,:?!'") for word in _ENDS_SENTENCE.split(match.group(1))[0].split()]
-        if (found := without_prose(words)) and not {"--help", "…"} & {*words}:
-            yield found
+        first, rest = global_options(words)
+        if (found := without_prose(rest)) and not {"--help", "…"} & {*words}:
+            yield first, found
+
+
+def global_options(words: Sequence[str]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return the global options that ``words`` begin with, each with its value, and the other words."""
+    flags = {name: getattr(each, "is_flag", False) for each in _root().params for name in each.opts}
+    found, unread = [], list(words)
+    while unread and (name := unread[0].partition("=")[0]) in flags:
+        number = 1 if flags[name] or "=" in unread[0] else 2
+        found.append(tuple(unread[:number]))
+        del unread[:number]
+    return found, unread
 
 
 def table() -> dict[str, str]:
@@ -140,8 +157,9 @@ def follow(
 ) -> dict[str, Any]:
     """Return what a copy of this process answers to ``words``: exit code, output and errors.
 
-    ``typed`` are the global options of the command that printed them, which a person types again. The copy
-    collects no garbage of this process: a client of librdkafka, destroyed there, would wait for a thread that is not there.
+    ``typed`` are the global options: those that are printed before them, and those of the command that printed them which
+    do not name the cluster. The copy collects no garbage of this process: a client of librdkafka, destroyed there, would
+    wait for a thread that is not there.
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
@@ -248,7 +266,8 @@ class NextSteps:
     ) -> None:
         args = globals_first(args, _root().params)
         begins = next((n for n, word in enumerate(args) if word in _root().list_commands(None)), 0)
-        for words in commands_in(f"{result.stdout}\n{result.stderr}"):
+        typed, _ = global_options(args[:begins])
+        for printed, words in commands_in(f"{result.stdout}\n{result.stderr}"):
             made = "FILE" in words and " ".join(words[:2]) in FILES
             if words[0] in PROCESSES or PLACEHOLDERS & {*words} - ({"FILE"} if made else set()):
                 continue
@@ -257,7 +276,8 @@ class NextSteps:
             if self.followed[key] > (MOST if test not in self.claims else 100 * MOST):
                 continue
             obj = {name: given[name] for name in ("obj",) if name in given}
-            answer = follow(words, real, args[:begins], obj, files)
+            again = [each for each in typed if each[0].partition("=")[0] not in NAMES_A_CLUSTER] + printed
+            answer = follow(words, real, [word for each in again for word in each], obj, files)
             self.here.append(words)
             why = complaint(result.stderr, answer)
             if why is not None:

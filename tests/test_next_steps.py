@@ -7,10 +7,7 @@ reason why neither is possible.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +19,8 @@ from fakes.adminworkers import AdminWorkers
 from fakes.adminworkers import run as admin
 from fakes.clusters import Clusters
 from nextsteps import table, without_prose
-from sources import FILES, ROOT, name, nodes
-
-HOLE = "X1"
-"""What stands for a value that a text is formatted with."""
-_COMMAND = re.compile(r"connectctl ([a-z][^\n`;|()]*)")
-_END = re.compile(r"[.,:?!'\"]+$")
-PROSE = frozenset(
-    ["by", "changes", "is", "itself", "lacks", "made", "needs", "on", "prints", "process", "that", "there"]
-)
-"""Words after the name of connectctl in sentences about it."""
-OF_A_RUN = frozenset(["ended", "has", "is", "needs"])
-"""The same after ``connectctl run``."""
-
-
-def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Every string of a module that is printed: no docstrings, f-strings with a word for each value."""
-    inner = {id(part) for node in nodes(path) if isinstance(node, ast.JoinedStr) for part in node.values}
-    docs = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
-    for node in nodes(path):
-        if isinstance(node, ast.JoinedStr):
-            parts = [part.value if isinstance(part, ast.Constant) else HOLE for part in node.values]
-            yield node.lineno, "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inner | docs):
-            yield node.lineno, node.value
-
-
-@cache
-def promised() -> list[tuple[str, list[str]]]:
-    """Each command in a text with the place of the text: its words up to the end of the sentence."""
-    found = []
-    for path in FILES:
-        for line, text in texts(path):
-            for match in _COMMAND.finditer(text):
-                words = re.split(r"(?<=[.,:?!])\s|\s{2,}|, ", match.group(1))[0].split()
-                found.append((f"{name(path)}:{line}", [_END.sub("", word) for word in words]))
-    return found
+from promised import HOLE, is_prose, promised
+from sources import ROOT
 
 
 def problem(words: list[str]) -> str | None:
@@ -85,10 +48,6 @@ def problem(words: list[str]) -> str | None:
     return None
 
 
-def _is_prose(words: list[str]) -> bool:
-    return words[0] in PROSE or (words[0] == "run" and bool({*words[1:2]} & OF_A_RUN))
-
-
 def test_texts_with_commands_are_found() -> None:
     """The collection sees what it is for: single texts, formatted ones, and those in parts."""
     assert len(promised()) > 150
@@ -111,7 +70,7 @@ def test_a_command_that_does_not_exist_is_a_problem(words: str, why: str | None)
 
 
 def test_every_command_in_a_text_exists_with_its_options() -> None:
-    named = [each for each in promised() if not _is_prose(each[1])]
+    named = [each for each in promised() if not is_prose(each[1])]
     assert [(where, words, why) for where, words in named if (why := problem(words))] == []
 
 
@@ -121,7 +80,7 @@ NAMED_TEST = re.compile(r"tests/[\w/]+\.py(?:::(\w+))?")
 
 
 def test_every_next_step_has_a_row_and_every_row_a_next_step() -> None:
-    steps = {" ".join(without_prose(words) or words) for _, words in promised() if not _is_prose(words)}
+    steps = {" ".join(without_prose(words) or words) for _, words in promised() if not is_prose(words)}
     assert sorted(steps ^ TABLE.keys()) == []
     rows = TABLE.values()
     run, followed = [r for r in rows if IN_WORLD.match(r)], [r for r in rows if r.startswith("tests/") and "::" in r]

@@ -83,7 +83,6 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
     """Read the facts of the cluster; None if none is configured. An unreachable cluster is reported, not an error."""
     from connectctl.ops.checks.offline import WORKERS, Known
     from connectctl.ops.checks.types import Unseen
-    from connectctl.ops.clients.cluster_credentials import named_servers
 
     if not session.settings.get("rest") and not session.settings.get("bootstrap_servers"):
         return None
@@ -94,18 +93,17 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
     except ConnectctlError as e:
         why = f"{e.what}: {e.why}" if e.why else e.what
         return Known(
-            unseen=(Unseen(WORKERS, why.rstrip("."), e.next_step),), named_servers=named_servers(session.settings)
+            unseen=(Unseen(WORKERS, why.rstrip("."), e.next_step),), named_servers=session.settings.named_servers
         )
 
 
 def _known(session: Session, given: Sequence[Given]) -> Known:
     from connectctl.ops.checks.offline import look
-    from connectctl.ops.clients.cluster_credentials import named_servers
 
     brokers = session.settings.get("bootstrap_servers")
     group = session.group() if brokers else None
     kafka = session.kafka if brokers else None
-    calls, servers = session.connect_to(group), named_servers(session.settings)
+    calls, servers = session.connect_to(group), session.settings.named_servers
     group_id = session.settings.get("group_id")
     return look(calls, given, kafka, group, session.named_topics, group_id=group_id, named_servers=servers)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.options import FailOn, ReportOptions, ReportOutput
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_text
+from connectctl.cli.output.printed_commands import with_cluster
 from connectctl.cli.output.sanitize import in_xml
 from connectctl.ops.core.finding import Finding, Severity
 
@@ -81,7 +82,10 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
         return
     if not sys.stdout.isatty():
         columns = ["SEVERITY", "ID", "SUBJECT", "SEEN", "DO", *(["WHY"] if wide else [])]
-        rows = [[f.severity, f.id, f.subject, f.message, f.next_step or "-", f.why or "-"] for f in findings]
+        rows = [
+            [f.severity, f.id, f.subject, with_cluster(f.message), with_cluster(f.next_step or "-"), f.why or "-"]
+            for f in findings
+        ]
         terminal.table(columns, [row[: len(columns)] for row in rows])
     else:
         terminal.tell(findings, wide=wide)
@@ -119,7 +123,7 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 
 def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
-    text = " ".join(filter(None, [finding.message, finding.next_step]))
+    text = with_cluster(" ".join(filter(None, [finding.message, finding.next_step])))
     place: dict[str, Any] = {"logicalLocations": [{"name": finding.subject}]}
     if file is not None:
         place["physicalLocation"] = {"artifactLocation": {"uri": file}}
@@ -135,7 +139,7 @@ def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = "error") -> 
     suite = Xml.Element("testsuite", name=f"connectctl {kind}", tests=str(len(findings) or 1), failures=str(failures))
     for finding in findings:
         case = Xml.SubElement(suite, "testcase", classname=finding.id, name=_legal(finding.subject))
-        text = _legal("\n".join(filter(None, [finding.message, finding.why, finding.next_step])))
+        text = _legal(with_cluster("\n".join(filter(None, [finding.message, finding.why, finding.next_step]))))
         if fails(finding, fail_on):
             Xml.SubElement(case, "failure", type=finding.id, message=_legal(finding.message)).text = text
         else:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from connectctl.cli.output.findings import RANK
 from connectctl.cli.output.html_page import Html, Section, code, details, joined, paragraph, text
+from connectctl.cli.output.printed_commands import with_cluster
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule_docs import rule_docs
 
@@ -47,7 +48,7 @@ def _item(same: Sequence[Finding]) -> str:
     markup = joined(items[:OPEN], "")
     if len(items) > OPEN:
         markup = Html(markup + details(f"{len(same) - OPEN:,} more", Html(joined(items[OPEN:], "") + _rest(same))))
-    steps = dict.fromkeys(f.next_step for f in same[:MOST] if f.next_step)
+    steps = dict.fromkeys(with_cluster(f.next_step) for f in same[:MOST] if f.next_step)
     return f'<li class="{severity}"><p><b>{severity}</b> {_link(first.id)}{title}</p>{markup}{_steps(list(steps))}</li>'
 
 

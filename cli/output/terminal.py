@@ -13,6 +13,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 from connectctl.cli.output.json_lines import Each, json_lines, json_text
+from connectctl.cli.output.printed_commands import in_json, with_cluster
 from connectctl.cli.output.sanitize import YamlStream, cut, on_one_line, visible, yaml_style
 from connectctl.cli.output.tables import LONGEST, LONGEST_SENTENCE, fit, whole
 from connectctl.ops.config import ignored_input
@@ -107,7 +108,7 @@ def emit(
         for value in dict.fromkeys(item[name] for item in data[items] if item[name] is not None):
             say(on_one_line(str(value)))
         return
-    envelope = {"apiVersion": API_VERSION, "kind": kind, **data}
+    envelope = {"apiVersion": API_VERSION, "kind": kind, **in_json(data)}
     if output is Output.YAML:
         _yaml(envelope, sys.stdout)
     else:
@@ -242,12 +243,12 @@ def _style(cell: str) -> str:
 
 def say(text: str) -> None:
     """Print a line of data on standard output."""
-    sys.stdout.write(visible(text) + "\n")
+    sys.stdout.write(visible(with_cluster(text)) + "\n")
 
 
 def note(text: str, *, style: str = "") -> None:
     """Print a line on standard error. A pipe that its reader has closed ends no change."""
-    text = visible(text)
+    text = visible(with_cluster(text))
     if plain(sys.stderr):
         with suppress(BrokenPipeError):
             sys.stderr.write(text + "\n")
@@ -296,7 +297,7 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
         message = cut(finding.message, LONGEST_SENTENCE)
         for text, style in ((message, ""), (finding.why if wide else None, "dim"), (finding.next_step, "cyan")):
             if text:
-                out.print(Padding(Text(visible(text), style=style), (0, 0, 0, 8)))
+                out.print(Padding(Text(visible(with_cluster(text)), style=style), (0, 0, 0, 8)))
 
 
 def line_of(finding: Finding) -> str:
@@ -308,7 +309,8 @@ def line_of(finding: Finding) -> str:
 
 def error_json(what: str, why: str | None, next_step: str | None, code: str, exit_code: int) -> str:
     """Return an error as JSON, for scripts."""
-    details = {"code": code, "exitCode": exit_code, "message": what, "why": why, "nextStep": next_step}
+    texts = {"message": what, "why": why, "nextStep": next_step}
+    details = {"code": code, "exitCode": exit_code} | {n: t and with_cluster(t) for n, t in texts.items()}
     return json_text({"apiVersion": API_VERSION, "kind": "Error", "error": details})
 
 

@@ -95,8 +95,8 @@ def look(
     named: Mapping[str, str | None],
     *,
     group_id: str | None,
+    named_servers: tuple[str, ...],
     most: int | None = None,
-    named_servers: tuple[str, ...] = (),
 ) -> Known:
     """Return what the cluster tells about configurations. ``kafka`` and ``group`` are None where only workers are asked.
 

@@ -61,14 +61,6 @@ def named_cluster(settings: Settings, bootstrap: str) -> NamedCluster | None:
     return NamedCluster(own, settings.section("client"), "client.") if share_a_server(own, bootstrap) else None
 
 
-def named_servers(settings: Settings) -> tuple[str, ...]:
-    """Return the bootstrap servers of all Kafka clusters that the context names."""
-    section = settings.section("clusters")
-    others = (str(value) for key, value in section.items() if key.partition(".")[2] == "bootstrap_servers")
-    own = settings.get("bootstrap_servers")
-    return (*([str(own)] if own else []), *others)
-
-
 def connection_properties(settings: Settings, bootstrap: str, overrides: Mapping[str, str]) -> dict[str, Any]:
     """Return librdkafka's properties for the servers that a connector names, with credentials that they may have.
 

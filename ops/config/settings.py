@@ -91,6 +91,14 @@ class Settings:
         """The values under ``name``, without that prefix: ``section("client")`` is what librdkafka gets."""
         return {key[len(name) + 1 :]: s.value for key, s in self.values.items() if key.startswith(f"{name}.")}
 
+    @property
+    def named_servers(self) -> tuple[str, ...]:
+        """The bootstrap servers of all Kafka clusters that the context names."""
+        section = self.section("clusters")
+        others = (str(value) for key, value in section.items() if key.partition(".")[2] == "bootstrap_servers")
+        own = self.get("bootstrap_servers")
+        return (*([str(own)] if own else []), *others)
+
     def secrets(self) -> Iterator[tuple[str, Any]]:
         """``(name, value)`` of every value that is a secret by its name, or a reference to one."""
         for name, setting in self.values.items():

@@ -251,4 +251,12 @@ def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Fin
             f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "
             f"{partition.end}: later records are not shown, and workers that read this topic wait until it ends."
         )
-        yield OPEN_TRANSACTION.found(f"{topic}-{partition.partition}", message)
+        yield OPEN_TRANSACTION.found(f"{topic}-{partition.partition}", message, to_end(topic))
+
+
+def to_end(topic: str) -> str:
+    """Return how an open transaction on ``topic`` is found and ended."""
+    return (
+        f"connectctl transactions lag --topic {topic} names its transactional id. It ends at its time-out; "
+        "connectctl transactions abort ID ends it now."
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -11,6 +11,7 @@ from connectctl.ops.core.wait import wait_until
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run
+    from connectctl.ops.kafka.acls import Right
 
 T = TypeVar("T")
 
@@ -32,6 +33,10 @@ class RunContext:
     def until(self, probe: Callable[[], T | None], seconds: float, poll: float) -> T | None:
         """Return the first result of ``probe`` that is not None; None after ``seconds``."""
         return wait_until(probe, seconds, poll, now=self.now, sleep=self.sleep)
+
+    def denied(self, rights: Iterable[Right]) -> Right | None:
+        """Return the first of ``rights`` that brokers report as missing; None where nobody asks them."""
+        return None
 
     def within(self, other: RunContext) -> Self:
         """Set the run, step and clock of ``other``, for a step within one of its steps; returns this context."""

@@ -24,6 +24,7 @@ from connectctl.ops.core.errors import (
 from connectctl.ops.core.interrupts import resumable
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome, Result
+from connectctl.ops.kafka.visibility import not_authorized
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ClusterLock
@@ -68,7 +69,9 @@ def execute(
             lock.held(run.id, journal.knows) if lock else nullcontext(lambda: None) as confirm,
         ):
             numbered = list(enumerate(steps))
-            for number, step in [*(numbered[n] for n in again if n < start), *numbered[start:until]]:
+            todo = [*(numbered[n] for n in again if n < start), *numbered[start:until]]
+            _refuse_denied([step for _, step in todo], context)
+            for number, step in todo:
                 if number in again or not (independent and run.done(number)):
                     now.take(number, step, confirm)
             if until is None or until >= len(steps):
@@ -91,6 +94,13 @@ def execute(
             raise
         raise part_done(e, run, now, resume_hint) from e
     return now.results
+
+
+def _refuse_denied(steps: Sequence[Step[R]], context: R) -> None:
+    """Raises ``NotAuthorized`` where brokers report that a right of a step is missing."""
+    needed = [right for step in steps for right in step.rights(context)]
+    if needed and (right := context.denied(needed)):
+        raise not_authorized("Not authorized to execute the plan; nothing was changed", right)
 
 
 @dataclass

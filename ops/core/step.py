@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -10,6 +10,9 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.acls import Right
 
 C_contra = TypeVar("C_contra", contravariant=True)
 _PLAIN = frozenset({str, int, float, bool, NoneType})
@@ -43,6 +46,10 @@ class Step(Generic[C_contra]):
     def describe(self) -> str:
         """Return the step in one line, in the imperative: ``stop orders``."""
         raise NotImplementedError
+
+    def rights(self, context: C_contra) -> Iterable[Right]:
+        """Return the rights without which brokers would refuse the step; verified before the first step of a run."""
+        return ()
 
     def is_done(self, context: C_contra) -> str | None:
         """Return why the step is not needed (``already STOPPED``), else None. Called before ``apply``."""

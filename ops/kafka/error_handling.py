@@ -254,7 +254,12 @@ def verdict(table: dict[Code, ErrorVerdict], code: int, name: str = "") -> Error
 
 
 def failure(what: str, said: ErrorVerdict, code: Code) -> ConnectctlError:
-    """The error of a request that brokers answer with ``code``; ``what`` is a sentence without its full stop."""
-    if said.right is not None:
-        return not_authorized(what, said.right)
-    return ConnectctlError(what, why=said.meaning, next_step=said.advice, code=code.name)
+    """Return the error of a request that brokers answer with ``code``; ``what`` is a sentence without its full stop."""
+    return error_of(what, said.right, said.meaning, said.advice, code.name)
+
+
+def error_of(what: str, right: Right | None, why: str, next_step: str | None, code: str) -> ConnectctlError:
+    """Return the error of a request that was refused: by its ``right``, where a missing one is why, else by ``why``."""
+    if right is not None:
+        return not_authorized(what, right)
+    return ConnectctlError(what, why=why, next_step=next_step, code=code)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Right
-from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, ErrorVerdict, verdict
+from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, ErrorVerdict, error_of, verdict
 from connectctl.ops.kafka.transactions import ABORTING, ENDING, Transaction
-from connectctl.ops.kafka.visibility import not_authorized
 
 MOST_EPOCHS = 6
 """How many requests for one id may have used up an epoch before it is given up: of 32,767 there are."""
@@ -42,10 +41,8 @@ class Problem:
     right: Right | None = None
 
     def error(self, what: str, next_step: str | None = None, code: str | None = None) -> ConnectctlError:
-        """The error of a change that needs the fence; ``what`` is a sentence without its full stop."""
-        if self.right is not None:
-            return not_authorized(what, self.right)
-        return ConnectctlError(what, why=self.message, next_step=next_step, code=code or self.code)
+        """Return the error of a change that needs the fence; ``what`` is a sentence without its full stop."""
+        return error_of(what, self.right, self.message, next_step, code or self.code)
 
 
 NO_ANSWER = Problem("failed", "no answer came")

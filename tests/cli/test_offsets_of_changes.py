@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.records import UnreadTail
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import PartitionProducer
 from connectctl.ops.operations.connectors import config_offset_steps, observe
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from fakes.changingworld import World
@@ -409,3 +413,33 @@ def test_a_change_that_carries_offsets_over_reads_nothing_twice_wherever_it_is_i
         connector = world.workers.connectors["lines"]
         assert (connector.config["file"], connector.own) == ("a", "RUNNING")
         assert offsets(world) == {"a": source.count}, fail_at
+
+
+def test_carrying_offsets_from_a_topic_that_a_transaction_blocks_names_it_and_one_that_may_not_be_read_the_right(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, real = ("create", "-f", given(world, "renamed"), "--carry-offsets", "--yes"), world.kafka.image
+    world.coordinators.partitions[TopicPartition("off", 0)] = (PartitionProducer(7, 3, 0, 0, 1),)
+
+    def image(topics: list[str], **given: object) -> object:
+        found = real(topics, **given)  # type: ignore[arg-type]
+        held = (UnreadTail(0, 1, 2),)
+        return {name: each if name != "off" else replace(each, held_back=held) for name, each in found.items()}
+
+    monkeypatch.setattr(world.kafka, "image", image)
+    said = run(world, *create, code=4)
+    assert "connectctl transactions lag --topic off names its transactional id" in said
+    monkeypatch.setattr(world.kafka, "image", real)
+    world.kafka.forbidden = {"off"}
+    assert "Read on Topic off is missing" in run(world, *create, code=5)
+
+
+@pytest.mark.parametrize(("servers", "warned"), [("fake:9092", False), ("elsewhere:9092", True)])
+def test_a_change_warns_of_servers_that_the_context_does_not_name_as_validate_does(
+    world: World, servers: str, warned: bool
+) -> None:
+    override = {"producer.override.bootstrap.servers": servers, "offsets.storage.topic": "own"}
+    file = given(world, "other", **override)
+    said = run(world, "create", "-f", file, "--dry-run")
+    validated = world.run("validate", "-f", file).output
+    assert ("CONFIG029" in said, "CONFIG029" in validated) == (warned, warned), said + validated

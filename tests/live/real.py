@@ -13,6 +13,7 @@ import httpx
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from connectctl.cli.main import app
+from nextsteps import command_of, commands_in, complaint
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
@@ -40,6 +41,31 @@ def connectctl(*args: str, stdin: str | None = None) -> Ran:
     """Run connectctl in this process."""
     result = CliRunner().invoke(app, list(args), input=stdin)
     return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def next_commands(text: str) -> list[list[str]]:
+    """The commands that ``text`` names, as they would be pasted; those that change something only as far as their plan."""
+    found = []
+    for typed, words in commands_in(text):
+        plans = any("--dry-run" in each.opts for each in command_of(words)[0].params)
+        found.append([*(word for option in typed for word in option), *words, *(["--dry-run"] if plans else [])])
+    return found
+
+
+def follow_next_commands(text: str) -> None:
+    """Run the commands that ``text`` names, until each works where it was printed: a cluster may still be settling."""
+    commands = next_commands(text)
+    assert commands, text
+    for words in commands:
+
+        def works(words: list[str] = words) -> bool:
+            ran = connectctl(*words)
+            why = complaint(text, {"code": ran.code, "err": ran.err})
+            if why:
+                print(f"connectctl {' '.join(words)}: {why}: {ran.err}")
+            return why is None
+
+        eventually(works)
 
 
 def eventually(what: Callable[[], Any], deadline: float = DEADLINE) -> Any:

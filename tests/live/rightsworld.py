@@ -36,6 +36,15 @@ FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 EVERY = {Name.ANY_TOPIC, Name.ANY_ID, Name.ANY_GROUP}
 
 
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.secured.plain.sasl.jaas.config": f'{LOGIN} user_{USER}="{PASSWORD}";',
+}
+"""Properties of a broker whose principal on the listener ``SECURED`` has no rights."""
+
+
 def sandbox_with_authorizer(name: str) -> Any:
     """Return the spec of a sandbox with one worker that is a super user, and one principal without rights."""
     from connectctl.ops.sandbox.cluster import SandboxSpec
@@ -46,14 +55,18 @@ def sandbox_with_authorizer(name: str) -> Any:
         support="enabled",
         extra_listeners={"SECURED": "SASL_PLAINTEXT"},
         extra_broker_properties={
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
+            **AUTHORIZER,
             # Lets a test leave a transaction that hangs.
             "transaction.partition.verification.enable": "false",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.secured.plain.sasl.jaas.config": f'{LOGIN} user_{USER}="{PASSWORD}";',
         },
     )
+
+
+def login(directory: Path) -> dict[str, Any]:
+    """Return the part of a context with the credentials of the principal without rights, whose password is in a file."""
+    (directory / "password").write_text(PASSWORD)
+    client = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
+    return {"client": client | {"sasl.password": {"file": str(directory / "password")}}}
 
 
 @dataclass
@@ -106,9 +119,7 @@ class RightsWorld:
 
     def _contexts(self) -> None:
         entry = {"group_id": self.cluster.group_id, "topics": dict(self.cluster.topics)}
-        client = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
-        (self.directory / "password").write_text(PASSWORD)
-        secured = {"client": client | {"sasl.password": {"file": str(self.directory / "password")}}}
+        secured = login(self.directory)
         contexts = {
             "exact": entry | secured | {"bootstrap_servers": self.cluster.listeners["SECURED"]},
             "super": entry | {"bootstrap_servers": self.cluster.bootstrap_servers},

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from live.real import Ran, connectctl, connector, create_topic, eventually, write_uncommitted
+from live.real import Ran, connectctl, connector, create_topic, eventually, follow_next_commands, write_uncommitted
 from live.real import workers as rest
+from nextsteps import commands_in
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -149,6 +150,15 @@ def test_a_running_task_is_not_fenced_without_force_and_then_restarted(cluster: 
         assert refused.code == 4
         assert refused.out == ""
         assert json.loads(refused.err.splitlines()[-1])["error"]["code"] == "running-tasks"
+
+        follow_next_commands(run(cluster, "fence", source, "--yes").err)
+
+        fenced = run(cluster, "fence", source, "--yes", "--force")
+        assert fenced.code == 0, fenced.out + fenced.err
+        eventually(lambda: workers.state(source)[1:] == ["FAILED"] * 2)
+        (restart,) = commands_in(fenced.err)
+        restarted = connectctl(*(word for option in restart[0] for word in option), *restart[1], "--yes", "--wait")
+        assert (restarted.code, workers.state(source)) == (0, ["RUNNING"] * 3), restarted.out + restarted.err
 
         done = fence(cluster, source, "--yes", "--force", "--restart-failed")
         assert [(r["task"], r["connector"], r["outcome"]) for r in done["results"]] == [

@@ -55,7 +55,10 @@ def usual(world: RightsWorld, command: str) -> Ran:
 
 
 REFUSED_ANYWAY = {"transactions commit"}
-"""Commands that are refused with every right: this broker loses no marker, that of ``test_transactions_decided.py`` does."""
+"""Commands that are refused with every right: a transaction is committed only where a broker has lost its marker.
+
+Such a broker is that of ``test_transactions_decided.py``, which proves the rows of ``transactions commit``.
+"""
 
 
 @pytest.mark.parametrize("command", WAYS)

@@ -6,6 +6,7 @@ leader, and 4.3.1 drops its marker and calls the transaction complete.
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Iterator
@@ -16,15 +17,21 @@ import pytest
 from confluent_kafka import Producer
 from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.rights import Name, needs_of
+from connectctl.ops.kafka.acls import CLUSTER_NAME, Operation, Right
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, parse
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
+from fakes.acls import allow
 from fakes.sandboxes import kill_broker, start_broker
+from live import principals
+from live.grants import Grants
 from live.rawproducer import NEW_END, NEW_PRODUCE, RawProducers
 from live.real import Ran, connectctl, create_topic, eventually
+from live.rightsworld import AUTHORIZER, PRINCIPAL, login
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -46,7 +53,10 @@ def broker() -> Iterator[Sandbox]:
         "broker.session.timeout.ms": "1500",
         "broker.heartbeat.interval.ms": "300",
     }
-    yield up(SandboxSpec(name=name, workers=0, extra_broker_properties=properties))
+    secured = {"SECURED": "SASL_PLAINTEXT"}
+    yield up(
+        SandboxSpec(name=name, workers=0, extra_listeners=secured, extra_broker_properties=properties | AUTHORIZER)
+    )
     down(name)
 
 
@@ -185,9 +195,12 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
 
 @pytest.mark.drawn
 @pytest.mark.parametrize("new", [False, True], ids=["version 1", "version 2"])
-def test_a_commit_whose_marker_was_lost_is_committed(broker: Sandbox, raw: RawProducers, new: bool) -> None:
+def test_a_commit_whose_marker_was_lost_is_committed_with_exactly_the_rows_of_the_table(
+    broker: Sandbox, raw: RawProducers, new: bool, tmp_path: Path
+) -> None:
     home = broker.layout.home(BROKER)
     topic = in_other_directory(broker, home)
+    raw.init([f"first-{topic}"])  # makes the broker create the transaction log
     id_ = coordinated_from(home / "data", f"lost-{topic}")
     raw.init([id_])
     if new:
@@ -213,11 +226,38 @@ def test_a_commit_whose_marker_was_lost_is_committed(broker: Sandbox, raw: RawPr
     assert f"connectctl transactions commit --topic {topic} --partition 0 --start-offset 0" in refused.err
     planned = run(broker, "commit", *place, "--dry-run")
     assert [step["step"] for step in planned.json["steps"]] == ["CommitHanging"]
-    done = run(broker, "commit", *place, "--start-offset", "0", "--yes")
+    done = committed_with_rows_of_the_table(broker, topic, tmp_path, (*place, "--start-offset", "0"))
     assert done.code == 0, done.out + done.err
     assert run(broker, "hanging", "--topic", topic).json["hanging"] == []
     assert visible(broker, topic) == [b"ghost"]
     assert run(broker, "commit", *place, "--yes").code == 4, "nothing hangs any more"
+
+
+def committed_with_rows_of_the_table(broker: Sandbox, topic: str, directory: Path, words: tuple[str, ...]) -> Ran:
+    """Commit as a principal with the rows of the table, after it was refused without each of them."""
+    names = {Name.TARGETS: topic, Name.LOG: TOPIC, Name.CLUSTER: CLUSTER_NAME}
+    needs = [need for need in needs_of("transactions commit") if need.name in names]
+    rights = [Right(need.operation, need.resource, names[need.name]) for need in needs]
+    context = {"bootstrap_servers": broker.listeners["SECURED"], **login(directory)}
+    (directory / "contexts.yaml").write_text(json.dumps({"contexts": {"exact": context}}))
+    typed = ("--config", str(directory / "contexts.yaml"), "--context", "exact", "transactions", "commit", *words)
+    grants = Grants(broker)
+
+    def as_principal(without: Right | None = None) -> Ran:
+        given = [allow(PRINCIPAL, r.operation, r.resource, r.name, deny=r == without) for r in rights]
+        with grants.given(*given):
+            return connectctl(*typed, "--yes", "-o", "json")
+
+    try:
+        for need, right in zip(needs, rights, strict=True):
+            ran = as_principal(without=right)
+            said = f"without {right}: exit {ran.code}\n{ran.out}{ran.err}"
+            assert principals.is_refusal(ran, [need]), said
+            assert str(right.name) in ran.err, said
+            assert right.operation.word in ran.err or need.operation is Operation.DESCRIBE, said
+        return as_principal()
+    finally:
+        grants.close()
 
 
 def in_other_directory(broker: Sandbox, home: Path) -> str:

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from fakes.sandboxes import start_broker
 from live.filesource import Writer, all_there, growing, written_on
-from live.real import Ran, connectctl, eventually, workers
+from live.real import Ran, connectctl, eventually, follow_next_commands, workers
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -152,6 +152,8 @@ class Scene:
         assert f"connectctl upgrade resume {run['id']}" in ran.err
         assert f"connectctl upgrade abort {run['id']}" in status["nextStep"]
         assert run["failure"].split(":")[0] in ran.err
+        follow_next_commands(ran.err)
+        follow_next_commands(status["nextStep"])
         return f"{ran.err} | {run['failure']}"
 
     def goes_on(self, said: str) -> None:
@@ -249,6 +251,7 @@ def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_
         scene.sound("resume", "--yes", *LONG)
     paused = scene.sound(*scene.begun(), "--yes", *LONG, "--pause-after", str(TURN))
     assert "[4/" in paused.err
+    follow_next_commands(paused.out)
     number = next(
         n for n, w in enumerate(scene.sandbox.group.workers, 1) if f"restart 127.0.0.1:{w.port}" in paused.out
     )

@@ -169,7 +169,6 @@ def check_run(
 def edges_of(session: Session, group: ConnectGroup) -> Edges:
     """Return the session's clients for preflight."""
     from connectctl.ops.checks.context import Edges
-    from connectctl.ops.clients.cluster_credentials import named_servers
 
     driver = session.driver()
 
@@ -189,7 +188,7 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
         session.other_kafka,
         str(session.settings.get("bootstrap_servers")),
         configured,
-        named_servers(session.settings),
+        session.settings.named_servers,
         lambda view: _roll(session, view),
     )
 

@@ -27,7 +27,7 @@ TIMEOUT = "transaction.timeout.ms"
 DEFAULT_TIMEOUT_MS = 60_000
 """``transaction.timeout.ms`` of Java's producer."""
 _SESSION, _PROTOCOL = "session.timeout.ms", "group.protocol"
-_LOOK_THERE = "Run connectctl preflight with a context whose bootstrap_servers are those."
+_LOOK_THERE = "Run preflight in a context whose bootstrap_servers are those."
 
 
 @dataclass(frozen=True)

@@ -249,11 +249,18 @@ class BatchProducer:
         return False
 
     def _codes_of(self, doing: str, request: Any, codes: Callable[[Any], set[int]]) -> set[int]:
-        """The errors in the response of its coordinator, which is found again by the next request where it has moved."""
-        refused = codes(self._ask(doing, request))
-        if not refused.isdisjoint(ASK_AGAIN) and Code.CONCURRENT_TRANSACTIONS not in refused:
-            self._coordinator = None
+        """Return the errors in the response of its coordinator, or why the coordinator was not found."""
+        try:
+            refused = codes(self._ask(doing, request))
+        except Refusal as e:
+            return {e.code}
+        self._look_again(refused)
         return refused
+
+    def _look_again(self, refused: Collection[int]) -> None:
+        """Let the next request find the coordinator, where the errors of the last one may mean that it has moved."""
+        if any(code in ASK_AGAIN and code != Code.CONCURRENT_TRANSACTIONS for code in refused):
+            self._coordinator = None
 
     def _additions(self) -> Iterator[tuple[Any, Callable[[Any], set[int]]]]:
         """One partition of each topic, and each group: a request for it, and how its response is read."""
@@ -277,8 +284,7 @@ class BatchProducer:
                 if answer.error_code not in ASK_AGAIN or time.monotonic() > deadline:
                     check(answer.error_code)
                     return _state(answer)
-                if answer.error_code != Code.CONCURRENT_TRANSACTIONS:
-                    self._coordinator = self._find()
+                self._look_again({answer.error_code})
             except Refusal as e:
                 if e.code not in ASK_AGAIN or time.monotonic() > deadline:
                     raise

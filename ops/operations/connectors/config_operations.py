@@ -360,5 +360,6 @@ def validate_changed(access: ClusterAccess, planner: Planner, wanted: Sequence[D
         return
     given = given_of(differing)
     where = access.calls, given, access.kafka, access.group, access.clients.named_topics
-    known = offline.look(*where, group_id=access.group_id or None, most=MOST)
+    servers = access.clients.settings.named_servers
+    known = offline.look(*where, group_id=access.group_id or None, most=MOST, named_servers=servers)
     planner.warnings = warnings_of(offline.report(given, Goal.NOW, known), force=force)

@@ -13,7 +13,7 @@ from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
 from connectctl.ops.connect.partition_changes import Offsets, also_of, matters, outlook, reads, shared
 from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
-from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.operations.connectors.config_values import Config, difference
 from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
@@ -196,16 +196,16 @@ def _named(fates: Sequence[PartitionFate], *, to: bool = False) -> str:
 
 @dataclass(frozen=True)
 class OffsetsByConnector:
-    """The offsets in the global topic by connector. ``unseen`` says why they were not seen."""
+    """The offsets in the global topic by connector. ``unseen`` is the error for which they were not seen."""
 
     by_name: Mapping[str, Offsets] = field(default_factory=dict)
-    unseen: str | None = None
+    unseen: ConnectctlError | None = None
 
 
 def of_new(name: str, new: Config, stored: OffsetsByConnector) -> OffsetsOfChange:
     """What the connector ``name`` makes of the offsets that are stored under its name."""
     if stored.unseen is not None:
-        return OffsetsOfChange((f"whether offsets are stored under its name is unknown ({stored.unseen})",))
+        return OffsetsOfChange((f"whether offsets are stored under its name is unknown ({stored.unseen.what})",))
     own = stored.by_name.get(name, ())
     if not own:
         return OffsetsOfChange()
@@ -242,9 +242,14 @@ def has_owner(name: str, new: Config, stored: OffsetsByConnector) -> bool:
 def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collection[str]) -> Entries:
     """The offsets of another name with which the connector ``name`` is created. Raises ``Refused``."""
     hint = f"Create it without {CARRY}, and set them: connectctl offsets copy NAME {name} --stop."
+    if isinstance(stored.unseen, Unreachable):
+        raise stored.unseen
     if stored.unseen is not None:
         raise Refused(
-            f"No offsets can be carried over to {name}", why=stored.unseen, next_step=hint, code="unsupported"
+            f"No offsets can be carried over to {name}",
+            why=stored.unseen.what,
+            next_step=stored.unseen.next_step or hint,
+            code="unsupported",
         )
     owners = _owners(name, new, stored)
     if len(owners) != 1:

@@ -16,7 +16,7 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import observe
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+from connectctl.ops.operations.offsets.snapshot import INCOMPLETE, OffsetsQuery
 from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 
 
@@ -70,19 +70,19 @@ def _stored_offsets(cluster: ClusterAccess, names: Sequence[str]) -> OffsetsByCo
     if not names:
         return OffsetsByConnector()
     if cluster.kafka is None:
-        return OffsetsByConnector(unseen="the brokers are not given")
+        return OffsetsByConnector(unseen=BadInput("the brokers are not given", next_step="Add --bootstrap-servers."))
     query = OffsetsQuery((), True, False, False)
     try:
         snapshot = observe(sources_of(cluster.clients, PATIENCE)[0], query)
     except ConnectctlError as e:
-        return OffsetsByConnector(unseen=e.what)
+        return OffsetsByConnector(unseen=e)
     if is_big(snapshot):
-        return OffsetsByConnector(
-            unseen=f"the offsets topic is too big to be read here; see connectctl offsets show {names[0]}"
-        )
+        what = f"the offsets topic is too big to be read here; see connectctl offsets show {names[0]}"
+        return OffsetsByConnector(unseen=ConnectctlError(what))
     found = assemble(snapshot, query)
     if not found.complete:
-        return OffsetsByConnector(unseen="the offsets topic was not read to its end")
+        hint = next((each.next_step for each in found.findings if each.id in INCOMPLETE and each.next_step), None)
+        return OffsetsByConnector(unseen=ConnectctlError("the offsets topic was not read to its end", next_step=hint))
     pairs = {c.name: [(o.key.partition or {}, o.effective) for o in c.offsets] for c in found.connectors}
     return OffsetsByConnector(
         {name: [pair for pair in offsets if pair[1] is not None] for name, offsets in pairs.items()}

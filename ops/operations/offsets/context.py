@@ -14,13 +14,15 @@ from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.observe import assembled, read_if_there
 from connectctl.ops.operations.offsets.changes import CopyOffsets
+from connectctl.ops.operations.offsets.denied_rights import denied
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 from connectctl.ops.operations.offsets.incomplete import check_places
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites
+    from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites, RightsReads
     from connectctl.ops.connect.connector import Owners
     from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.operations.connectors.observe import Facts
     from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.observe import Sources
@@ -47,6 +49,11 @@ class OffsetContext(StepContext):
     groups: Callable[[], GroupOffsetWrites] = field(kw_only=True)
     """Committed offsets of groups, for steps that change those."""
     lock: ClusterLock = field(kw_only=True)
+    own_rights: Callable[[], RightsReads] = field(kw_only=True)
+    """What brokers report of this principal's rights, on the workers' cluster."""
+
+    def denied(self, rights: Iterable[Right]) -> Right | None:
+        return denied(self.own_rights(), rights)
 
     def obstacles(self, request: OffsetRequest) -> list[str]:
         """That the offsets which ``request`` copies have moved since it was made."""

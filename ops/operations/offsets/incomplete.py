@@ -21,6 +21,13 @@ def check_places(places: Iterable[OffsetsTopicState], of: str | None = None) -> 
     _raise([(str(each.problem), each.hint) for each in found], [each.unread for each in found if each.unread], of)
 
 
+def check_seen(places: Iterable[OffsetsTopicState]) -> None:
+    """Raise the error of ``check_places`` if a topic could not be read at all, as before each plan of a change."""
+    found = list(places)
+    if any(each.unread for each in found):
+        check_places(found)
+
+
 def check_findings(findings: Iterable[Finding], snapshot: OffsetsSnapshot, of: str | None = None) -> None:
     """Raise an error if ``findings`` say that not all of ``snapshot`` could be read."""
     found = [each for each in findings if each.id in INCOMPLETE]
@@ -39,9 +46,8 @@ def _raise(reasons: list[tuple[str, str | None]], causes: list[ConnectctlError],
     for cause in causes:
         if isinstance(cause, Unreachable):
             raise Unreachable(what, why=_joined(reasons, cause.next_step), next_step=cause.next_step) from cause
-    why = _joined(reasons)
-    hint = "See connectctl transactions hanging." if "transaction" in why else None
-    raise ConnectctlError(what, why=why, next_step=hint, code="hidden")
+    hint = next((hint for _, hint in reasons if hint), None)
+    raise ConnectctlError(what, why=_joined(reasons, hint), next_step=hint, code="hidden")
 
 
 def _joined(reasons: list[tuple[str, str | None]], next_step: str | None = None) -> str:

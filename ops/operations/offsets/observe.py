@@ -156,7 +156,7 @@ def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
     where = f" on {store.bootstrap}" if store.bootstrap else ""
     denied = isinstance(error, NotAuthorized) and error.right is not None
     reason = f"{error.what}: {error.why}" if error.why else error.what
-    message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else reason}"
+    message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else reason}."
     hint = NAME_IT
     if denied:
         hint = str(error.next_step)

@@ -12,13 +12,7 @@ from connectctl.ops.core.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import sources as clients_of
 from connectctl.ops.operations.offsets.planning import Changes, first_to_do, plan_changes
-from connectctl.ops.operations.offsets.prepare import (
-    OffsetAccess,
-    check_workers,
-    observe_targets,
-    refuse_without_write,
-    targets_of,
-)
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, check_workers, observe_targets, targets_of
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.task_producers import FenceTasks
@@ -71,16 +65,9 @@ class OffsetsPlan(Planned):
     access: OffsetClients
 
     def check(self, *, dry_run: bool) -> None:
-        """Raise ``NotAuthorized`` for a topic that may not be written; ask a worker, if steps do."""
-        if dry_run or not self.plan.steps:
-            return
-        if isinstance(self.changes, Changes) and not _through_rest(self.plan):
-            refuse_without_write(self.changes, lambda: self.access.clients.own_rights)
-        check_workers(self.plan, self.access)
-
-
-def _through_rest(plan: Plan) -> bool:
-    return any(isinstance(step, Change) and step.via == "rest" for step in plan.steps)
+        """Ask a worker, if steps do."""
+        if not dry_run and self.plan.steps:
+            check_workers(self.plan, self.access)
 
 
 class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import is_, itemgetter
@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import State, at_rest_for_plan
 from connectctl.ops.connect.last_commit import Side
-from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.spill import chunks_of
+from connectctl.ops.kafka.visibility import grant
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, steps_back
 from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.ends import ends_of
+from connectctl.ops.operations.offsets.incomplete import check_seen
 from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide, digest
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
@@ -30,6 +32,7 @@ from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.journal import Run
+    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.operations.offsets.engine import View
 
 TOPIC_PROPERTY = "offsets.storage.topic"
@@ -53,7 +56,7 @@ class ConnectorState:
     workers: WorkerFacts = field(default_factory=WorkerFacts)
     producers: Producers = field(default_factory=Producers)
     holders: tuple[Holder, ...] = ()
-    runs_unseen: str | None = None
+    runs_unseen: NotAuthorized | None = None
     without_rest: bool = False
 
     @property
@@ -91,7 +94,11 @@ def plan_changes(
     view: View | None = None,
     via: str = "kafka",
 ) -> Changes:
-    """The plan for all requests, on what ``view`` has read. Raises ``Refused`` with all reasons."""
+    """The plan for all requests, on what ``view`` has read.
+
+    Raises ``Refused`` with all reasons, ``NotAuthorized`` where a missing right is one of them.
+    """
+    check_seen(at for subject, _ in pairs for at in subject.places)
     asked = [(subject, subject.asked(request)) for subject, request in pairs]
     decisions = [
         (subject, request, view.decide(request) if view else decide(request, subject.places))
@@ -108,9 +115,9 @@ def plan_changes(
     ]
     invalid = [each.problem for each in valid if each.problem]
     reasons += invalid
-    if reasons:
-        hint = validity.FORCE if invalid else None
-        raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
+    denied = [each for subject, request, decision in decisions for each in _denied(subject, request, decision, via)]
+    hint = validity.FORCE if invalid else None
+    refuse([*reasons, *(why for why, _ in denied)], [right for _, right in denied if right], hint)
     steps: list[Any] = []
     for subject, request, decision in decisions:
         steps += _steps(subject, request, decision, via)
@@ -139,14 +146,29 @@ def _reasons(
     if subject.holders:
         runs = "; ".join(map(str, subject.holders))
         found.append(f"a connectctl run is running {subject.name} ({runs}): stop it first with SIGTERM")
-    # The workers' REST endpoint fences by itself. Other writes are safe only after fencing, which needs the ids.
-    producers = subject.producers
-    if producers.unseen and via == "kafka" and (decision.writes or _moves(subject, request)):
-        found.append(producers.unseen)
-    # A run that cannot be listed is fenced if it has transactional ids; live workers keep the connector to themselves.
-    if subject.runs_unseen and (producers.unseen or not (producers.ids or subject.workers_up)):
-        found.append(subject.runs_unseen)
     return found + (list(_merge_obstacles(subject, request)) if isinstance(request, MergeOffsets) else [])
+
+
+def _denied(
+    subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str
+) -> Iterator[tuple[str, Right | None]]:
+    """Yield why it is unknown who else may write the offsets, with the missing right if that is why."""
+    # The workers' REST endpoint fences by itself. Other writes are safe only after fencing, which needs the ids.
+    producers, runs = subject.producers, subject.runs_unseen
+    if producers.unseen and via == "kafka" and (decision.writes or _moves(subject, request)):
+        yield producers.unseen, producers.right
+    # A run that cannot be listed is fenced if it has transactional ids; live workers keep the connector to themselves.
+    if runs and (producers.unseen or not (producers.ids or subject.workers_up)):
+        yield f"{runs.what}: {runs.why}", runs.right
+
+
+def refuse(reasons: Iterable[str], rights: Sequence[Right] = (), hint: str | None = None) -> None:
+    """Raise the error of a change that ``reasons`` forbid, if there are any; ``rights`` are those that are missing."""
+    what, why = "Offset change refused", "; ".join(dict.fromkeys(reasons))
+    if rights:
+        raise NotAuthorized(what, why=why, next_step=grant(rights[0]), right=rights[0])
+    if why:
+        raise Refused(what, why=why, next_step=hint, code="refused")
 
 
 def _merge_obstacles(subject: ConnectorState, request: MergeOffsets) -> Iterator[str]:
@@ -237,6 +259,7 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
             str(subject.state) if running else None,
             overruled(subject.places, decision.conflicts) if policy else None,
             () if running else ends_of(subject.places),
+            _topics_written(decision, via),
         )
     )
     if isinstance(request, MergeOffsets) and moves:
@@ -249,6 +272,12 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
     if running:
         steps += steps_back(subject.name, str(subject.state))
     return steps
+
+
+def _topics_written(decision: OffsetChanges, via: str) -> tuple[str, ...]:
+    """Return the topics of the workers' cluster to which connectctl itself writes."""
+    written = {write.topic for write in decision.writes if write.bootstrap is None} if via == "kafka" else set()
+    return tuple(sorted(written))
 
 
 def _moves(subject: ConnectorState, request: OffsetRequest) -> bool:

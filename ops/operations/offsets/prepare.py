@@ -12,26 +12,24 @@ from connectctl.ops.connect.connector import State, state_for_plan
 from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.core.journal import Journal
-from connectctl.ops.kafka.acls import Operation, Resource, Right
-from connectctl.ops.kafka.visibility import not_authorized
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import Facts, see
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup
 from connectctl.ops.operations.offsets.engine import Asked, Engine, View
-from connectctl.ops.operations.offsets.incomplete import check_places
+from connectctl.ops.operations.offsets.incomplete import check_seen
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
-from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
+from connectctl.ops.operations.offsets.planning import ConnectorState, refuse
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change, asked_by
 from connectctl.ops.operations.offsets.target import OffsetTarget
-from connectctl.ops.operations.offsets.task_producers import FenceTasks, producers_of
+from connectctl.ops.operations.offsets.task_producers import producers_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, RightsReads
+    from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.plan import Plan
@@ -101,42 +99,25 @@ def _asked(target: OffsetTarget, running: Collection[str]) -> Asked:
     return Asked(target.purpose or AllKeys(target.name), target.topic)
 
 
-def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
+def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], NotAuthorized | None]:
     """The runs of connectctl that have the connector, and why there may be more."""
     try:
         return sources.kafka.holders(group_id, connector), None
     except NotAuthorized as e:
-        return (), str(e)
+        return (), e
 
 
 def entries_to_copy(origin: ConnectorState) -> tuple[tuple[str, str], ...]:
-    """The effective offsets of a connector, all of them. Raises ``BadInput`` where it has none."""
-    check_places(origin.places)
+    """Return the effective offsets of a connector, all of them. Raises ``BadInput`` where it has none.
+
+    Raises as a plan does where not all can be read.
+    """
+    check_seen(origin.places)
+    refuse(at.reason for at in origin.places if at.reason)
     entries = effective_entries(origin.places, running=origin.running)
     if not entries:
         raise BadInput(f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show.")
     return entries
-
-
-_DISTURBS = (SetTargetState, FenceTasks)
-"""The steps after which a write that is not allowed would leave the connector stopped, and its offsets as they were."""
-
-
-def refuse_without_write(changes: Changes, rights: Callable[[], RightsReads]) -> None:
-    """Raises ``NotAuthorized`` where a plan disturbs a connector and then writes to a topic that may not be written.
-
-    The brokers tell which operations a topic allows. Topics that are still to be created, and those on another cluster than
-    the workers', are not asked about: the steps find out, and say so.
-    """
-    if not any(isinstance(step, _DISTURBS) for step in changes.plan.steps):
-        return
-    topics = sorted({write.topic for write in changes.writes if write.bootstrap is None})
-    if not topics:
-        return
-    for topic, allowed in rights().on_topics(topics).items():
-        if allowed.operations is not None and Operation.WRITE not in allowed.operations:
-            what = f"Not authorized to write offsets to {topic}; nothing was changed"
-            raise not_authorized(what, Right(Operation.WRITE, Resource.TOPIC, topic))
 
 
 def check_workers(plan: Plan, access: OffsetAccess) -> None:

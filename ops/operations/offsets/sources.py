@@ -84,6 +84,7 @@ def context_of(clients: Clients, access: OffsetAccess, journal: Journal) -> Offs
         origin=partial(entries_now, clients),
         groups=lambda: clients.group_offsets,
         lock=clients.cluster_lock,
+        own_rights=lambda: clients.own_rights,
     )
 
 

@@ -5,7 +5,7 @@ Every step reads the topics again when it is executed; the records to write are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -16,6 +16,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.journal import KEPT
 from connectctl.ops.core.step import OBSERVED, Step
+from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api, validity
@@ -106,6 +107,10 @@ class CreateTopic(Step["OffsetContext"]):
     def describe(self) -> str:
         return f"create topic {self.topic} (compacted, same number of partitions as the global one)"
 
+    def rights(self, context: OffsetContext) -> Iterator[Right]:
+        if self.bootstrap is None:
+            yield Right(Operation.CREATE, Resource.TOPIC, self.topic)
+
     def is_done(self, context: OffsetContext) -> str | None:
         return f"{self.topic} exists" if those_that_exist(context.kafka(self.bootstrap), self.topic) else None
 
@@ -125,7 +130,8 @@ class Change(Step["OffsetContext"]):
     if it was still running, so that its offsets advance.
     ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint. ``was`` is the state in which the run stopped the
     connector, None where it did not; a refusal brings that back. ``overruled`` are the source partitions for which the
-    chosen policy takes another offset than tasks committed: others are not agreed upon.
+    chosen policy takes another offset than tasks committed: others are not agreed upon. ``topics`` of the workers' cluster
+    are those that it would write to now, without the workers.
     """
 
     subject: str
@@ -137,10 +143,17 @@ class Change(Step["OffsetContext"]):
     was: str | None = None
     overruled: str | None = None
     since: Ends = field(default=(), metadata=OBSERVED)
+    topics: tuple[str, ...] = field(default=(), metadata=OBSERVED)
     now: str = ""
 
     def describe(self) -> str:
         return self.summary
+
+    def rights(self, context: OffsetContext) -> Iterator[Right]:
+        if self.topics:
+            yield Right(Operation.WRITE, Resource.TRANSACTIONAL_ID, writer_id(context))
+        for topic in self.topics:
+            yield Right(Operation.WRITE, Resource.TOPIC, topic)
 
     def is_done(self, context: OffsetContext) -> str | None:
         view, decision = self._decided(context)
@@ -274,9 +287,14 @@ class Change(Step["OffsetContext"]):
         return ConnectctlError(f"Offsets of {self.subject} changed after the write; another writer is active")
 
 
+def writer_id(context: OffsetContext) -> str:
+    """Return the transactional id with which offsets are written."""
+    return f"connectctl-offsets-{context.group_id}"
+
+
 def _write(context: OffsetContext, writes: Collection[RecordChange]) -> ConnectctlError | None:
     """Write to each cluster. After an error the outcome of the commit is unknown; the caller reads it back."""
-    id_ = f"connectctl-offsets-{context.group_id}"
+    id_ = writer_id(context)
     for bootstrap in dict.fromkeys(write.bootstrap for write in writes):
         kafka = context.kafka(bootstrap)
         try:

@@ -92,12 +92,14 @@ def topic_state(
     for record in topic.image.latest if known is None else ():
         if record.key is not None and (record.key in records or is_of(record.key, connector)):
             records.setdefault(record.key, []).append(record)
-    name, held = topic.image.topic, topic.image.held_back
+    name, held, hint = topic.image.topic, topic.image.held_back, None
     if held:
         problem = f"an open transaction blocks reading {name}-{held[0].partition} to its end"
+        hint = offsets_findings.to_end(name)
     frozen = {key: tuple(found) for key, found in records.items()}
     ends = tuple(end for _, end in sorted(topic.image.end_offsets.items()))
-    return OffsetsTopicState(name, Side(topic.role), len(ends), frozen, topic.bootstrap, problem=problem, ends=ends)
+    side = Side(topic.role)
+    return OffsetsTopicState(name, side, len(ends), frozen, topic.bootstrap, problem=problem, ends=ends, hint=hint)
 
 
 def is_of(raw: bytes, connector: str) -> bool:

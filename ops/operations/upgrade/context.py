@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from connectctl.ops.operations.upgrade.snapshot import Baseline
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
+    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.operations.offsets.context import OffsetContext
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.observe import ClusterReader
@@ -60,6 +61,9 @@ class UpgradeContext(StepContext):
     offsets: OffsetContext | None = None
     application: ApplicationReader | None = None
     _notes: tuple[str, UpgradeNotes] | None = None
+
+    def denied(self, rights: Iterable[Right]) -> Right | None:
+        return self.offsets.denied(rights) if self.offsets is not None else None
 
     @property
     def notes(self) -> UpgradeNotes:

@@ -7,7 +7,7 @@ that worker (``with_taken_workers``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +24,7 @@ from connectctl.ops.operations.upgrade.restart_order import next_workers
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, WorkerProgress
 
 if TYPE_CHECKING:
+    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
@@ -312,6 +313,9 @@ class IncludedStep(Step["UpgradeContext"]):
 
     def describe(self) -> str:
         return self.inner.describe()
+
+    def rights(self, context: UpgradeContext) -> Iterable[Right]:
+        return self.inner.rights(self._context(context))
 
     def is_done(self, context: UpgradeContext) -> str | None:
         return self.inner.is_done(self._context(context))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from connectctl.cli.session import Session
-from connectctl.ops.clients.cluster_credentials import connection_properties, named_cluster, named_servers
+from connectctl.ops.clients.cluster_credentials import connection_properties, named_cluster
 from connectctl.ops.config.settings import SecretSource, Setting, Settings
 from connectctl.ops.core.errors import BadInput, Unreachable
 from connectctl.ops.operations.transactions.sources import coordinators_of
@@ -143,5 +143,5 @@ def test_the_coordinators_of_a_connector_are_its_own_clusters() -> None:
     assert coordinators_of(session, {}) is ours
     with pytest.raises(Unreachable, match="was not asked"):
         coordinators_of(session, {"bootstrap.servers": ELSEWHERE})
-    assert named_servers(context()) == (OWN, OTHER)
+    assert context().named_servers == (OWN, OTHER)
     assert named_cluster(context(), ELSEWHERE) is None

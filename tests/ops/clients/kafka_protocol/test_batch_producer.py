@@ -351,14 +351,16 @@ def test_an_abort_of_what_may_not_have_begun_takes_only_an_epoch_that_follows_it
 
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("faults", [["moved"], ["lost", Code.NOT_COORDINATOR, "moved"], [Code.NOT_COORDINATOR]])
+@pytest.mark.parametrize("not_found", [0, 2])
 def test_another_coordinator_behind_an_abort_is_no_fence(
-    made: BatchProducer, coordinator: Coordinator, begun: bool, faults: list[str | int]
+    made: BatchProducer, coordinator: Coordinator, begun: bool, faults: list[str | int], not_found: int
 ) -> None:
     made.initialise(1)
     cast(Sender, made._sender).refused = True
     give(made, PLACE)
     coordinator.state = "Ongoing" if begun else "Empty"
-    coordinator.faults, coordinator.moved = {"EndTxn": list(faults)}, 1
+    unavailable: list[str | int] = [int(Code.COORDINATOR_NOT_AVAILABLE)] * not_found
+    coordinator.faults, coordinator.moved = {"EndTxn": list(faults), "FindCoordinator": unavailable}, 1
     if "lost" in faults:
         with pytest.raises(Unreachable):
             made.end(commit=False)

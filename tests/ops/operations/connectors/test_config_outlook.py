@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.operations.connectors.config_outlook import OffsetsByConnector, carried, of_new, of_others
 
 FILE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
@@ -31,10 +31,10 @@ def test_of_an_unknown_class_it_may_resume() -> None:
 
 
 def test_offsets_that_were_not_seen_are_no_absence() -> None:
-    (sentence,) = of_new("old", FILE, OffsetsByConnector(unseen="the brokers are not given")).sentences
+    (sentence,) = of_new("old", FILE, OffsetsByConnector(unseen=ConnectctlError("the brokers are not given"))).sentences
     assert sentence == "whether offsets are stored under its name is unknown (the brokers are not given)"
     with pytest.raises(Refused, match="No offsets can be carried over"):
-        carried("new", FILE, OffsetsByConnector(unseen="the brokers are not given"), ())
+        carried("new", FILE, OffsetsByConnector(unseen=ConnectctlError("the brokers are not given")), ())
 
 
 def test_the_offsets_of_a_former_name_stay_and_the_plan_says_how_to_take_them() -> None:

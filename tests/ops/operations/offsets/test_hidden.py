@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> World:
 def test_a_change_is_refused_before_its_first_step(world: World, words: tuple[str, ...]) -> None:
     before = world.state()
     result = world.run("offsets", *words, "--yes", stdin=VALUE)
-    assert (result.exit_code, MISSING in result.stderr) == (4, True), result.stderr
+    assert (result.exit_code, MISSING in result.stderr) == (5, True), result.stderr
     assert world.state() == before
 
 

@@ -118,7 +118,7 @@ def test_offsets_are_not_written_where_their_tasks_cannot_be_seen_and_the_right_
     coordinators.denied[IDS[1]] = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     before = lsn(world)
     result = world.run("offsets", "reset", "plain", "--dry-run" if dry_run else "--yes")
-    assert result.exit_code == 4
+    assert result.exit_code == 5
     assert f"Describe on TransactionalId {IDS[1]} is missing" in result.stderr
     assert (coordinators.asked, lsn(world)) == ([], before)
 

@@ -1,0 +1,52 @@
+"""Commands in printed texts: with the options that named the cluster on the command line, so that they work when pasted."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from connectctl.cli.invocation import cluster_options
+
+_OF_A_CLUSTER = (
+    "audit|cluster|connectors|context show|fence|loggers|offsets|plugins|preflight|run|runs|tasks|transactions|upgrade|"
+    "validate"
+)
+"""Commands that connect to the cluster of a context, or show the context."""
+_COMMAND = re.compile(rf"(?<![\w/.-])connectctl (?=(?:{_OF_A_CLUSTER})(?![\w-])(?! (?:ended|has|is|needs)\b))")
+"""The name of connectctl before such a command; ``connectctl run is …`` is a sentence about a run."""
+
+
+def name_cluster(given: Mapping[str, Any]) -> None:
+    """Set the options that named the cluster: values by option, those that were not given None.
+
+    An address with a login is not repeated.
+    """
+    cluster_options[:] = (word for option, value in given.items() for word in _words(option, value))
+
+
+def _words(option: str, value: Any) -> Iterable[str]:
+    if value is True:
+        return (option,)
+    values = value if isinstance(value, list) else [value] if value else []
+    return [word for each in values if "@" not in str(each) for word in (option, str(each))]
+
+
+def with_cluster(text: str) -> str:
+    """Return ``text`` with these options in each command."""
+    if not cluster_options or "connectctl " not in text:
+        return text
+    options = shlex.join(cluster_options)
+    return _COMMAND.sub(lambda match: f"{match[0]}{options} ", text)
+
+
+def in_json(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``data`` with these options in the commands of ``nextStep``, and of its findings."""
+    if not cluster_options:
+        return data
+    named = {name: with_cluster(data[name]) for name in ("nextStep",) if isinstance(data.get(name), str)}
+    found = data.get("findings")
+    if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+        named |= {"findings": [in_json(each) for each in found]}  # type: ignore[dict-item]  # a list of objects
+    return {**data, **named}
