@@ -40,10 +40,14 @@ def report_nothing_to_do(plan: Plan, output: Output) -> None:
 
 
 def report_unfinished(journal: Journal, plan: Plan) -> None:
-    """Print a warning for each earlier run on the same Connect cluster that did not end, with the commands that end it."""
+    """Print a warning for each earlier run on the same Connect cluster that did not end, with the commands that end it.
+
+    A run with independent steps that failed has ended: its failures were its results.
+    """
     if not plan.group_id:
         return
-    found = [run for run in journal.unfinished_runs(plan.cluster_id, plan.group_id) if run.id != plan.undoes]
+    others = (run for run in journal.unfinished_runs(plan.cluster_id, plan.group_id) if run.id != plan.undoes)
+    found = [run for run in others if run.is_open or not journal.plan(run.id).get("independent")]
     for run in found[:MOST_SHOWN]:
         line = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. To continue: "
         terminal.note(f"{line}connectctl runs resume {run.id}{_or_undo(run)}", style="yellow")

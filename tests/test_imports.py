@@ -28,7 +28,7 @@ NETWORK = {
     "http",
 }
 MEETS_THE_WORLD = ("ops/clients/", "ops/task_runtime/", "ops/jobs/", "ops/sandbox/", "ops/core/journal")
-LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml", "asyncio"}
+LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml", "asyncio", "jinja2", "markupsafe"}
 """What may only be imported where it is used, because start-up counts."""
 CLIENTS = {"confluent_kafka", "kafka", "httpx", "pyspark", "pyarrow", "numpy", "pandas"}
 

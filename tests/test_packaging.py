@@ -49,6 +49,12 @@ def test_the_wheel_holds_what_findings_mean(built: Path) -> None:
     assert shipped == {f"connectctl/docs/findings/{p.name}" for p in (ROOT / FINDINGS).iterdir()}
 
 
+def test_the_wheel_holds_the_templates_of_pages(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    shipped = {n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("connectctl/cli/templates/")}
+    assert shipped == {f"connectctl/cli/templates/{p.name}" for p in (ROOT / "cli/templates").iterdir()}
+
+
 def test_nothing_called_cli_or_ops_reaches_site_packages(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     assert {n.split("/")[0].split("-")[0] for n in zipfile.ZipFile(wheel).namelist()} == {"connectctl"}

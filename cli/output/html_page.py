@@ -1,120 +1,82 @@
-"""The frame of self-contained pages: one file without scripts, whose content security policy forbids all requests.
+"""Self-contained pages from the templates in ``cli/templates``: no scripts, and a policy that forbids all requests.
 
-Names, messages and configurations come from outside. Values that are not ``Html`` are escaped here, with escapes for
-characters that hide or reorder text, and cut after ``LONGEST`` characters.
+Names, messages and configurations come from outside. Each value of a template is printed in one line, with escapes for
+characters that hide or reorder text, cut after ``LONGEST`` characters, and escaped for HTML. Pages have no ``style``
+attributes, so that the policy allows only their style sheet, by its hash.
 """
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
-from html import escape
+from importlib import resources
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.output.html_style import STYLE
-from connectctl.cli.output.sanitize import on_one_line
+from connectctl.cli.output.findings import RANK
+from connectctl.cli.output.printed_commands import with_cluster
+from connectctl.cli.output.sanitize import cut, on_one_line
+from connectctl.ops.config.masking import addresses_masked, masked
+from connectctl.ops.core.finding import Finding, counted
+from connectctl.ops.core.rule_docs import rule_docs
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 LONGEST = 4000
 """The most characters of one text on a page."""
-_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
-_POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 
 
-class Html(str):
-    """Markup, which is not escaped."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table. ``kind`` is the style of its cells: ``n`` for numbers, ``code``, ``long``, ``nowrap``."""
-
-    name: str
-    kind: str = ""
+def render(template: str, **values: object) -> str:
+    """Return the page of a template."""
+    return environment().get_template(template).render(values)
 
 
-def text(value: object) -> Html:
-    """Return ``value`` escaped for an element or an attribute, in one line."""
-    if isinstance(value, Html):
-        return value
-    shown = on_one_line(str(value))
-    if len(shown) > LONGEST:
-        shown = f"{shown[:LONGEST]}… ({len(shown) - LONGEST:,} more characters)"
-    return Html(escape(shown))
+@cache
+def environment() -> Environment:
+    """Return the templates with their filters."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
-
-def code(value: object) -> Html:
-    """Return ``value`` as a name or a command."""
-    return Html(f"<code>{text(value)}</code>")
-
-
-def paragraph(value: object, kind: str = "") -> Html:
-    return Html(f"<p{_class(kind)}>{text(value)}</p>")
-
-
-def joined(parts: Iterable[str], by: str = "\n") -> Html:
-    """Join pieces of markup."""
-    return Html(by.join(map(text, parts)))
-
-
-def facts(pairs: Iterable[tuple[str, object]]) -> Html:
-    """Return a list of names and values."""
-    return Html(f"<dl>{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in pairs)}</dl>")
-
-
-def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], caption: str, *, cards: bool = True) -> Html:
-    """Return a table whose first cells are the headers of their rows. With ``cards``, rows are blocks on a narrow screen."""
-    head = "".join(f'<th scope="col"{_class("n" if c.kind == "n" else "")}>{text(c.name)}</th>' for c in columns)
-    body = "".join(f"<tr>{''.join(_cells(columns, row, cards))}</tr>" for row in rows)
-    return Html(
-        f'<div class="scroll"><table{_class("cards" if cards else "small")}><caption>{text(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    style = resources.files("connectctl.cli").joinpath("templates/style.css").read_text(encoding="utf-8")
+    found = Environment(
+        loader=PackageLoader("connectctl.cli", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else cut(on_one_line(str(value)), LONGEST),
     )
+    found.filters |= {
+        "count": "{:,}".format,
+        "counted": counted,
+        "masked": masked,
+        "json": json_text,
+        "with_cluster": with_cluster,
+    }
+    found.globals |= {
+        "rule_docs": rule_docs,
+        "style": Markup(style),
+        "style_hash": b64encode(sha256(style.encode()).digest()).decode(),
+    }
+    return found
 
 
-def _cells(columns: Sequence[Column], row: Sequence[object], cards: bool) -> Iterable[str]:
-    for n, (column, cell) in enumerate(zip(columns, row, strict=True)):
-        label = f' data-label="{text(column.name)}"' if cards else ""
-        tag, scope = ("th", ' scope="row"') if n == 0 else ("td", "")
-        # On a narrow screen a cell is a grid of its label and one element.
-        inside = f"<div>{text(cell)}</div>" if cards and cell and isinstance(cell, Html) else text(cell)
-        yield f"<{tag}{scope}{_class(column.kind)}{label}>{inside}</{tag}>"
+def json_text(value: Any) -> str:
+    """Return ``value`` as JSON, with passwords in addresses masked."""
+    return addresses_masked(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def details(summary: str, inside: str, *, opened: bool = False) -> Html:
-    """Return markup that is hidden until the reader expands it; shown on paper."""
-    return Html(f"<details{' open' if opened else ''}><summary>{text(summary)}</summary>{text(inside)}</details>")
+def grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Return the findings of each id together, the worst first."""
+    ordered = sorted(findings, key=lambda f: (RANK[f.severity], f.id, f.subject))
+    return [list(same) for _, same in groupby(ordered, key=lambda f: (f.severity, f.id))]
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of a page. ``id`` is the anchor, one lower-case word; ``heading`` is shown above it, and in the menu."""
-
-    id: str
-    heading: str
-    parts: Sequence[str]
-
-
-def document(title: str, top: Iterable[str], sections: Sequence[Section]) -> str:
-    head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer" content="no-referrer">'
-        f'<meta name="color-scheme" content="light dark"><title>{text(title)}</title><style>{STYLE}</style>'
-    )
-    menu = "".join(f'<li><a href="#{each.id}">{text(each.heading)}</a></li>' for each in sections)
-    body = "\n".join(_section(each) for each in sections)
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n<header><h1>{text(title)}</h1>\n{joined(top)}\n'
-        f'<nav aria-label="Sections"><ul>{menu}</ul></nav></header>\n<main>\n{body}\n</main></body></html>\n'
-    )
-
-
-def _section(section: Section) -> str:
-    inside = joined(section.parts)
-    return f'<section id="{section.id}"><h2>{text(section.heading)}</h2>\n{inside}</section>'
-
-
-def _class(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
+def sections(groups: Sequence[Sequence[Finding]], **headings: str) -> dict[str, str]:
+    """Return the headings of a page by the names of their blocks: the findings first, and last what they mean."""
+    explained = any(same[0].id in rule_docs() for same in groups)
+    return {"findings": "Findings"} | headings | ({"meanings": "What the findings mean"} if explained else {})

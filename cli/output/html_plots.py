@@ -1,16 +1,16 @@
-"""Plots of a page: columns over time, and bars by size. Drawn as SVG without text; the labels are HTML next to it.
+"""Plots of a page: counts over time as columns, and bars by size, as values for the macros ``timelines`` and ``bars``.
 
-So labels have the size of the page's text, also on a telephone, and cannot overlap. Slots are merged into at most
-``COLUMNS`` columns, so that they can be distinguished.
+Slots are merged into at most ``COLUMNS`` columns, so that they can be distinguished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from connectctl.cli.output import terminal
-from connectctl.cli.output.html_page import Column, Html, details, joined, table, text
 from connectctl.ops.core.times import utc
 
 COLUMNS = 160
@@ -33,103 +33,64 @@ class Series:
     counts: Mapping[int, int]
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """The time axis of all plots: ``columns`` of ``width`` milliseconds, the first of which begins with slot ``first``."""
-
-    first: int
-    slots: int
-    columns: int
-    slot: int
-
-    @property
-    def width(self) -> int:
-        return self.slots * self.slot
-
-    def column(self, slot: int) -> int:
-        return (slot - self.first) // self.slots
-
-    def begin(self, column: int) -> int:
-        return (self.first + column * self.slots) * self.slot
-
-
-def timelines(series: Sequence[Series], slot: int) -> Html:
-    """Return one plot of each, below each other on the same time axis. Slots are ``slot`` milliseconds wide."""
-    axis = _axis([n for each in series for n, count in each.counts.items() if count], slot)
-    columns = [_columns(each, axis) for each in series]
-    plots = [_plot(each, counts, axis, n) for n, (each, counts) in enumerate(zip(series, columns, strict=True))]
-    return joined([*plots, _numbers(series, columns, axis)])
-
-
-def _axis(slots: Sequence[int], width: int) -> _Axis:
+def timelines(series: Sequence[Series], slot: int) -> dict[str, Any]:
+    """Return a plot of each of ``series`` on one axis, and the table of the highest columns. Slots are ``slot`` ms wide."""
+    slots = [n for each in series for n, count in each.counts.items() if count]
     first, last = min(slots, default=0), max(slots, default=0)
     merged = -(-(last - first + 1) // COLUMNS)
-    columns = -(-(last - first + 1) // merged)
-    spare = max(0, FEWEST - columns)
-    return _Axis(first - spare // 2 * merged, merged, columns + spare, width)
+    used = -(-(last - first + 1) // merged)
+    columns = max(used, FEWEST)
+    first -= (columns - used) // 2 * merged
+    span = _span(merged * slot)
+
+    def begin(column: float) -> str:
+        return utc((first + column * merged) * slot)
+
+    counts = [_merged(each.counts, first, merged) for each in series]
+    totals = sum(counts, Counter[int]())
+    highest = sorted(totals, key=lambda column: -totals[column])[:NUMBERS]
+    return {
+        "columns": columns,
+        "height": HEIGHT,
+        "span": span,
+        "times": [begin(0), begin(columns / 2), begin(columns)],
+        "plots": [_plot(*each, columns, span) for each in zip(series, counts, strict=True)],
+        "begin": begin,
+        "heads": [("from (UTC)", "nowrap"), *((each.title, "n") for each in series)],
+        "numbers": [[begin(column), *(f"{found[column]:,}" for found in counts)] for column in sorted(highest)],
+        "every": len(totals),
+    }
 
 
-def _columns(series: Series, axis: _Axis) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for slot, count in sorted(series.counts.items()):
+def _merged(counts: Mapping[int, int], first: int, merged: int) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for slot, count in sorted(counts.items()):
         if count:
-            found[axis.column(slot)] = found.get(axis.column(slot), 0) + count
+            found[(slot - first) // merged] += count
     return found
 
 
-def _plot(series: Series, counts: Mapping[int, int], axis: _Axis, number: int) -> Html:
-    most, total = max(counts.values(), default=0), sum(counts.values())
-    span = _span(axis.width)
-    totals = f"{total:,} in all, at most {most:,} in {span}" if total else "none"
-    begin, end = utc(axis.begin(0)), utc(axis.begin(axis.columns))
-    description = f"From {begin} to {end} UTC: {totals}."
-    columns_drawn = "".join(_column(series, axis, column, count, most) for column, count in counts.items())
-    return Html(
-        f'<figure><figcaption><i class="{series.kind}"></i><b>{text(series.title)}</b> <span class="dim">{totals}</span>'
-        f'</figcaption><div class="axes"><div class="y"><span>{short(most)}</span><span>0</span></div>'
-        f'<svg viewBox="0 0 {axis.columns} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-labelledby="plot{number}t plot{number}d"><title id="plot{number}t">{text(series.title)}</title>'
-        f'<desc id="plot{number}d">{text(description)}</desc><path d="M0 {HEIGHT / 2:g}H{axis.columns}'
-        f'M0 {HEIGHT}H{axis.columns}"/>{columns_drawn}</svg><div class="x">{"".join(_times(axis))}</div></div></figure>'
-    )
+def _plot(series: Series, counts: Counter[int], columns: int, span: str) -> dict[str, Any]:
+    """Return the plot of one series; its bars have the units of the drawing."""
+    most, gap = max(counts.values(), default=0), 0.1 if columns <= COLUMNS // 2 else 0
+    heights = {column: max(LOWEST, count / most * (HEIGHT - LOWEST)) for column, count in counts.items()}
+    return {
+        "kind": series.kind,
+        "title": series.title,
+        "most": short(most),
+        "totals": f"{counts.total():,} in all, at most {most:,} in {span}" if counts else "none",
+        "width": f"{1 - 2 * gap:g}",
+        "bars": [
+            (column, counts[column], f"{column + gap:g}", f"{HEIGHT - high:.1f}", f"{high:.1f}")
+            for column, high in heights.items()
+        ],
+    }
 
 
-def _column(series: Series, axis: _Axis, column: int, count: int, most: int) -> str:
-    high = max(LOWEST, count / most * (HEIGHT - LOWEST))
-    gap = 0.1 if axis.columns <= COLUMNS // 2 else 0
-    hint = f"<title>{utc(axis.begin(column))} + {_span(axis.width)}: {count:,}</title>"
-    place = f'x="{column + gap:g}" y="{HEIGHT - high:.1f}" width="{1 - 2 * gap:g}" height="{high:.1f}"'
-    return f'<rect class="{series.kind}" {place}>{hint}</rect>'
-
-
-def _times(axis: _Axis) -> Iterable[str]:
-    for column in (0, axis.columns / 2, axis.columns):
-        yield f"<span>{text(utc(axis.begin(0) + column * axis.width))}</span>"
-
-
-def _numbers(series: Sequence[Series], columns: Sequence[Mapping[int, int]], axis: _Axis) -> Html:
-    """Return the numbers of the columns as a table, for accessibility."""
-    every = {column for counts in columns for column in counts}
-    highest = sorted(every, key=lambda column: -sum(counts.get(column, 0) for counts in columns))[:NUMBERS]
-    rows = [
-        [utc(axis.begin(column)), *(f"{counts.get(column, 0):,}" for counts in columns)] for column in sorted(highest)
-    ]
-    heads = [Column("from (UTC)", "nowrap"), *(Column(each.title, "n") for each in series)]
-    some = f"the {len(rows):,} highest of {len(every):,} columns" if len(every) > len(rows) else "every column"
-    return details("Numbers", table(heads, rows, f"{some} that is not zero, of {_span(axis.width)} each"))
-
-
-def bars(heads: tuple[str, str], rows: Sequence[tuple[str, int]], caption: str) -> Html:
-    """Return a bar for each of ``rows``, zeros included."""
+def size_bars(rows: Sequence[tuple[str, int]]) -> list[tuple[str, int, str]]:
+    """Return the label, the count and the width of a bar for each of ``rows``, zeros included."""
     most = max((count for _, count in rows), default=0) or 1
-    columns = [Column(heads[0], "nowrap"), Column(heads[1], "n"), Column("share", "bar")]
-    cells = [(label, f"{count:,}", _bar(count / most)) for label, count in rows]
-    return table(columns, cells, caption, cards=False)
-
-
-def _bar(share: float) -> Html:
-    width = f"{max(share * 100, 0.5):.4g}%" if share else "0"
-    return Html(f'<svg aria-hidden="true"><rect width="{width}" height="100%"/></svg>')
+    return [(label, n, f"{max(n / most * 100, 0.5):.4g}%" if n else "0") for label, n in rows]
 
 
 def short(number: int) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from connectctl.cli.invocation import arguments
-from connectctl.cli.output.html_page import Html, facts, joined, text
 from connectctl.cli.session import Session
 from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
@@ -27,22 +26,12 @@ class PageOrigin:
     context: str | None = None
     bootstrap: str = ""
 
-    def shown(self, *more: tuple[str, object]) -> Html:
-        """Return the facts of the header; ``more`` are those of the observed cluster or topics."""
-        kafka = f"{self.kafka_cluster} at {masked(self.bootstrap)}" if self.bootstrap else self.kafka_cluster
-        words = (Html(f"<span>{text(word)}</span>") for word in self.command)
-        return facts(
-            [
-                ("Command", Html(f'<code class="command">{joined(words, " ")}</code>')),
-                ("Looked at", f"{utc(self.began * 1000)} UTC"),
-                ("Times", "all on this page are UTC (offset +00:00)"),
-                *([("Context", self.context)] if self.context else []),
-                ("Kafka cluster", kafka),
-                ("Brokers", "; ".join(self.brokers)),
-                ("connectctl", version("connectctl")),
-                *more,
-            ]
-        )
+    version: str = version("connectctl")
+
+    @property
+    def began_at(self) -> str:
+        """The time of the command, in UTC."""
+        return utc(self.began * 1000)
 
 
 def origin(session: Session, began: float, kafka_cluster: str) -> PageOrigin:

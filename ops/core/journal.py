@@ -86,6 +86,11 @@ class Run:
         """Whether any step was begun or done: otherwise there is nothing to resume or undo."""
         return any(mark.what in ("done", "begun") for mark in self.marks)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the run has begun and not ended: it is still running, or was killed."""
+        return self.state is RunState.OPEN
+
     def done(self, step: int) -> bool:
         """Whether ``step`` was completed."""
         return any(mark.step == step and mark.what in ("done", "already") for mark in self.marks)

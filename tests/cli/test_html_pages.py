@@ -11,9 +11,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from connectctl.cli.output import html_findings
-from connectctl.cli.output.html_page import Column, Html, document, table, text
-from connectctl.cli.output.html_plots import COLUMNS, FEWEST, HEIGHT, Series, bars, short, timelines
+from connectctl.cli.output.html_page import environment, grouped
+from connectctl.cli.output.html_plots import COLUMNS, FEWEST, HEIGHT, Series, short, size_bars, timelines
 from connectctl.cli.views import audit_html, cluster_html
 from connectctl.cli.views.html_origin import PageOrigin
 from connectctl.ops.connect.connector import Connector, State
@@ -69,6 +68,12 @@ class Page(HTMLParser):
     def of(self, name: str) -> list[str]:
         """The values of an attribute."""
         return [value for key, value in self.attributes if key == name]
+
+
+def rendered(macro: str, *values: object) -> str:
+    """What a macro of the templates renders."""
+    call = "{% import 'macros.html' as m %}{{ m[macro](*values) }}"
+    return environment().from_string(call).render(macro=macro, values=values)
 
 
 EVERY = {
@@ -134,8 +139,7 @@ def test_each_finding_that_occurs_is_explained_on_the_page_and_no_other() -> Non
 
 def test_findings_of_one_id_are_listed_together_and_never_without_bound() -> None:
     found = [Finding("CLUSTER004", Severity.WARNING, f"w{n}", "silent", "Look at it.") for n in range(5_000)]
-    listed, _ = html_findings.sections(found)
-    said = Page("".join(listed.parts))
+    said = Page(rendered("findings", grouped(found)))
     assert said.tags.count("li") == 1
     assert "4,995 more" in said.words
     assert "… and 4,980 more CLUSTER004" in said.words
@@ -143,10 +147,17 @@ def test_findings_of_one_id_are_listed_together_and_never_without_bound() -> Non
 
 
 def test_a_finding_without_a_story_has_no_link() -> None:
-    listed, meanings = html_findings.sections([Finding("NEW999", Severity.INFO, "x", "y")])
-    assert "NEW999" in "".join(listed.parts)
-    assert "href" not in "".join(listed.parts)
-    assert meanings == []
+    found = (Finding("NEW999", Severity.INFO, "x", "y"),)
+    page = cluster_html.page(replace(pages.cluster(), findings=found), pages.ORIGIN)
+    assert "NEW999" in page
+    assert not {"#NEW999", "#meanings"} & set(Page(page).of("href"))
+
+
+def test_findings_are_listed_with_the_worst_first() -> None:
+    found = [Finding(id_, severity, "x", "y") for severity in Severity for id_ in ("B", "A")]
+    assert [(same[0].severity.value, same[0].id) for same in grouped(found[::-1])] == [
+        (severity, id_) for severity in ("error", "warning", "info") for id_ in ("A", "B")
+    ]
 
 
 def hostile(name: str) -> list[tuple[str, str]]:
@@ -200,7 +211,9 @@ def test_secrets_of_addresses_are_not_on_a_page() -> None:
 
 
 def test_a_text_longer_than_anybody_reads_is_cut_and_says_so() -> None:
-    assert text("x" * 1_000_000).endswith("… (996,000 more characters)")
+    page = cluster_html.page(pages.cluster(pages.connector("x" * 1_000_000)), pages.ORIGIN)
+    assert f">{'x' * 4000}… (996,000 more characters)<" in page
+    assert "x" * 4001 not in page
 
 
 def test_ten_thousand_connectors_make_a_page_that_a_browser_opens_and_the_worst_are_on_it() -> None:
@@ -292,13 +305,17 @@ def test_where_offsets_are_is_told_as_far_as_the_configuration_says(
 # ---------------------------------------------------------------------------------------------------------------- plots
 
 
+def drawing(counts: dict[int, int], width: int = 1000) -> str:
+    return rendered("timelines", timelines([Series("gaps", "Records", counts)], width))
+
+
 def columns(plot: str) -> list[dict[str, str]]:
     return [dict(re.findall(r'(\w+)="([^"]*)"', rect)) for rect in re.findall(r"<rect [^>]*>", plot)]
 
 
 @given(st.dictionaries(st.integers(0, 10**10), st.integers(0, 10**9), max_size=60), st.sampled_from([1000, 4096000]))
 def test_every_plot_has_room_for_its_columns_and_counts_each_once(counts: dict[int, int], width: int) -> None:
-    plot = timelines([Series("gaps", "Records missing", counts)], width)
+    plot = drawing(counts, width)
     Page(plot)
     (box,) = re.findall(r'viewBox="0 0 (\d+) (\d+)"', plot)
     assert FEWEST <= int(box[0]) <= COLUMNS
@@ -315,7 +332,7 @@ def test_every_plot_has_room_for_its_columns_and_counts_each_once(counts: dict[i
 
 
 def test_ten_thousand_slots_become_as_many_columns_as_can_be_told_apart() -> None:
-    plot = timelines([Series("committed", "Transactions committed", dict.fromkeys(range(10_000), 3))], 1000)
+    plot = drawing(dict.fromkeys(range(10_000), 3))
     assert len(columns(plot)) == 159
     assert "30,000 in all, at most 189 in 1m03s" in plot
     assert "<summary>Numbers</summary>" in plot
@@ -323,7 +340,7 @@ def test_ten_thousand_slots_become_as_many_columns_as_can_be_told_apart() -> Non
 
 
 def test_one_slot_is_a_column_and_not_a_wall() -> None:
-    plot = timelines([Series("aborted", "Transactions aborted", {1_700_000_000: 1})], 1000)
+    plot = drawing({1_700_000_000: 1})
     (rect,) = columns(plot)
     assert (float(rect["width"]) <= 1, f"0 0 {FEWEST} " in plot) == (True, True)
     assert 11 <= float(rect["x"]) <= 13, "in the middle of the time around it"
@@ -331,7 +348,8 @@ def test_one_slot_is_a_column_and_not_a_wall() -> None:
 
 
 def test_sizes_that_nothing_has_are_shown_as_zero() -> None:
-    page = Page(bars(("records", "transactions"), [("0–1", 1), ("2–3", 0), ("4–7", 1_000_000)], "by size"))
+    bars = size_bars([("0–1", 1), ("2–3", 0), ("4–7", 1_000_000)])
+    page = Page(rendered("bars", ("records", "transactions"), bars, "by size"))
     assert page.words == "by size records transactions share 0–1 1 2–3 0 4–7 1,000,000"
     assert page.of("width") == ["0.5%", "0", "100%"]
 
@@ -356,6 +374,5 @@ def test_times_are_those_of_utc() -> None:
     assert utc(None) == "-"
 
 
-def test_a_table_without_rows_and_a_page_without_sections_are_whole() -> None:
-    Page(document("t", [Html()], []))
-    Page(table([Column("a"), Column("b", "n")], [], "c"))
+def test_a_table_without_rows_is_whole() -> None:
+    assert Page(rendered("table", [("a", ""), ("b", "n")], [], "c")).words == "c a b"

@@ -89,7 +89,7 @@ def test_an_undo_that_failed_and_is_resumed_ends_the_run_that_it_undoes() -> Non
     assert run(workers, "runs", "resume", last_run(), "--yes").exit_code == 0
     assert states() == ["done", "undone"]
     again = run(workers, "loggers", "undo", undone, "--yes")
-    assert (again.exit_code, "is undone; there is nothing to undo" in again.stderr) == (4, True), again.output
+    assert (again.exit_code, "is undone already; there is nothing to undo" in again.stderr) == (4, True), again.output
 
 
 def test_an_old_worker_makes_the_plan_name_each() -> None:

@@ -244,7 +244,7 @@ def test_a_connector_and_a_group_are_not_named_together(tmp_path: Path) -> None:
 def test_a_dry_run_changes_nothing_and_its_plan_is_carried_out_until_it_is_stale(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path / "journal")
     planned = good(world.run("offsets", "set", "archive", "-f", "-", "--dry-run", "-o", "json", stdin=entries(p0=2)))
-    data = parsed(planned, "sink-offsets-plan.json")
+    data = parsed(planned, "plan.json")
     assert [(w["before"], w["after"]) for w in data["preview"]] == [({"kafka_offset": 5}, {"kafka_offset": 2})]
     assert world.offsets == WAS
     file = tmp_path / "plan.json"

@@ -26,7 +26,7 @@ def undo_run(session: Session, id: str, options: UndoOptions, only: str | None =
             next_step="See connectctl runs list.",
         )
     if run.state is RunState.UNDONE:
-        raise Refused(f"The run {run.id} is undone; there is nothing to undo")
+        raise Refused(f"The run {run.id} is undone already; there is nothing to undo")
     noun = run.operation.partition(" ")[0]
     shared: dict[str, Any] = {"dry_run": options.dry_run, "yes": options.yes, "output": options.output}
     if noun == "upgrade":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.operation import Operation, Planned
@@ -25,6 +25,7 @@ from connectctl.ops.operations.transactions.write_marker import (
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients
+    from connectctl.ops.core.step import Step
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,14 @@ class Abort(EndTransaction[OpenTransaction | HangingTransaction]):
         plan = plan_abort_hanging(*where, force=request.force, gaps=gaps, group_id=access.group_id)
         return Planned(plan, (*notes, *warnings_of(found)))
 
-    def request_of(self, plan: Plan) -> OpenTransaction | HangingTransaction:
+    def request_of(self, plan: Plan) -> OpenTransaction | HangingTransaction | None:
         """Return the transaction of the plan. An abort of a hanging one was confirmed with its warnings."""
-        (step,) = plan.steps
+        step = next(iter(plan.steps), None)
+        if step is None:
+            return None
         if isinstance(step, AbortOpen):
             return OpenTransaction(step.subject, step.force)
-        return replace(_request_of(plan), force=True)
+        return replace(_request_of(step), force=True)
 
 
 class Commit(EndTransaction[HangingTransaction]):
@@ -119,13 +122,12 @@ class Commit(EndTransaction[HangingTransaction]):
         found, gaps, notes = _hanging(access.clients, request)
         return Planned(plan_commit_hanging(access.cluster_id(), found, gaps=gaps, group_id=access.group_id), notes)
 
-    def request_of(self, plan: Plan) -> HangingTransaction:
+    def request_of(self, plan: Plan) -> HangingTransaction | None:
         """Return the transaction of the plan."""
-        return _request_of(plan)
+        return _request_of(plan.steps[0]) if plan.steps else None
 
 
-def _request_of(plan: Plan) -> HangingTransaction:
-    (step,) = plan.steps
+def _request_of(step: Step[Any]) -> HangingTransaction:
     assert isinstance(step, MarkHanging)
     producer = step.hanging.producer
     return HangingTransaction(step.hanging.place, producer.start_offset, producer.producer_id)

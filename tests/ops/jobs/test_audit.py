@@ -175,7 +175,7 @@ def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
     whole = transactions.TransactionTotals()
     for row in there:
         if row.what == "transactions":
-            whole.merge(json.loads(row.told))
+            whole.merge(json.loads(row.reported))
     (totals,) = [each for each in here if isinstance(each, transactions.TransactionTotals)]
     assert (whole.transactions, whole.records, whole.torn) == (totals.transactions, totals.records, totals.torn)
     assert audit.summary_frame(frame).count() == 0
