@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 
 if TYPE_CHECKING:
@@ -47,24 +47,30 @@ def report_unfinished(journal: Journal, plan: Plan) -> None:
     if not plan.group_id:
         return
     others = (run for run in journal.unfinished_runs(plan.cluster_id, plan.group_id) if run.id != plan.undoes)
-    found = [run for run in others if run.is_open or not journal.plan(run.id).get("independent")]
+    found = [run for run in others if run.is_open or not _is_independent(journal, run)]
     for run in found[:MOST_SHOWN]:
-        line = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. To continue: "
-        terminal.note(f"{line}connectctl runs resume {run.id}{_or_undo(run)}", style="yellow")
+        what = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end."
+        terminal.note(f"{what} Continue it with: connectctl runs resume {run.id}. {_undo_hint(run)}", style="yellow")
     if len(found) > MOST_SHOWN:
         terminal.note(f"warning: {len(found) - MOST_SHOWN} more runs did not end: connectctl runs list", style="yellow")
 
 
-def _or_undo(run: Run) -> str:
-    """Return the command that undoes the run, empty if nothing can be undone."""
+def _is_independent(journal: Journal, run: Run) -> bool:
+    """Whether the steps of the run are independent; not if its plan cannot be read."""
+    try:
+        return bool(journal.plan(run.id).get("independent"))
+    except ConnectctlError:
+        return False
+
+
+def _undo_hint(run: Run) -> str:
+    """Return how to undo the run, empty if nothing can be undone."""
     if run.operation == "upgrade":
-        return f", or connectctl upgrade abort {run.id}"
+        return f"Roll it back with: connectctl upgrade abort {run.id}"
     from connectctl.ops.registry import OPERATIONS
 
     operation = OPERATIONS.get(run.operation)
-    if operation is None or not operation.can_be_undone:
-        return ""
-    return f", or connectctl {operation.undo_command.format(run=run.id)}"
+    return operation.undo_hint(run) if operation is not None and operation.can_be_undone else ""
 
 
 def carry_out(

@@ -128,7 +128,7 @@ def carry_out(session: Session, operation: Operation[R, A], access: A, planned: 
         results += apply.carry_out(session, plan, context, journal, run, on_result=on_result)
     done = any(result.outcome is Outcome.DONE for result in results)
     if operation.can_be_undone and output.for_people and changes and done:
-        terminal.say(f"Undo it with: connectctl {operation.undo_command.format(run=run.id)}")
+        terminal.say(operation.undo_hint(run))
     view.report(planned, context, results, output)
 
 

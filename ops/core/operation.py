@@ -76,16 +76,14 @@ class Operation(Generic[R, A]):
     """An operation on requests of type ``R``, with clients of type ``A``.
 
     A subclass has ``name``, the operation of its plans, and ``steps``, the kinds of their steps. It overrides ``undo``, or
-    has the reason in ``irreversible`` and the command to use ``instead``.
+    has the reason in ``irreversible``.
     """
 
     name: ClassVar[str]
     steps: ClassVar[tuple[type[Step[Any]], ...]]
     irreversible: ClassVar[str | None] = None
-    instead: ClassVar[str] = "See what it did: connectctl runs show {run}."
     needs_group: ClassVar[bool] = False
     """Whether it changes a Connect cluster, which is locked if its ``group.id`` is known."""
-    undo_command: ClassVar[str] = "runs undo {run}"
     printed_by: ClassVar[str | None] = None
     """The command that prints a plan with ``--dry-run``, if it is not the name with its arguments."""
 
@@ -127,9 +125,17 @@ class Operation(Generic[R, A]):
         raise Refused(
             f"The run {undone.run.id} ({self.name} {', '.join(undone.run.subjects)}) cannot be undone; nothing was done",
             why=self.irreversible,
-            next_step=self.instead.format(run=undone.run.id, subjects=" ".join(undone.run.subjects)),
+            next_step=self.instead(undone.run),
             code="irreversible",
         )
+
+    def instead(self, run: Run) -> str:
+        """Return what to do about a run that cannot be undone."""
+        return f"See what it did: connectctl runs show {run.id}."
+
+    def undo_hint(self, run: Run) -> str:
+        """Return how to undo a run of an operation that can be undone."""
+        return f"Undo it with: connectctl runs undo {run.id}"
 
     @property
     def can_be_undone(self) -> bool:

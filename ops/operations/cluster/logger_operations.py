@@ -74,7 +74,6 @@ class UndoLevels(SetLevels):
 
     name = "loggers undo"
     irreversible = "it is an undo itself"
-    instead = "Set the levels: connectctl loggers set LOGGER LEVEL."
 
     def plan_again(self, access: ClusterAccess, saved: Plan) -> Planned:
         """Return the plan that undoes the same run now."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients, KafkaReads
     from connectctl.ops.connect.connector import Connector
     from connectctl.ops.connect.task_config_commits import TaskConfigOrder
+    from connectctl.ops.core.journal import Run
     from connectctl.ops.operations.connectors.access import ClusterAccess
 
 
@@ -38,9 +39,11 @@ class Cure(ConnectorOperation[str]):
     name = "connectors cure"
     steps = (SetOverrides, AwaitRound, RestartWhatFailed, SetTargetState, Await, AwaitPublished)
     irreversible = "it restarted tasks, and set at most two properties"
-    instead = (
-        f"To remove the properties: connectctl connectors patch {{subjects}} {' '.join(f'{name}-' for name in CURE)}"
-    )
+
+    def instead(self, run: Run) -> str:
+        """Return the command that removes the properties that a cure sets."""
+        removed = " ".join(f"{name}-" for name in CURE)
+        return f"To remove the properties: connectctl connectors patch {run.subjects[0]} {removed}"
 
     def plan(self, access: ClusterAccess, request: str) -> Planned:
         """Return the plan for what the connector has. Raises ``BadInput`` without brokers, and for a sink."""

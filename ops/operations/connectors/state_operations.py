@@ -142,7 +142,6 @@ class RestartConnectors(ConnectorOperation[RestartRequest]):
     name = "connectors restart"
     steps = (Restart, RestartTask, Await)
     irreversible = "a restart changes neither a configuration nor a state"
-    instead = "See the connectors: connectctl connectors show {subjects}."
 
     def plan(self, access: ClusterAccess, request: RestartRequest) -> Planned:
         """Return the plan that restarts connectors, or a task of each. Raises what ``plan_restart`` raises."""

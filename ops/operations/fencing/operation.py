@@ -78,7 +78,6 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
     name = "fence"
     steps = (FenceIds, AwaitFailed, RestartFenced)
     irreversible = "a fenced producer can never commit again"
-    instead = "Restart tasks that failed by it: connectctl connectors restart NAME --only-failed."
 
     def access(self, clients: Clients, request: FenceAndRestart) -> FenceAccess:
         """Return the sources. Raises ``BadInput`` for an incomplete request, and for connectors of different clusters."""

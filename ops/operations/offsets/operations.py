@@ -74,7 +74,6 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
     """The base of operations on offsets."""
 
     needs_group = True
-    undo_command = "offsets undo {run} --stop"
     steps = (
         SetTargetState,
         Await,
@@ -169,6 +168,10 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
     def remaining(self, access: OffsetClients, run: Run, plan: Plan) -> Remaining:
         """Return what is left: from the connector's first step on while its offsets are not written and verified."""
         return Remaining(start=first_to_do(run, plan.steps))
+
+    def undo_hint(self, run: Run) -> str:
+        """Return the command for connectors that may run."""
+        return f"Undo it with: connectctl offsets undo {run.id} --stop"
 
     def undo(self, access: OffsetClients, undone: Undone) -> OffsetsPlan:
         """Return the plan that restores every record, and every committed offset, from the run's backups."""

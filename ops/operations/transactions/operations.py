@@ -72,7 +72,6 @@ class EndTransaction(Operation[R, TransactionAccess]):
     """The base of both operations."""
 
     irreversible = "the markers of an ended transaction stay in its partitions"
-    instead = "See what it ended: connectctl runs show {run}."
 
     def access(self, clients: Clients, request: R) -> TransactionAccess:
         """Return the coordinators."""

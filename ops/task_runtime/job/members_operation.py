@@ -33,7 +33,6 @@ class RemoveLeftMembers(Operation[tuple[str, ...], MembersAccess]):
     steps = (RemoveMembers,)
     printed_by = "run status NAME --remove-members"
     irreversible = "a removed member joins again only with the run that it belongs to"
-    instead = "Run the job file again: connectctl run FILE."
 
     def access(self, clients: Clients, request: tuple[str, ...]) -> MembersAccess:
         """Return the clients."""

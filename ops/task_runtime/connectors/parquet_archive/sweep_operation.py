@@ -43,7 +43,6 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
     steps = (RemoveOrphans,)
     printed_by = "run JOB --sweep"
     irreversible = "the files are deleted"
-    instead = "They are in no manifest: their records are in the files that it names."
 
     def access(self, clients: Clients, request: ArchiveLocation) -> SweepAccess:
         """Return the sweeper."""
