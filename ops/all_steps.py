@@ -7,17 +7,11 @@ from typing import Any
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_from_data
 from connectctl.ops.operations.cluster import loggers
-from connectctl.ops.operations.connectors import (
-    carried_offsets,
-    config_offset_steps,
-    config_offsets,
-    config_order,
-    config_steps,
-    cure,
-    republish,
-    tracked_topics,
-)
+from connectctl.ops.operations.connectors import carried_offsets, cure, republish, tracked_topics
 from connectctl.ops.operations.connectors import steps as connectors_steps
+from connectctl.ops.operations.connectors.config import directory as config_directory
+from connectctl.ops.operations.connectors.config import offsets as config_offsets
+from connectctl.ops.operations.connectors.config import steps as config_steps
 from connectctl.ops.operations.fencing import steps as fence
 from connectctl.ops.operations.offsets import steps as offsets_steps
 from connectctl.ops.operations.offsets import task_producers
@@ -55,12 +49,12 @@ KINDS: dict[str, type[Any]] = {
         config_steps.ChangeConnector,
         config_steps.DeleteConnector,
         config_steps.AwaitGone,
-        config_order.AwaitRelease,
+        config_directory.AwaitRelease,
         config_offsets.SetConnectorOffsets,
         carried_offsets.CarryOffsets,
         carried_offsets.DeleteCarried,
-        config_offset_steps.ReadOffsets,
-        config_offset_steps.RestoreOffsets,
+        config_steps.ReadOffsets,
+        config_steps.RestoreOffsets,
         connectors_steps.RestartTask,
         cure.SetOverrides,
         cure.AwaitRound,

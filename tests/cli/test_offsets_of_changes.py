@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import Unreachable
-from connectctl.ops.operations.connectors import config_offset_steps, observe
+from connectctl.ops.operations.connectors import observe
+from connectctl.ops.operations.connectors.config import steps as config_steps
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from fakes.changingworld import World
 
@@ -26,7 +27,7 @@ A, B = '{"filename":"a"}', '{"filename":"b"}'
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
-    for module in ("steps", "config_offset_steps"):
+    for module in ("steps", "config.steps"):
         monkeypatch.setattr(f"connectctl.ops.operations.connectors.{module}.POLL", 0.001)
     monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.001)
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
@@ -204,7 +205,7 @@ def test_a_class_that_changes_before_initial_offsets_are_set_is_asked_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": 5}}]')
-    read = "connectctl.ops.operations.connectors.config_offsets.read_config"
+    read = "connectctl.ops.operations.connectors.config.offsets.read_config"
     monkeypatch.setattr(read, lambda calls, name: {"connector.class": MIRROR})
     args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
     said = world.run("connectors", *args)
@@ -245,9 +246,9 @@ def test_a_creation_whose_offsets_could_not_be_set_says_how_to_continue(
     def write_offsets(*args: Any, **more: Any) -> str:
         if fails:
             raise fails.pop()
-        return config_offset_steps.write_offsets(*args, **more)
+        return config_steps.write_offsets(*args, **more)
 
-    monkeypatch.setattr("connectctl.ops.operations.connectors.config_offsets.write_offsets", write_offsets)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.config.offsets.write_offsets", write_offsets)
     (world.directory / "o.json").write_text('[{"partition": {"filename": "a"}, "offset": {"position": 12}}]')
     args = ("create", "-f", given(world, "lines-2"), "--offsets", str(world.directory / "o.json"), "--yes")
     said = " ".join(world.run("connectors", *args).output.split())

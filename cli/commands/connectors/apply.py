@@ -27,16 +27,16 @@ from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.masking import MASK
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors import config_files, config_outlook
 from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.config_files import read, refuse_unusable, usable
-from connectctl.ops.operations.connectors.config_history import chosen_version
-from connectctl.ops.operations.connectors.config_offsets import check_initial, check_removable, initial, removal
-from connectctl.ops.operations.connectors.config_outlook import OffsetsOfChange
-from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
-from connectctl.ops.operations.connectors.config_prune import PruneRequest
-from connectctl.ops.operations.connectors.config_validation import given_of, warnings_of
-from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
+from connectctl.ops.operations.connectors.config import files as config_files
+from connectctl.ops.operations.connectors.config import outlook as config_outlook
+from connectctl.ops.operations.connectors.config.directory import PruneRequest
+from connectctl.ops.operations.connectors.config.files import given_of, read, refuse_unusable, usable, warnings_of
+from connectctl.ops.operations.connectors.config.history import chosen_version
+from connectctl.ops.operations.connectors.config.offsets import check_initial, check_removable, initial, removal
+from connectctl.ops.operations.connectors.config.outlook import OffsetsOfChange
+from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
+from connectctl.ops.operations.connectors.config.values import changed, difference, keep, shown
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, matching, the_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources

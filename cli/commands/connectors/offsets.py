@@ -13,9 +13,9 @@ from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.release import INITIAL_STATE, older
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.config_outlook import Entries
-from connectctl.ops.operations.connectors.config_plan import ConfigPlan
-from connectctl.ops.operations.connectors.config_values import keep
+from connectctl.ops.operations.connectors.config.outlook import Entries
+from connectctl.ops.operations.connectors.config.plan import ConfigPlan
+from connectctl.ops.operations.connectors.config.values import keep
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
 from connectctl.ops.operations.offsets.prepare import refuse_without_write

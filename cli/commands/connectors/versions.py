@@ -17,7 +17,7 @@ from connectctl.ops.core.times import iso_utc
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.config_history import (
+from connectctl.ops.operations.connectors.config.history import (
     ConfigVersion,
     changes,
     chosen_version,
@@ -25,7 +25,7 @@ from connectctl.ops.operations.connectors.config_history import (
     merged,
     topic_versions,
 )
-from connectctl.ops.operations.connectors.config_values import shown
+from connectctl.ops.operations.connectors.config.values import shown
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
 MOST_SHOWN = 3

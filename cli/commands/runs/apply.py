@@ -26,13 +26,12 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster, check_where
-from connectctl.ops.operations.connectors import config_files
 from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.config_offset_steps import stored_offsets
-from connectctl.ops.operations.connectors.config_plan import ConfigPlan
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
-from connectctl.ops.operations.connectors.config_undo import plan_undo
-from connectctl.ops.operations.connectors.config_validation import resolved
+from connectctl.ops.operations.connectors.config import files as config_files
+from connectctl.ops.operations.connectors.config.files import resolved
+from connectctl.ops.operations.connectors.config.plan import ConfigPlan
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, stored_offsets
+from connectctl.ops.operations.connectors.config.undo import plan_undo
 from connectctl.ops.operations.connectors.plan_again import plan_again
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.fencing.observe import request_of, select_again

@@ -11,15 +11,15 @@ from connectctl.ops.connect.connector import State, requested_state
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
-from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets
-from connectctl.ops.operations.connectors.config_outlook import NONE, OffsetsOfChange
-from connectctl.ops.operations.connectors.config_steps import (
+from connectctl.ops.operations.connectors.config.outlook import NONE, OffsetsOfChange
+from connectctl.ops.operations.connectors.config.steps import (
     AwaitGone,
     ChangeConnector,
     CreateConnector,
     DeleteConnector,
+    ReadOffsets,
 )
-from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, shown
+from connectctl.ops.operations.connectors.config.values import Config, References, difference, digest, shown
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.connectors.steps import (
