@@ -8,7 +8,8 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.operation import Operation
 from connectctl.ops.core.step import step_from_data
 from connectctl.ops.operations.cluster import logger_operations
-from connectctl.ops.operations.connectors import config_operations, cure_operation, state_operations
+from connectctl.ops.operations.connectors import cure_operation, state_operations
+from connectctl.ops.operations.connectors.config import operations as configurations
 from connectctl.ops.operations.fencing import operation as fence
 from connectctl.ops.operations.offsets import operations as offsets
 from connectctl.ops.operations.streams_upgrade import fencing
@@ -29,13 +30,13 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
         state_operations.RestartConnectors(),
         state_operations.ResetActiveTopics(),
         cure_operation.Cure(),
-        config_operations.CreateConnectors(),
-        config_operations.ApplyConnectors(),
-        config_operations.EditConnector(),
-        config_operations.PatchConnectors(),
-        config_operations.DeleteConnectors(),
-        config_operations.RollbackConnector(),
-        config_operations.UndoConnectors(),
+        configurations.CreateConnectors(),
+        configurations.ApplyConnectors(),
+        configurations.EditConnector(),
+        configurations.PatchConnectors(),
+        configurations.DeleteConnectors(),
+        configurations.RollbackConnector(),
+        configurations.UndoConnectors(),
         logger_operations.SetLevels(),
         logger_operations.UndoLevels(),
         fence.Fence(),

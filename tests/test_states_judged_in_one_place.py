@@ -19,10 +19,10 @@ JUDGES = {
 _FILES_STATE = "the state that a file or a plan requests, of which no worker knows"
 _RUNS_STATE = "statuses and target states that runs of connectctl write themselves, of tasks that no worker has"
 ALLOWED = {
-    "ops/operations/connectors/config_offsets.py": _FILES_STATE,
-    "ops/operations/connectors/config_operations.py": _FILES_STATE,
-    "ops/operations/connectors/config_plan.py": _FILES_STATE,
-    "ops/operations/connectors/config_undo.py": _FILES_STATE,
+    "ops/operations/connectors/config/offsets.py": _FILES_STATE,
+    "ops/operations/connectors/config/operations.py": _FILES_STATE,
+    "ops/operations/connectors/config/plan.py": _FILES_STATE,
+    "ops/operations/connectors/config/undo.py": _FILES_STATE,
     "cli/views/run_status.py": _RUNS_STATE,
     "ops/task_runtime/job/config_topic_records.py": _RUNS_STATE,
     "ops/task_runtime/job/prepare.py": _RUNS_STATE,

@@ -63,7 +63,7 @@ def validate(
     from connectctl.ops.checks import offline as offline_checks
     from connectctl.ops.checks.types import Goal
     from connectctl.ops.clients.secrets import reveal
-    from connectctl.ops.operations.connectors.config_files import read
+    from connectctl.ops.operations.connectors.config.files import read
 
     release = output_findings.release(for_version)
     given = read(file, None if offline else reveal)

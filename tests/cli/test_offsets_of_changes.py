@@ -14,7 +14,8 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.records import UnreadTail
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer
-from connectctl.ops.operations.connectors import config_offset_steps, observe
+from connectctl.ops.operations.connectors import observe
+from connectctl.ops.operations.connectors.config import steps as config_offset_steps
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from fakes.changingworld import World
 
@@ -208,7 +209,7 @@ def test_a_class_that_changes_before_initial_offsets_are_set_is_asked_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": 5}}]')
-    read = "connectctl.ops.operations.connectors.config_offsets.read_config"
+    read = "connectctl.ops.operations.connectors.config.offsets.read_config"
     monkeypatch.setattr(read, lambda calls, name: {"connector.class": MIRROR})
     args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
     said = world.run("connectors", *args)
@@ -251,7 +252,7 @@ def test_a_creation_whose_offsets_could_not_be_set_says_how_to_continue(
             raise fails.pop()
         return config_offset_steps.write_offsets(*args, **more)
 
-    monkeypatch.setattr("connectctl.ops.operations.connectors.config_offsets.write_offsets", write_offsets)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.config.offsets.write_offsets", write_offsets)
     (world.directory / "o.json").write_text('[{"partition": {"filename": "a"}, "offset": {"position": 12}}]')
     args = ("create", "-f", given(world, "lines-2"), "--offsets", str(world.directory / "o.json"), "--yes")
     said = " ".join(world.run("connectors", *args).output.split())

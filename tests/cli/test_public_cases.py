@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config.config_file import parse
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
-from connectctl.ops.operations.connectors import config_files
+from connectctl.ops.operations.connectors.config import files as config_files
 from fakes.session import FakeSession
 from fakes.validating import FILE, GOOD, Validating, report, run, session, told
 

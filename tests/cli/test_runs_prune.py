@@ -17,7 +17,7 @@ from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.journal_prune import BEGINNING, age, plan_prune, prune
-from connectctl.ops.operations.connectors.config_values import content, digest, keep, kept
+from connectctl.ops.operations.connectors.config.values import content, digest, keep, kept
 from fakes.changingworld import World
 
 SECRET, OTHER = "Pl4nt3d-one", "Pl4nt3d-two"

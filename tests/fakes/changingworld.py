@@ -19,8 +19,8 @@ from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector
-from connectctl.ops.operations.connectors.config_values import digest, keep
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector
+from connectctl.ops.operations.connectors.config.values import digest, keep
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession

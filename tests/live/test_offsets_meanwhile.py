@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector
 from connectctl.ops.operations.connectors.steps import Await
 from live.offsetchanges import ctl, live, read_all
 from live.real import eventually

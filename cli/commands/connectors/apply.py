@@ -20,14 +20,14 @@ from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.masking import MASK
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors import config_files
-from connectctl.ops.operations.connectors import config_operations as operations
 from connectctl.ops.operations.connectors.access import observed_cluster
-from connectctl.ops.operations.connectors.config_files import read, refuse_unusable, usable
-from connectctl.ops.operations.connectors.config_offsets import check_initial
-from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, assignments
-from connectctl.ops.operations.connectors.config_prune import PruneRequest
-from connectctl.ops.operations.connectors.config_values import difference, shown
+from connectctl.ops.operations.connectors.config import files as config_files
+from connectctl.ops.operations.connectors.config import operations
+from connectctl.ops.operations.connectors.config.directory import PruneRequest
+from connectctl.ops.operations.connectors.config.files import read, refuse_unusable, usable
+from connectctl.ops.operations.connectors.config.offsets import check_initial
+from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired, assignments
+from connectctl.ops.operations.connectors.config.values import difference, shown
 from connectctl.ops.operations.connectors.observe import the_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 

@@ -11,10 +11,10 @@ from connectctl.cli.session import Session
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.access import ConnectorAccess, observed_cluster
-from connectctl.ops.operations.connectors.config_history import ConfigVersion, changes, chosen_version
-from connectctl.ops.operations.connectors.config_operations import KINDS
-from connectctl.ops.operations.connectors.config_values import shown
-from connectctl.ops.operations.connectors.config_versions import versions_of
+from connectctl.ops.operations.connectors.config.history import ConfigVersion, changes, chosen_version
+from connectctl.ops.operations.connectors.config.operations import KINDS
+from connectctl.ops.operations.connectors.config.values import shown
+from connectctl.ops.operations.connectors.config.versions import versions_of
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
 MOST_SHOWN = 3

@@ -17,15 +17,15 @@ from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.config_offset_steps import (
+from connectctl.ops.operations.connectors.config.outlook import Entries, named
+from connectctl.ops.operations.connectors.config.steps import (
     RestoreOffsets,
     by_partition,
+    compared,
     stored_offsets,
     write_offsets,
 )
-from connectctl.ops.operations.connectors.config_outlook import Entries, named
-from connectctl.ops.operations.connectors.config_steps import compared
-from connectctl.ops.operations.connectors.config_values import digest, kept, read_config
+from connectctl.ops.operations.connectors.config.values import digest, kept, read_config
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState

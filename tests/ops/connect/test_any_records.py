@@ -16,7 +16,7 @@ from connectctl.ops.connect.source_keys import owner_of, owners_of, parse_key
 from connectctl.ops.connect.source_offsets import read_offset, worker_reads
 from connectctl.ops.connect.task_config_commits import endangered
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
-from connectctl.ops.operations.connectors.config_history import topic_versions
+from connectctl.ops.operations.connectors.config.history import topic_versions
 from connectctl.ops.operations.connectors.observe import assembled, with_health
 from connectctl.ops.operations.fencing.observe import task_id_ranges
 from connectctl.ops.task_runtime.job.config_topic_records import config_topic_state

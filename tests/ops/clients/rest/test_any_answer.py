@@ -18,8 +18,8 @@ from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.operations.cluster import loggers, observe, plugins
 from connectctl.ops.operations.connectors import tracked_topics
-from connectctl.ops.operations.connectors.config_outlook import read_offsets
-from connectctl.ops.operations.connectors.config_values import read_config
+from connectctl.ops.operations.connectors.config.outlook import read_offsets
+from connectctl.ops.operations.connectors.config.values import read_config
 from connectctl.ops.operations.connectors.observe import from_workers, read_one, with_health
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources

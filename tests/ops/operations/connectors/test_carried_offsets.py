@@ -12,8 +12,8 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried, reversed_pairs
-from connectctl.ops.operations.connectors.config_outlook import of_change, text_of
-from connectctl.ops.operations.connectors.config_values import digest, keep
+from connectctl.ops.operations.connectors.config.outlook import of_change, text_of
+from connectctl.ops.operations.connectors.config.values import digest, keep
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import read_one
 from fakes.workers import FakeConnector, FakeWorkers

@@ -14,10 +14,10 @@ from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.config_offset_steps import by_partition, stored_offsets, write_offsets
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, text_of
-from connectctl.ops.operations.connectors.config_plan import Desired, Planner
-from connectctl.ops.operations.connectors.config_values import read_config
+from connectctl.ops.operations.connectors.config.outlook import Entries, OffsetsOfChange, text_of
+from connectctl.ops.operations.connectors.config.plan import Desired, Planner
+from connectctl.ops.operations.connectors.config.steps import by_partition, stored_offsets, write_offsets
+from connectctl.ops.operations.connectors.config.values import read_config
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState

@@ -15,11 +15,16 @@ from connectctl.ops.operations.connectors.carried_offsets import (
     reversed_pairs,
     was_carried,
 )
-from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets, RestoreOffsets
-from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of, refuse_moved, taken_back
-from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config_values import Config, digest, kept, shown
+from connectctl.ops.operations.connectors.config.offsets import SetConnectorOffsets, file_of, refuse_moved, taken_back
+from connectctl.ops.operations.connectors.config.plan import VERBS, ConfigPlan, Planner
+from connectctl.ops.operations.connectors.config.steps import (
+    ChangeConnector,
+    CreateConnector,
+    DeleteConnector,
+    ReadOffsets,
+    RestoreOffsets,
+)
+from connectctl.ops.operations.connectors.config.values import Config, digest, kept, shown
 from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, former_state
 
 if TYPE_CHECKING:

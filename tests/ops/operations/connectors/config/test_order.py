@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from connectctl.ops.operations.connectors.config_order import AwaitRelease, arranged, takeovers
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config.directory import AwaitRelease, arranged, takeovers
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 from hypothesis import given
 from hypothesis import strategies as st

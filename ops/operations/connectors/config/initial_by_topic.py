@@ -10,8 +10,8 @@ from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.connect.release import INITIAL_STATE, older
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.config_outlook import Entries
-from connectctl.ops.operations.connectors.config_plan import ConfigPlan
+from connectctl.ops.operations.connectors.config.outlook import Entries
+from connectctl.ops.operations.connectors.config.plan import ConfigPlan
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
 from connectctl.ops.operations.offsets.sources import look_at

@@ -13,33 +13,36 @@ from connectctl.ops.checks.connector_config.validations import MOST
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.operation import Planned, Remaining, Undone
-from connectctl.ops.operations.connectors import config_files, config_outlook
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried, to_repeat
-from connectctl.ops.operations.connectors.config_directory import Directory
-from connectctl.ops.operations.connectors.config_history import chosen_version
-from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets, RestoreOffsets, stored_offsets
-from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, check_removable, initial, removal
-from connectctl.ops.operations.connectors.config_order import AwaitRelease
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
-from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, refuse_existing
-from connectctl.ops.operations.connectors.config_steps import (
+from connectctl.ops.operations.connectors.config import files as config_files
+from connectctl.ops.operations.connectors.config import outlook as config_outlook
+from connectctl.ops.operations.connectors.config.applied_directory import Directory
+from connectctl.ops.operations.connectors.config.directory import AwaitRelease
+from connectctl.ops.operations.connectors.config.files import given_of, resolved, warnings_of
+from connectctl.ops.operations.connectors.config.history import chosen_version
+from connectctl.ops.operations.connectors.config.initial_by_topic import by_topic, with_offsets_first
+from connectctl.ops.operations.connectors.config.offsets import SetConnectorOffsets, check_removable, initial, removal
+from connectctl.ops.operations.connectors.config.outlook import Entries, OffsetsOfChange
+from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired, Planner, refuse_existing
+from connectctl.ops.operations.connectors.config.steps import (
     AwaitGone,
     ChangeConnector,
     CreateConnector,
     DeleteConnector,
+    ReadOffsets,
+    RestoreOffsets,
+    stored_offsets,
 )
-from connectctl.ops.operations.connectors.config_undo import plan_undo
-from connectctl.ops.operations.connectors.config_validation import given_of, resolved, warnings_of
-from connectctl.ops.operations.connectors.config_values import Config, changed
-from connectctl.ops.operations.connectors.config_versions import versions_of
-from connectctl.ops.operations.connectors.initial_by_topic import by_topic, with_offsets_first
+from connectctl.ops.operations.connectors.config.stored_outlook import ConfigOutlook
+from connectctl.ops.operations.connectors.config.undo import plan_undo
+from connectctl.ops.operations.connectors.config.values import Config, changed
+from connectctl.ops.operations.connectors.config.versions import versions_of
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, matching
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 from connectctl.ops.operations.connectors.state_operations import UNDO, ChangeState, plan_former_states
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, VerifyState
-from connectctl.ops.operations.connectors.stored_outlook import ConfigOutlook
 from connectctl.ops.operations.offsets import sources as offsets
 from connectctl.ops.operations.offsets.steps import Backup, Change
 
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.connectors.access import ClusterAccess
-    from connectctl.ops.operations.connectors.config_prune import PruneRequest
+    from connectctl.ops.operations.connectors.config.directory import PruneRequest
     from connectctl.ops.operations.connectors.context import StepContext
 
 R = TypeVar("R")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.operations.connectors.config_outlook import OffsetsByConnector, carried, of_new, of_others
+from connectctl.ops.operations.connectors.config.outlook import OffsetsByConnector, carried, of_new, of_others
 
 FILE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
 OTHER = {"connector.class": "com.example.OtherSource"}

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from connectctl.ops.config.masking import BY_NAME, MASK
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
-from connectctl.ops.operations.connectors.config_history import CLOCKS_MS, ConfigVersion
-from connectctl.ops.operations.connectors.config_origins import ConfigOrigin, Write
-from connectctl.ops.operations.connectors.config_prune import PruneRequest, pruned
-from connectctl.ops.operations.connectors.config_values import digest
+from connectctl.ops.operations.connectors.config.directory import PruneRequest, another_one, drift_of, pruned
+from connectctl.ops.operations.connectors.config.history import CLOCKS_MS, ConfigOrigin, ConfigVersion, Write
+from connectctl.ops.operations.connectors.config.values import digest
 from connectctl.ops.operations.connectors.drift import Drift, Newer
 
 A, B, C = {"x": "1", "y": "1"}, {"x": "2", "y": "1"}, {"x": "1", "y": "2"}

@@ -13,15 +13,15 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.operation import Planned
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
-from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets
-from connectctl.ops.operations.connectors.config_outlook import NONE, OffsetsOfChange
-from connectctl.ops.operations.connectors.config_steps import (
+from connectctl.ops.operations.connectors.config.outlook import NONE, OffsetsOfChange
+from connectctl.ops.operations.connectors.config.steps import (
     AwaitGone,
     ChangeConnector,
     CreateConnector,
     DeleteConnector,
+    ReadOffsets,
 )
-from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, keep, shown
+from connectctl.ops.operations.connectors.config.values import Config, References, difference, digest, keep, shown
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.connectors.steps import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.connectors.config_history import ConfigVersion, journal_versions, merged, topic_versions
+from connectctl.ops.operations.connectors.config.history import ConfigVersion, journal_versions, merged, topic_versions
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord

@@ -7,7 +7,7 @@ import json
 import pytest
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.connectors.config_history import (
+from connectctl.ops.operations.connectors.config.history import (
     CLOCKS_MS,
     ConfigVersion,
     changes,

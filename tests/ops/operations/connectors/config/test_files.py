@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.connectors.config_files import desired
+from connectctl.ops.operations.connectors.config.files import desired
 
 CONFIG = {
     "name": "orders",

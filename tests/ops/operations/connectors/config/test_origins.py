@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.config_origins import ConfigOrigin, origins
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config.history import ConfigOrigin, origins
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 

@@ -1,21 +1,21 @@
-"""The configurations that a connector had: from the config topic, as far as compaction left them, and from the journal."""
+"""The configurations that a connector had, from the config topic and the journal, and when and from which file they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import config_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config_values import Config, difference, digest, kept
+from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config.values import Config, difference, digest, kept
 
 if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.step import Step
     from connectctl.ops.kafka.records import ConsumerRecord
 
@@ -142,3 +142,61 @@ def chosen_version(found: Sequence[ConfigVersion], name: str, number: int) -> Co
             code="unknown-version",
         )
     return found[number - 1]
+
+
+FROM_FILES = ("connectors apply", "connectors create")
+WRITES = (CreateConnector.__name__, ChangeConnector.__name__)
+
+
+@dataclass(frozen=True)
+class Write:
+    """A configuration that the run ``run`` wrote at ``at``, in ms since the epoch, by its digest; from ``file``, if any."""
+
+    digest: str
+    at: int
+    run: str
+    file: str | None = None
+
+
+@dataclass
+class ConfigOrigin:
+    """The writes of runs to a connector, the oldest first, without what came before a run deleted it."""
+
+    writes: list[Write] = field(default_factory=list)
+
+    @property
+    def applied(self) -> Write | None:
+        """The newest that came from a file."""
+        return next((each for each in reversed(self.writes) if each.file is not None), None)
+
+
+def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[str]) -> Mapping[str, ConfigOrigin]:
+    """What is known of the connectors ``names`` of this Connect cluster. Runs that were undone count for nothing."""
+    found: dict[str, ConfigOrigin] = {}
+    wanted = frozenset(names)
+    for run in reversed(journal.runs()):
+        here = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith("connectors ")
+        if not here or run.state is RunState.UNDONE or not run.changed or wanted.isdisjoint(run.subjects):
+            continue
+        for step, at in _done(journal, run):
+            name, kind = step.get("subject"), step.get("step")
+            if name not in wanted:
+                continue
+            if kind == DeleteConnector.__name__:
+                found.pop(name, None)
+            elif kind in WRITES:
+                file = step.get("file") if run.operation in FROM_FILES else None
+                found.setdefault(name, ConfigOrigin()).writes.append(Write(step["after"], at, run.id, file))
+    return found
+
+
+def _done(journal: Journal, run: Run) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """The steps that ``run`` did, as its plan has them, each with its time. What it found done is not its own."""
+    try:
+        steps = journal.plan(run.id)["steps"]
+    except (BadInput, KeyError):
+        return  # a run of another kind, or one whose directory was removed
+    for number, step in enumerate(steps):
+        mark = next((m for m in run.marks if m.step == number and m.what in ("done", "already")), None)
+        if mark is not None and run.did(number):
+            yield step, int(datetime.fromisoformat(mark.at).timestamp() * 1000)

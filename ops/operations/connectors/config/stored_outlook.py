@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors import config_outlook
 from connectctl.ops.operations.connectors.access import ClusterAccess
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsByConnector, OffsetsOfChange
-from connectctl.ops.operations.connectors.config_plan import Desired
-from connectctl.ops.operations.connectors.config_values import Config
+from connectctl.ops.operations.connectors.config import outlook as config_outlook
+from connectctl.ops.operations.connectors.config.outlook import Entries, OffsetsByConnector, OffsetsOfChange
+from connectctl.ops.operations.connectors.config.plan import Desired
+from connectctl.ops.operations.connectors.config.values import Config
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import is_big

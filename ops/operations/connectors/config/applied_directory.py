@@ -9,15 +9,20 @@ from connectctl.ops.connect.config_topic import CONNECTOR
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.access import ClusterAccess
-from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
-from connectctl.ops.operations.connectors.config_history import ConfigVersion, topic_versions
-from connectctl.ops.operations.connectors.config_order import arranged, takeovers
-from connectctl.ops.operations.connectors.config_origins import ConfigOrigin, origins
-from connectctl.ops.operations.connectors.config_plan import Desired, Planner
-from connectctl.ops.operations.connectors.config_prune import Pruned, PruneRequest, pruned
-from connectctl.ops.operations.connectors.config_steps import ChangeConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config_values import Config, kept
-from connectctl.ops.operations.connectors.config_versions import config_records
+from connectctl.ops.operations.connectors.config.directory import (
+    Pruned,
+    PruneRequest,
+    another_one,
+    arranged,
+    drift_of,
+    pruned,
+    takeovers,
+)
+from connectctl.ops.operations.connectors.config.history import ConfigOrigin, ConfigVersion, origins, topic_versions
+from connectctl.ops.operations.connectors.config.plan import Desired, Planner
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config.values import Config, kept
+from connectctl.ops.operations.connectors.config.versions import config_records
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 

@@ -1,0 +1,1 @@
+"""Connector configurations: read, compared, planned, changed and taken back."""

@@ -1,0 +1,259 @@
+"""``connectors apply`` of a directory: which side is newer, the order of the changes, and what ``--prune`` deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from os.path import normpath
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from connectctl.ops.connect.partition_changes import shared
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.plan import Noop
+from connectctl.ops.core.step import Step
+from connectctl.ops.core.times import iso_utc
+from connectctl.ops.operations.connectors.config.history import CLOCKS_MS, ConfigVersion
+from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config.values import Config, difference, digest, read_config, shown
+from connectctl.ops.operations.connectors.drift import ANOTHER_CLIENT, Drift, Newer
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.connectors.config.history import ConfigOrigin
+    from connectctl.ops.operations.connectors.context import StepContext
+    from connectctl.ops.operations.connectors.steps import ConnectorStep
+
+
+def drift_of(
+    now: Config,
+    wanted: Config | None,
+    origin: ConfigOrigin | None,
+    applied: Config | None,
+    versions: Sequence[ConfigVersion],
+    hidden: frozenset[str] = frozenset(),
+    unseen: str | None = None,
+) -> Drift | None:
+    """Who changed a connector that is ``now`` another one than ``wanted``, which is None where it is to be deleted.
+
+    ``applied`` is the configuration that a run last applied from a file, None where it is not kept any more; ``versions``
+    are those of the config topic, the oldest first. None where it is to be deleted and nobody changed it.
+    """
+    last = origin.applied if origin else None
+    at = _time_of(now, versions)
+    found = Drift(
+        Newer.UNKNOWN,
+        changed_at=None if at is None else iso_utc(at),
+        changed_by=_author(now, origin, at),
+        unseen=unseen if at is None else None,
+    )
+    if last is None:
+        return found if wanted is not None else None
+    drifted, edited = digest(now) != last.digest, wanted is not None and digest(wanted) != last.digest
+    if not drifted:
+        return Drift(Newer.FILE, *_sides(now, wanted, applied, hidden), last.run, iso_utc(last.at)) if edited else None
+    newer = Newer.BOTH if edited else Newer.CLUSTER
+    cluster, file, values = _sides(now, wanted, applied, hidden)
+    return replace(
+        found, newer=newer, cluster=cluster, file=file, applied=values, run=last.run, applied_at=iso_utc(last.at)
+    )
+
+
+def another_one(now: Config, origin: ConfigOrigin, versions: Sequence[ConfigVersion], unseen: str | None) -> str | None:
+    """Why a connector that is ``now`` may not be the one that was applied, but one of somebody else's with its name.
+
+    None where it is. ``versions`` are those of the config topic, the oldest first; ``unseen`` is why it was not read.
+    """
+    last = origin.applied
+    if last is None or digest(now) in {each.digest for each in origin.writes[origin.writes.index(last) :]}:
+        return None
+    own = [
+        number
+        for number, each in enumerate(versions)
+        if each.config is not None and digest(each.config) == last.digest and abs((each.at or 0) - last.at) <= CLOCKS_MS
+    ]
+    if not own:
+        why = unseen or "the config topic no longer has its history"
+        return f"another client changed it; unknown whether it is the connector that was applied ({why})"
+    deleted = next((each.at for each in reversed(versions[own[0] :]) if each.config is None), None)
+    return None if deleted is None else f"another client deleted it at {iso_utc(deleted)}, and created it again"
+
+
+def _sides(
+    now: Config, wanted: Config | None, applied: Config | None, hidden: frozenset[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str | None] | None]:
+    """The properties that the cluster, and that the file, changed of ``applied``, and their values in it, masked."""
+    if applied is None:
+        return (), (), None
+    cluster = tuple(difference(applied, now))
+    file = tuple(difference(applied, wanted)) if wanted is not None else ()
+    names = dict.fromkeys((*cluster, *file))
+    return cluster, file, shown({name: applied.get(name) for name in names}, hidden)
+
+
+def _time_of(now: Config, versions: Sequence[ConfigVersion]) -> int | None:
+    """Since when the config topic has the configuration ``now``; None where its newest is another one."""
+    at, wanted = None, digest(now)
+    for each in reversed(versions):
+        if each.config is None or digest(each.config) != wanted:
+            break
+        at = each.at
+    return at
+
+
+def _author(now: Config, origin: ConfigOrigin | None, at: int | None) -> str | None:
+    """Who wrote ``now`` at ``at``: a run of this machine, or another client; None where nothing tells."""
+    wanted = digest(now)
+    own = [each for each in (origin.writes if origin else ()) if each.digest == wanted]
+    near = [each for each in own if at is None or abs(each.at - at) <= CLOCKS_MS]
+    if near:
+        return f"run {near[-1].run}"
+    return None if at is None and own else ANOTHER_CLIENT
+
+
+@dataclass(frozen=True)
+class AwaitRelease(Step["StepContext"]):
+    """Wait until the connector ``of`` reads the source partitions no more that ``subject`` is to read.
+
+    ``after`` is the digest of the configuration that ``of`` gets before, None where it is deleted. Where that failed, the
+    later steps of ``subject`` are left out: two connectors would read the same.
+    """
+
+    read_only: ClassVar[bool] = True
+
+    subject: str
+    of: str
+    after: str | None = None
+    now: str = ""
+
+    def describe(self) -> str:
+        if self.after is not None:
+            return f"check that {self.of} no longer reads source partitions that {self.subject} is to read"
+        return f"wait until no worker runs {self.of}, whose source partitions {self.subject} reads"
+
+    def apply(self, context: StepContext) -> str | None:
+        found = read_config(context.calls, self.of)
+        if (None if found is None else digest(found)) != self.after:
+            raise Refused(
+                f"{self.of} still reads source partitions that {self.subject} is to read; {self.subject} is left as it is",
+                next_step=f"See connectctl connectors show {self.of}, and apply again.",
+                code="stale",
+            )
+        context.await_gone(self.of, deleted=self.after is None)
+        return None
+
+
+def takeovers(former: Mapping[str, Config], wanted: Mapping[str, Config]) -> dict[str, tuple[str, ...]]:
+    """By connector, whose source partitions it is to read that it did not read before.
+
+    ``former`` are the configurations of what is changed and deleted, ``wanted`` those of what is created and changed.
+    """
+    given_up = {name: old for name, old in former.items() if _gives_up(name, old, wanted)}
+    found: dict[str, tuple[str, ...]] = {}
+    for name, config in wanted.items() if given_up else ():
+        others = {each: old for each, old in given_up.items() if each != name}
+        known = set(shared(former[name], others)) if name in former else set()
+        if gained := [each for each in shared(config, others) if each not in known]:
+            found[name] = tuple(gained)
+    return found
+
+
+def _gives_up(name: str, old: Config, wanted: Mapping[str, Config]) -> bool:
+    """Whether source partitions of a connector are known, and it does not read the same ones any more."""
+    itself = {name: old}
+    return bool(shared(old, itself)) and not (name in wanted and shared(wanted[name], itself))
+
+
+def arranged(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]]) -> list[ConnectorStep]:
+    """``steps`` with those of each connector together: deletions that others wait for, then what is created and changed, in
+    order of names, then the other deletions. ``after``: see ``takeovers``.
+    """
+    groups: dict[str, list[ConnectorStep]] = {}
+    for step in steps:
+        groups.setdefault(step.subject, []).append(step)
+    results = {step.subject: step for step in steps if isinstance(step, CreateConnector | ChangeConnector)}
+    awaited = {each for names in after.values() for each in names}
+    left = {name: (_rank(group, name in awaited), name) for name, group in groups.items()}
+    found: list[ConnectorStep] = []
+    done: set[str] = set()
+    while left:
+        ready = [name for name in left if done.issuperset(set(after.get(name, ())) & groups.keys())]
+        # Two that exchange their source partitions wait for each other: then the order of names has to do.
+        name = min(ready or left, key=left.__getitem__)
+        del left[name]
+        before = [each for each in after.get(name, ()) if each in done]
+        found += [AwaitRelease(name, each, results[each].after if each in results else None) for each in before]
+        found += groups[name]
+        done.add(name)
+    return found
+
+
+def _rank(steps: Iterable[ConnectorStep], awaited: bool) -> int:
+    deletes = any(isinstance(step, DeleteConnector) for step in steps)
+    return 0 if deletes and awaited else 2 if deletes else 1
+
+
+@dataclass(frozen=True)
+class PruneRequest:
+    """``paths`` are what ``-f`` names; ``applied``: what was applied from there is deleted; ``globs``: and what matches."""
+
+    paths: tuple[str, ...]
+    applied: bool
+    globs: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, files: Sequence[Path], applied: bool, globs: Sequence[str]) -> PruneRequest | None:
+        """What was asked for, None for nothing. Raises ``BadInput`` where nothing could be known of what was applied."""
+        if not applied and not globs:
+            return None
+        paths = tuple(normpath(file.absolute()) for file in files if str(file) != "-")
+        if not paths and not globs:
+            raise BadInput(
+                "--prune deletes what was applied from the same file or directory, and standard input is neither",
+                next_step="Give the directory with -f, or say what to delete: --prune-match GLOB.",
+            )
+        return cls(paths, applied, tuple(globs))
+
+    def covers(self, file: str) -> bool:
+        """Whether ``file`` is one of the files, or in one of the directories."""
+        path = normpath(file)
+        return path in self.paths or str(Path(path).parent) in self.paths
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The connectors to delete, and the others with the reason why they are left alone."""
+
+    delete: tuple[str, ...]
+    left: tuple[Noop, ...]
+
+
+def pruned(
+    there: Collection[str],
+    origins: Mapping[str, ConfigOrigin],
+    request: PruneRequest,
+    another_one: Callable[[str], str | None],
+) -> Pruned:
+    """What becomes of the connectors ``there`` that no file has. ``another_one`` says why one of them may not be the one
+    that was applied, None where it is.
+    """
+    delete, left = [], []
+    for name in sorted(there):
+        if (why := _why_left(name, origins.get(name), request, another_one)) is None:
+            delete.append(name)
+        else:
+            left.append(Noop(name, f"left alone: {why}"))
+    return Pruned(tuple(delete), tuple(left))
+
+
+def _why_left(
+    name: str, origin: ConfigOrigin | None, request: PruneRequest, another_one: Callable[[str], str | None]
+) -> str | None:
+    if any(fnmatchcase(name, glob) for glob in request.globs):
+        return None
+    if not request.applied:
+        return "it does not match --prune-match"
+    last = origin.applied if origin else None
+    if last is None or last.file is None:
+        return "no run in this machine's journal applied it from a file"
+    return another_one(name) if request.covers(last.file) else f"it was applied from {last.file}"
