@@ -16,7 +16,6 @@ from connectctl.ops.operations.connectors.config_plan import Desired
 from connectctl.ops.operations.connectors.config_values import Config
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
@@ -78,10 +77,6 @@ def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[
         snapshot = observe(sources_of(session, PATIENCE)[0], query)
     except ConnectctlError as e:
         return OffsetsByConnector(unseen=e.what)
-    if is_big(snapshot):
-        return OffsetsByConnector(
-            unseen=f"the offsets topic is too big to be read here; see connectctl offsets show {names[0]}"
-        )
     found = assemble(snapshot, query)
     if not found.complete:
         return OffsetsByConnector(unseen="the offsets topic was not read to its end")

@@ -14,7 +14,6 @@ from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import OffsetOptions
 from connectctl.cli.output import terminal
-from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.plan_file import check_fresh
 from connectctl.cli.session import Session
@@ -30,7 +29,7 @@ from connectctl.ops.operations.offsets.engine import Engine, Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
 from connectctl.ops.operations.offsets.incomplete import check_places
 from connectctl.ops.operations.offsets.observe import Sources
-from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
+from connectctl.ops.operations.offsets.planned_writes import write_as_json
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, check_workers, observe_targets, refuse_without_write
 from connectctl.ops.operations.offsets.record_changes import RecordChange, effective_entries
@@ -112,10 +111,8 @@ def warn(warnings: Sequence[str]) -> None:
 
 
 def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
-    """Return the records of a plan for scripts; with JSON, many of them are encoded thousands at a time."""
-    if output is Output.JSON and len(writes) > 1:
-        return Flow(map(EncodedItems, write_texts(writes)))
-    return list(map(write_as_json, writes))
+    """Return the records of a plan for scripts."""
+    return terminal.each(writes, write_as_json, output)
 
 
 def perform(
