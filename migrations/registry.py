@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets.engine import View
-    from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.planning import ConnectorState
+    from connectctl.ops.operations.offsets.purpose import Purpose
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.planning import PlannedUpgrade

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from connectctl.cli.output.sanitize import in_json
@@ -25,7 +25,7 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
     last = len(envelope) - 1
     for n, (name, value) in enumerate(envelope.items()):
         end = ",\n" if n < last else "\n"
-        if isinstance(value, Flow | Each) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+        if isinstance(value, Each) or (isinstance(value, list) and value and isinstance(value[0], dict)):
             yield f"  {encode(name)}: [\n"
             yield from _items(value, encode)
             yield f"  ]{end}"
@@ -37,7 +37,7 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
 class Each(list[Any]):
     """A list whose items are created when written: one at a time is in memory. Only for ``json_lines``."""
 
-    def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
+    def __init__(self, items: Collection[Any], make: Callable[[Any], Any]) -> None:
         super().__init__()
         self._given, self._make = items, make
 
@@ -48,33 +48,10 @@ class Each(list[Any]):
         return map(self._make, self._given)
 
 
-class Flow(list[Any]):
-    """A list of objects from an iterator, their number unknown, not kept once written. Only for ``json_lines``."""
-
-    def __init__(self, items: Iterable[Mapping[str, Any] | EncodedItems]) -> None:
-        super().__init__()
-        self._items = items
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
-
-
-class EncodedItems(list[str]):
-    """Items of a ``Flow`` that are JSON already, in one line each, written together. Only for ``json_lines``."""
-
-    def text(self, between: str) -> str:
-        """Return the items joined by ``between``, safe for a terminal."""
-        return in_json(between.join(self))
-
-
 def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
     end = ""
     for item in items:
-        if isinstance(item, EncodedItems):
-            yield f"{end}    " + item.text(",\n    ")
-            end = ",\n"
-            continue
-        listed = next((k for k, v in item.items() if isinstance(v, Flow) or (isinstance(v, list) and len(v) > 1)), None)
+        listed = next((k for k, v in item.items() if isinstance(v, list) and len(v) > 1), None)
         if listed is None:
             yield f"{end}    {encode(item)}"
         else:
@@ -83,8 +60,7 @@ def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
             yield f"{end}    {start}{encode(listed)}: [\n"
             inner = ""
             for part in item[listed]:
-                text = part.text(",\n      ") if isinstance(part, EncodedItems) else encode(part)
-                yield f"{inner}      {text}"
+                yield f"{inner}      {encode(part)}"
                 inner = ",\n"
             yield "\n    ]}"
         end = ",\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -136,7 +136,7 @@ def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
     yaml.dump(envelope, YamlStream(stream), Dumper=dumper, sort_keys=False, allow_unicode=True)
 
 
-def each(items: Sequence[Any], make: Callable[[Any], Any], output: Output) -> list[Any]:
+def each(items: Collection[Any], make: Callable[[Any], Any], output: Output) -> list[Any]:
     """Return ``items`` converted by ``make``; for JSON, each one when it is written."""
     return Each(items, make) if output is Output.JSON and len(items) > 1 else list(map(make, items))
 

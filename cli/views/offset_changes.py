@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
-from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views.view import View
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.operations.offsets.operations import OffsetsPlan
-from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
+from connectctl.ops.operations.offsets.planned_writes import write_as_json
 from connectctl.ops.operations.offsets.planning import Changes
+from connectctl.ops.operations.offsets.record_changes import Conflict, RecordChange
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 if TYPE_CHECKING:
@@ -71,13 +71,15 @@ def _changes_of(planned: Planned) -> Changes | GroupChanges:
 
 
 def _preview(changes: Changes | GroupChanges, output: Output) -> list[Any]:
-    """Return the records to write, then the conflicts; with JSON, many records are encoded thousands at a time."""
+    """Return the records to write, then the conflicts."""
     if isinstance(changes, GroupChanges):
         return changes.preview()
-    conflicts = [{"conflict": conflict.as_json()} for conflict in changes.conflicts]
-    if output is Output.JSON and len(changes.writes) > 1:
-        return Flow(chain(map(EncodedItems, write_texts(changes.writes)), conflicts))
-    return [*map(write_as_json, changes.writes), *conflicts]
+    items: list[RecordChange | Conflict] = [*changes.writes, *changes.conflicts]
+    return terminal.each(items, _as_json, output)
+
+
+def _as_json(item: RecordChange | Conflict) -> dict[str, Any]:
+    return {"conflict": item.as_json()} if isinstance(item, Conflict) else write_as_json(item)
 
 
 def _lines(changes: Changes | GroupChanges) -> Iterator[str]:

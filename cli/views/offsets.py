@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
-from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.connect.source_keys import connect_json
@@ -16,82 +15,36 @@ from connectctl.ops.connect.source_offsets import UNKNOWN, ConnectorOffsets, Sou
 from connectctl.ops.core.times import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from connectctl.ops.operations.offsets.large_topics import InOrder, Passing
-    from connectctl.ops.operations.offsets.plain_records import PlainRows
     from connectctl.ops.operations.offsets.snapshot import ReadTopic, SourceOffsets
-
-    Answer = SourceOffsets | InOrder
 
 # ---------------------------------------------------------------------------------------------------------------- JSON
 
 
-def as_json(found: Answer, read_at: datetime, output: Output) -> dict[str, Any]:
+def as_json(found: SourceOffsets, read_at: datetime, output: Output) -> dict[str, Any]:
     """Return the members of ``SourceOffsets``, without the cluster."""
-    from connectctl.ops.operations.offsets.large_topics import InOrder
-
-    if isinstance(found, InOrder):
-        connectors = _flow((_connector(connector, output) for connector in found.connectors()), output)
-        findings = _flow(_findings(found), output)
-    else:
-        connectors = [_connector(connector, output) for connector in found.connectors]
-        findings = list(_findings(found))
     return {
         "readAt": _time(int(read_at.timestamp() * 1000)),
         "topics": [_topic(topic) for topic in found.topics],
-        "connectors": connectors,
-        "findings": findings,
+        "connectors": [_connector(connector, output) for connector in found.connectors],
+        "findings": [finding.as_json() for finding in found.findings],
     }
 
 
-def _connector(connector: ConnectorOffsets | Passing, output: Output) -> dict[str, Any]:
-    given = connector.offsets
-    offsets = terminal.each(given, _offset, output) if isinstance(given, tuple) else _flow(map(_item, given), output)
+def _connector(connector: ConnectorOffsets, output: Output) -> dict[str, Any]:
     return {
         "name": connector.name,
         "dedicatedTopic": connector.dedicated_topic,
         "configured": connector.configured,
-        "offsets": offsets,
+        "offsets": terminal.each(connector.offsets, _offset, output),
     }
-
-
-def _flow(items: Iterable[Any], output: Output) -> list[Any]:
-    return Flow(items) if output is Output.JSON else list(items)
-
-
-def _findings(found: Answer) -> Iterator[dict[str, Any]]:
-    """Yield the findings, written last: for topics too big for memory they are complete only then."""
-    for finding in found.findings:
-        yield finding.as_json()
 
 
 def _topic(topic: ReadTopic) -> dict[str, Any]:
     ends = {str(partition): end for partition, end in sorted(topic.image.end_offsets.items())}
     data = {"topic": topic.image.topic, "role": topic.role, "records": topic.image.records, "endOffsets": ends}
     return data | ({"bootstrapServers": topic.bootstrap} if topic.bootstrap else {})
-
-
-def _item(entry: SourceOffset | PlainRows) -> dict[str, Any] | EncodedItems:
-    return _offset(entry) if isinstance(entry, SourceOffset) else _encoded(entry)
-
-
-def _encoded(found: PlainRows) -> EncodedItems:
-    """Return each row as ``_offset`` does, encoded as JSON."""
-    from connectctl.ops.operations.offsets.plain_records import spaced
-
-    start = len(f'["{found.connector}",')
-    # All rows are converted together: plain records contain no line ends.
-    keys = b"\n".join([row[1] for row in found.rows]).decode().replace('"', '\\"').split("\n")
-    partitions = spaced(b"\n".join([row[1][start:-1] for row in found.rows]).decode()).split("\n")
-    offsets = spaced(b"\n".join([row[6] for row in found.rows]).decode()).split("\n")
-    times = {at: _time(at) for at in {row[5] for row in found.rows}}
-    return EncodedItems(
-        f'{{"partition": {partition}, "key": "{key}", "global": {{"offset": {offset}, "timestamp": '
-        f'"{times[row[5]]}", "kafkaPartition": {row[3]}, "kafkaOffset": {row[4]}}}, "dedicated": null, '
-        f'"effective": {offset}, "origin": "global", "workerReads": {offset}}}'
-        for row, key, partition, offset in zip(found.rows, keys, partitions, offsets, strict=True)
-    )
 
 
 def _offset(entry: SourceOffset) -> dict[str, Any]:
@@ -143,12 +96,9 @@ def _day(day: int) -> str:
 # -------------------------------------------------------------------------------------------------------------- tables
 
 
-def print_table(found: Answer, limit: int, wide: bool) -> None:
+def print_table(found: SourceOffsets, limit: int, wide: bool) -> None:
     """Print at most ``limit`` source partitions; 0: all."""
-    from connectctl.ops.operations.offsets.large_topics import InOrder
-
-    connectors = found.connectors() if isinstance(found, InOrder) else found.connectors
-    entries = ((connector, entry) for connector in connectors for entry in connector.offsets)
+    entries = ((connector, entry) for connector in found.connectors for entry in connector.offsets)
     shown = list(islice(entries, limit or None))
     rows = [row for connector, entry in shown for row in _rows(connector, entry, wide)]
     columns = ["CONNECTOR", "PARTITION", "GLOBAL", "DEDICATED", "EFFECTIVE", "ORIGIN", "WORKER-READS"]
@@ -159,23 +109,12 @@ def print_table(found: Answer, limit: int, wide: bool) -> None:
         columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
         columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
     terminal.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets could be read.")
-    if limit and len(shown) == limit:
-        _note_omitted(found, limit)
-
-
-def _note_omitted(found: Answer, shown: int) -> None:
-    """Print how many rows were left out; of topics too big for memory they are counted and not read."""
-    from connectctl.ops.operations.offsets.large_topics import InOrder
-
-    if isinstance(found, InOrder):
-        more, unread = found.keys() - shown, " (not read)"
-    else:
-        more, unread = sum(len(connector.offsets) for connector in found.connectors) - shown, ""
+    more = sum(len(connector.offsets) for connector in found.connectors) - len(shown)
     if more > 0:
-        terminal.note(f"… and {more:,} more source partitions{unread}. Name connectors, or use --limit 0 or -o json.")
+        terminal.note(f"… and {more:,} more source partitions. Name connectors, or use --limit 0 or -o json.")
 
 
-def _rows(connector: ConnectorOffsets | Passing, entry: SourceOffset, wide: bool) -> Iterator[list[str]]:
+def _rows(connector: ConnectorOffsets, entry: SourceOffset, wide: bool) -> Iterator[list[str]]:
     name = connector.name if connector.configured else f"{connector.name} (deleted)"
     known = entry.origin != UNKNOWN
     dedicated, value = (_cell(entry.dedicated), _json_text(entry.effective)) if known else ("?", "?")

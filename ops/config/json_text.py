@@ -31,28 +31,6 @@ def read_json(text: str | bytes, **how: Any) -> Any:
     return found
 
 
-def objects_reader(members: tuple[tuple[Any, ...], ...], *, alone: bool = True) -> Callable[[bytes], list[Any] | None]:
-    """What reads lines, each an object of these ``members`` (name, type, default), a block at a time; ``alone``: no others.
-
-    It gives objects with the members as attributes, and None where any line is something else: then ``read_json`` tells
-    what. None is given for a line feed within an object, too, which is JSON, but no line.
-    """
-    quick, refused = _objects(members, alone)
-
-    def read(text: bytes) -> list[Any] | None:
-        lines = text.count(b"\n") + (not text.endswith(b"\n"))
-        # Within an object there is a comma between } and {: so each line feed is between two of them.
-        if quick is None or not text.startswith(b"{") or text.count(b"}\n{") != lines - 1:
-            return None
-        try:
-            found: list[Any] = quick(text)
-        except (refused, ValueError, RecursionError):
-            return None
-        return found if len(found) == lines else None
-
-    return read
-
-
 @cache
 def msgspec_json() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]]:
     """What reads to the same values as ``json.loads``, in a third of the time, and what it raises."""
@@ -60,15 +38,16 @@ def msgspec_json() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]
     return (library.json.Decoder().decode, library.MsgspecError) if library else (None, ValueError)
 
 
-@cache
-def _objects(
-    members: tuple[tuple[Any, ...], ...], alone: bool
-) -> tuple[Callable[[bytes], Any] | None, type[Exception]]:
+def checker(kind: Any) -> tuple[Callable[[bytes], Any], type[Exception]]:
+    """Return what reads JSON of a ``kind``, a type, and what it raises for other JSON; without msgspec for all."""
     library = _library()
     if library is None:
-        return None, ValueError
-    kind = library.defstruct("Object", members, forbid_unknown_fields=alone, gc=False)
-    return library.json.Decoder(kind).decode_lines, library.MsgspecError
+        return _refuse, ValueError
+    return library.json.Decoder(kind).decode, library.MsgspecError
+
+
+def _refuse(text: bytes) -> NoReturn:
+    raise ValueError(text)
 
 
 @cache

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Collection
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
+
+from connectctl.ops.config.json_text import checker, msgspec_json
 
 
 class TooLarge(ValueError):
@@ -35,6 +37,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NEEDS_A_LOOK = re.compile(rb"[\s\\\xf0-\xf4]|[:,\[]-?(?:\d+[.eE]|0\d)|[:,\[]-0")
 """White space, escapes, what Jackson escapes and others do not, and numbers that can be written in several ways; without
 one there is one spelling only."""
+_PLAIN_OWNERS = re.compile(rb'^(?:\["([^"\\\n]*)")?', re.MULTILINE)
+"""At the beginning of each line, the connector of a key without escapes."""
 _JACKSONS = re.compile("\\\\.[0-9a-f]{0,4}|[\ud800-\udfff\U00010000-\U0010ffff]")
 """Escapes, and characters beyond 16 bits, which Jackson writes as two."""
 
@@ -70,6 +74,12 @@ def decode_json(text: str) -> tuple[Any, bool]:
 
     Raises ``ValueError`` where it is none; ``NaN`` and ``Infinity`` are none.
     """
+    quick, refused = msgspec_json()
+    if quick is not None:
+        try:
+            return quick(text), False
+        except (refused, RecursionError):  # of more than JSON, halves of characters, numbers beyond doubles
+            pass
     start = 0 if text[:1] > " " else len(text) - len(text.lstrip(" \t\r\n"))
     value, end = _DECODER.raw_decode(text, start)
     return value, end < len(text) and bool(text[end:].strip(" \t\r\n"))
@@ -100,6 +110,22 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
     return SourceKey(connector, partition, text, not odd or connect_json(data) == text, nested)
 
 
+@cache
+def _quick_key() -> tuple[Callable[[bytes], Any], type[Exception]]:
+    return checker(tuple[str, dict[str, Any] | None])
+
+
+def connector_of(raw: bytes | None) -> str | None:
+    """Return the connector of a key, None for a key that Connect ignores: ``parse_key`` without the rest."""
+    quick, refused = _quick_key()
+    try:
+        connector: str = quick(raw or b"")[0]
+        return connector
+    except (refused, ValueError, RecursionError):
+        key = parse_key(raw)
+        return key.connector if isinstance(key, SourceKey) else None
+
+
 def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
     """Whether nothing in ``raw`` needs a look and nothing is nested: quick, and False where that is not known yet."""
     if not raw.isascii() or b"\\" in raw or raw.split(None, 1) != [raw]:
@@ -119,17 +145,13 @@ def owner_of(raw: bytes | None) -> bytes:
     return key.connector.encode(errors="surrogatepass") if isinstance(key, SourceKey) else b""
 
 
-def owners_of(raws: Iterable[bytes | None]) -> list[bytes]:
-    """``owner_of`` each: of keys that begin as the one before only the beginning is looked at."""
-    found: list[bytes] = []
-    owner, head = b"", None
-    for raw in raws:
-        if head is None or raw is None or not raw.startswith(head):
-            owner = owner_of(raw)
-            begin = b'["%s"' % owner
-            head = begin if raw is not None and raw.startswith(begin) and b"\\" not in owner else None
-        found.append(owner)
-    return found
+def owners_of(raws: Collection[bytes | None]) -> list[bytes]:
+    """Return ``owner_of`` each; what begins plainly is told by one expression for all."""
+    text = b"\n".join([raw or b"" for raw in raws])
+    if text.count(b"\n") != len(raws) - 1:  # a key has a line feed
+        return list(map(owner_of, raws))
+    found = _PLAIN_OWNERS.findall(text)
+    return [owner or owner_of(raw) for owner, raw in zip(found, raws, strict=True)]
 
 
 def respelled(key: SourceKey, connector: str) -> bytes:

@@ -8,9 +8,12 @@ absent offset to both: the KIP falls back to the global topic, the worker reads 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from connectctl.ops.config.json_text import checker
 from connectctl.ops.connect.offset_rules import nested_problem
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
 
@@ -91,6 +94,21 @@ def read_offset(record: ConsumerRecord) -> StoredOffset:
         return StoredOffset(value, *where, raw=text if more else None)
     why = "it is the JSON null" if value is None else "it is not a JSON object"
     return StoredOffset(None, *where, why, text)
+
+
+@cache
+def _quick_offset() -> tuple[Callable[[bytes], Any], type[Exception]]:
+    return checker(dict[str, str | int | float | bool | None])
+
+
+def problem_of(record: ConsumerRecord) -> str | None:
+    """Return why the offset of ``record`` cannot be read, None where it can: ``read_offset`` without the rest."""
+    quick, refused = _quick_offset()
+    try:
+        quick(record.value or b"")
+    except (refused, ValueError, RecursionError):
+        return read_offset(record).problem
+    return None
 
 
 def effective(global_: StoredOffset | None, dedicated: StoredOffset | None) -> tuple[dict[str, Any] | None, str]:

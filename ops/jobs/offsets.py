@@ -1,7 +1,7 @@
-"""Bulk work on source offsets: which records of big topics matter to a purpose. No session and no network in here.
+"""Bulk work on source offsets: the records of big topics that matter to a purpose. No session and no network in here.
 
-Rows travel by thousands, as bytes that only Python reads, and meet by key: in each Spark task the code that decides for the
-local engine looks at all that there is of some keys. What does not fit into memory is sorted on disk, there and here.
+Records travel by thousands, as bytes that only Python reads, and meet by key: each Spark task gets all that there is of some
+keys, holds them in a dictionary, and runs the code that decides for the local engine.
 """
 
 from __future__ import annotations
@@ -9,52 +9,55 @@ from __future__ import annotations
 import json
 import marshal
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
-from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.connect.source_keys import connector_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs.frames import by_rows
-from connectctl.ops.kafka.records import KEY, ConsumerRecord, Row, record_in
-from connectctl.ops.kafka.spill import MOST, Gathered, Spooled, blocks_in_order
-from connectctl.ops.operations.offsets.backup_file import lines_of
-from connectctl.ops.operations.offsets.key_filter import AllKeys, Purpose, Sorted, is_decided
-from connectctl.ops.operations.offsets.plain_records import KeyOwners
-from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
+from connectctl.ops.kafka import memory
+from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.operations.offsets.dump_lines import lines_of
+from connectctl.ops.operations.offsets.purpose import Purpose, is_decided, relevant
+from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide
+from connectctl.ops.operations.offsets.topic_state import by_key
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import Where
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame
 
+T = TypeVar("T", bound=tuple[Any, ...])
 ROWS = "source string, bucket int, rows binary"
-"""A frame of rows: where they are from (``source_of``), and as ``marshal`` writes a list of them."""
+"""A frame of records: where they are from (``source_of``), and as ``marshal`` writes a list of them."""
 FOUND = "number int, kind string, subject string, count int, content binary"
-"""A frame of what tasks found: rows by their source, and by connector what is decided; numbered in each task."""
+"""A frame of what tasks found: records by their source, and by connector what is decided; numbered in each task."""
 TEXTS = "number int, value string"
 """A frame of lines, thousands in a text."""
-KEPT, WRITES, CONFLICTS, REFUSALS, MOVED = "kept", "writes", "conflicts", "refusals", "moved"
+KEPT, WRITES, CONFLICTS, REFUSALS, COUNTS = "kept", "writes", "conflicts", "refusals", "counts"
 BUCKETS = 4
 """Buckets of keys for each task: as Spark deals them out by hash, a task gets some more of them and another less."""
 TOGETHER, THOUSANDS = 16, 2_000
 """Rows of a frame that cross over to Spark at once; and records in each of them."""
+PACKED_BYTES = 200
+"""Bytes that a record of what tasks found takes in addition when it is gone through."""
+MOST = 200_000
+"""Records that a task holds before it gives them to their buckets."""
 
 
 class Source(NamedTuple):
     """A topic by its cluster (None for the workers' own) and name.
 
-    ``saved_for``: not the topic, but what the backup that this connector is restored from has of it. ``strangers``: of the
-    topic a key that is not Connect's, to show that there is one.
+    ``saved_for``: not the topic, but what the backup that this connector is restored from has of it.
     """
 
     bootstrap: str | None
     topic: str
     saved_for: str | None = None
-    strangers: bool = False
 
 
 @cache
@@ -69,30 +72,53 @@ def named(source: Source) -> str:
     return json.dumps(source)
 
 
-Blocks = Iterable[tuple[Source, list[Row]]]
+Records = Iterable[tuple[Source, Sequence[ConsumerRecord]]]
 
 
-def thousands(rows: list[Row]) -> Iterator[list[Row]]:
-    """The rows in lists that are small enough for a row of a frame, whatever their values are."""
-    return (rows[n : n + THOUSANDS] for n in range(0, len(rows), THOUSANDS))
+class Packed(Collection[T], Generic[T]):
+    """Named tuples of plain values as bytes, thousands together: a third of the memory. Can be gone through again."""
+
+    def __init__(self, make: Callable[[Iterable[Any]], T]) -> None:
+        self._make, self._packs, self._count = make, list[bytes](), 0
+
+    def add(self, pack: bytes, count: int) -> None:
+        """Add ``count`` tuples that ``marshal`` has written as a list. Raises ``ConnectctlError`` where memory ends."""
+        self._packs.append(pack)
+        self._count += count
+        memory.check(self._count, "what Spark's tasks found", PACKED_BYTES)
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, chain.from_iterable(map(marshal.loads, self._packs)))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, value: object) -> bool:
+        return any(each == value for each in self)
 
 
-def in_buckets(blocks: Blocks, parts: int) -> Iterator[tuple[str, int, bytes]]:
-    """Rows of a frame (``ROWS``) with ``blocks``, for as many tasks as ``parts`` says: a key's rows go to one bucket."""
-    held: dict[Source, list[list[Row]]] = {}
+def _packs(some: Collection[tuple[Any, ...]]) -> Iterator[tuple[bytes, int]]:
+    """Yield ``some`` tuples by thousands as ``marshal`` writes them, with how many they are."""
+    every = list(map(tuple, some))
+    for n in range(0, len(every), THOUSANDS):
+        pack = every[n : n + THOUSANDS]
+        yield marshal.dumps(pack, 2), len(pack)
+
+
+def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]:
+    """Rows of a frame (``ROWS``) with ``records``, for as many tasks as ``parts`` says: those of a key go to one bucket."""
+    held: dict[Source, list[list[ConsumerRecord]]] = {}
     count, buckets = 0, parts * BUCKETS
 
     def given() -> Iterator[tuple[str, int, bytes]]:
         for source, its in held.items():
-            yield from (
-                (named(source), n, marshal.dumps(some, 2)) for n, rows in enumerate(its) for some in thousands(rows)
-            )
+            yield from ((named(source), n, pack) for n, some in enumerate(its) for pack, _ in _packs(some))
 
-    for source, rows in blocks:
+    for source, some in records:
         its = held.setdefault(source, [[] for _ in range(buckets)])
-        for row, number in zip(rows, map(crc32, map(itemgetter(KEY), rows)), strict=True):
-            its[number % buckets].append(row)
-        count += len(rows)
+        for record in some:
+            its[crc32(record[0] or b"") % buckets].append(record)
+        count += len(some)
         if count >= MOST:
             yield from given()
             held, count = {}, 0
@@ -116,9 +142,6 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) ->
 
     Of each place a key more is kept in each part, so that it is known what there is.
     """
-    if all(isinstance(one.purpose, AllKeys) for one in looked):
-        kept = ["bucket AS number", f"'{KEPT}' AS kind", "source AS subject", "0 AS count", "rows AS content"]
-        return rows.repartition(results, "bucket").selectExpr(*kept)
     empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
 
     def found(part: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -130,108 +153,114 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) ->
 
 def look_at_part(rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
     """What ``look`` finds in some buckets, without numbers: the part of one task."""
-    there = Gathered[str](owners_of)
+    there: dict[Source, Newest] = {}
     for source, _, content in rows:
-        if source_of(source).strangers:
-            yield KEPT, source, 0, content
-        else:
-            there.add(source, marshal.loads(content))
-    saved = [source for source in map(source_of, there.names()) if source.saved_for is not None]
+        add_newest(there.setdefault(source_of(source), {}), marshal.loads(content))
+    records = {source: list(map(ConsumerRecord._make, newest.values())) for source, newest in there.items()}
     for one in looked:
         name = one.purpose.connector
-        if any(each.saved_for == name and (each.bootstrap, each.topic) not in one.backup for each in saved):
+        saved = [each for each in records if each.saved_for == name]
+        if any((each.bootstrap, each.topic) not in one.backup for each in saved):
             raise ConnectctlError(f"The backup of {name} changed while it was read", next_step="Try again.")
-        yield from _found(there, one)
+        yield from _found(records, one)
+    for source, some in records.items():
+        if source.saved_for is None:
+            stranger = next((record for record in some if connector_of(record.key) is None), None)
+            yield from _kept(source, [stranger] if stranger else [])
 
 
-def _found(there: Gathered[str], one: Looked) -> Iterator[tuple[Any, ...]]:
+Newest = dict[tuple[int, bytes | None], Sequence[Any]]
+"""The newest record of each key in each partition."""
+
+
+def add_newest(newest: Newest, records: Iterable[Sequence[Any]]) -> None:
+    """Add ``records`` to ``newest``, but for those that are older."""
+    for record in records:
+        place = record[2], record[0]
+        known = newest.get(place)
+        if known is None or known[3] <= record[3]:
+            newest[place] = record
+
+
+def _found(records: Mapping[Source, Sequence[ConsumerRecord]], one: Looked) -> Iterator[tuple[Any, ...]]:
     name, purpose = one.purpose.connector, one.purpose
-    owner = name.encode(errors="surrogatepass")
 
-    def its(source: Source) -> Iterator[list[Row]]:
-        return there.blocks(named(source), owner)
+    def its(source: Source) -> dict[bytes, tuple[ConsumerRecord, ...]]:
+        return {key: tuple(some) for key, some in by_key(records.get(source, ()), name).items()}
 
-    topics = [Source(at.bootstrap, at.topic) for at in one.places]
-    if isinstance(purpose, AllKeys):
-        yield from (_kept(source, rows) for source in topics for rows in its(source))
-        return
-    backup = {where: its(Source(*where, name)) for where in one.backup}
-    some = Sorted(purpose, one.places, list(map(its, topics)), backup)
-    if is_decided(purpose, one.places):
-        places, saved, changes = some.decided(purpose)
-        assert isinstance(changes.writes, Spooled)
-        for writes in filter(None, changes.writes.chunks()):
-            yield WRITES, name, len(writes), marshal.dumps(writes, 2)
+    places = [replace(at, records=its(Source(at.bootstrap, at.topic))) for at in one.places]
+    saved = {where: list(chain(*its(Source(*where, name)).values())) for where in one.backup}
+    if is_decided(purpose, places):
+        changes = decide(purpose, places, saved)
+        yield from ((WRITES, name, count, pack) for pack, count in _packs(changes.writes))
         yield CONFLICTS, name, 0, marshal.dumps(list(map(astuple, changes.conflicts)), 2)
         yield REFUSALS, name, 0, marshal.dumps(list(changes.refusals), 2)
-        yield MOVED, name, changes.moved, b""
-    else:
-        places, saved = some.filtered()
-    for source, at in zip(topics, places, strict=True):
-        yield from _kept_of(source, (record for records in at.records.values() for record in records))
-    for where, records in saved.items():
-        yield from _kept_of(Source(*where, name), records)
+        yield COUNTS, name, 0, marshal.dumps((changes.moved, changes.merged), 2)
+    keys = relevant(purpose, places, saved) | {next(iter(at.records)) for at in places if at.records}
+    for at in places:
+        records_of = (at.records[key] for key in sorted(keys.intersection(at.records)))
+        yield from _kept(Source(at.bootstrap, at.topic), list(chain.from_iterable(records_of)))
+    for where, some in saved.items():
+        yield from _kept(Source(*where, name), some if not is_decided(purpose, places) else some[:1])
 
 
-def _kept_of(source: Source, records: Iterable[ConsumerRecord]) -> Iterator[tuple[Any, ...]]:
-    return (_kept(source, rows) for rows in blocks_in_order(records, owners_of))
-
-
-def _kept(source: Source, rows: list[Row]) -> tuple[Any, ...]:
-    return KEPT, named(source), 0, marshal.dumps(rows, 2)
+def _kept(source: Source, records: Collection[ConsumerRecord]) -> Iterator[tuple[Any, ...]]:
+    return ((KEPT, named(source), count, pack) for pack, count in _packs(records))
 
 
 @dataclass
 class Found:
     """What the tasks found: the records that matter by source, and by connector what is decided."""
 
-    records: dict[Source, Collection[ConsumerRecord]] = field(default_factory=dict)
+    records: dict[Source, Packed[ConsumerRecord]] = field(default_factory=dict)
     decided: dict[str, OffsetChanges] = field(default_factory=dict)
 
 
 def collected(found: DataFrame) -> Found:
-    """What is in a frame (``FOUND``), a part of it at a time in this process, and on disk what is too much for memory."""
+    """What is in a frame (``FOUND``), a part of it at a time in this process."""
     return gather(row[1:] for row in found.toLocalIterator(prefetchPartitions=True))
 
 
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
     """The same of its rows, without their numbers."""
-    kept, writes = Gathered[Source](owners_of), dict[str, Spooled[RecordChange]]()
-    conflicts, refusals, moved = dict[str, list[Conflict]](), dict[str, list[str]](), Counter[str]()
+    kept, writes = dict[Source, Packed[ConsumerRecord]](), dict[str, Packed[RecordChange]]()
+    conflicts, refusals, counts = dict[str, list[Conflict]](), dict[str, list[str]](), Counter[tuple[str, int]]()
     for kind, subject, count, content in found:
-        if kind == MOVED:
-            moved[subject] += count
-            continue
-        if kind == WRITES:
-            writes.setdefault(subject, Spooled(RecordChange)).add_written(bytes(content), count)
-            continue
-        some = marshal.loads(content)
         if kind == KEPT:
-            kept.add(source_of(subject)._replace(strangers=False), some)
+            kept.setdefault(source_of(subject), Packed(ConsumerRecord._make)).add(bytes(content), count)
+        elif kind == WRITES:
+            writes.setdefault(subject, Packed(RecordChange._make)).add(bytes(content), count)
         elif kind == CONFLICTS:
-            conflicts.setdefault(subject, []).extend(Conflict(*each) for each in some)
+            conflicts.setdefault(subject, []).extend(Conflict(*each) for each in marshal.loads(content))
+        elif kind == REFUSALS:
+            refusals.setdefault(subject, []).extend(marshal.loads(content))
         else:
-            refusals.setdefault(subject, []).extend(some)
+            counts.update({(subject, n): number for n, number in enumerate(marshal.loads(content))})
     decided = {
         name: OffsetChanges(
             writes.get(name, ()),
             tuple(sorted(conflicts[name], key=lambda each: each.key)),
             tuple(sorted(refusals[name])),
-            moved[name],
+            counts[name, 0],
+            counts[name, 1],
         )
         for name in conflicts
     }
-    return Found(kept.all(), decided)
+    return Found(kept, decided)
 
 
-def texts(blocks: Blocks, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[tuple[int, str]]:
+def texts(records: Records, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[tuple[int, str]]:
     """Rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``, None for every connector."""
-    some = (_text(source, each, owners) for source, rows in blocks for each in thousands(rows))
-    return enumerate(filter(None, some))
+    parts = ((source, some[n : n + THOUSANDS]) for source, some in records for n in range(0, len(some), THOUSANDS))
+    found = (
+        "\n".join(lines_of(_owned(some, owners.get(source, frozenset())), *reversed(source[:2])))
+        for source, some in parts
+    )
+    return enumerate(filter(None, found))
 
 
-def _text(source: Source, rows: list[Row], owners: Mapping[Source, frozenset[str] | None]) -> str:
-    owned, names = owners.get(source, frozenset()), KeyOwners()
-    theirs = ((record, names.of(record.key)) for record in map(record_in, rows))
-    wanted = (record for record, name in theirs if name is not None and (owned is None or name in owned))
-    return "\n".join(lines_of(wanted, source.topic, source.bootstrap))
+def _owned(records: Sequence[ConsumerRecord], owners: frozenset[str] | None) -> Iterator[ConsumerRecord]:
+    for record in records:
+        connector = connector_of(record.key)
+        if connector is not None and (owners is None or connector in owners):
+            yield record

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.jobs.frames import of_shares
-from connectctl.ops.jobs.offsets import ROWS, TOGETHER, Source, in_buckets
-from connectctl.ops.operations.offsets.dump_lines import DumpBlock, Range, blocks_in, ranges_of, read_blocks, read_lines
+from connectctl.ops.jobs.offsets import ROWS, THOUSANDS, TOGETHER, Source, in_buckets
+from connectctl.ops.operations.offsets.dump_lines import Range, blocks_in, ranges_of, read_records
 
 if TYPE_CHECKING:
     from connectctl.ops.jobs.frames import Tuples
-    from connectctl.ops.kafka.records import Row
+    from connectctl.ops.kafka.records import ConsumerRecord
+    from connectctl.ops.operations.offsets.dump_lines import Where
     from pyspark.sql import DataFrame, SparkSession
 
-SHOWN = 60
-"""Characters of a bad line that a message repeats."""
 SHARE_BYTES = 1 << 27
 """The input of a task."""
 
@@ -34,21 +34,17 @@ def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFra
         raise BadInput(f"Cannot read the dump {path}", why="it does not exist")
 
     def rows(part: Range) -> Tuples:
-        reads = (read for block in blocks_in(part) for read in _read(block, path))
-        return in_buckets((some for read in reads for some in _by_source(read, connector)), parts)
+        name = f"{path} from its byte {part.start} on" if part.start else str(path)
+        records = read_records(blocks_in(part), name, whole=False)
+        return in_buckets(_by_source(records, connector), parts)
 
     return of_shares(spark, ranges_of(path.absolute(), SHARE_BYTES), rows, ROWS, TOGETHER)
 
 
-def _by_source(read: DumpBlock, connector: str) -> Iterator[tuple[Source, list[Row]]]:
-    for (bootstrap, topic), same in groupby(zip(read.wheres, read.rows, strict=True), key=itemgetter(0)):
-        yield Source(bootstrap, topic, connector), [row for _, row in same]
-
-
-def _read(block: bytes, path: Path) -> Iterator[DumpBlock]:
-    try:
-        yield from read_blocks([block], str(path), whole=False)
-    except BadInput:  # which line of the whole backup it is nobody knows here: its beginning tells
-        for line in block.decode(errors="replace").split("\n"):
-            list(read_lines([line], f"{path}, {line[:SHOWN]!r}", whole=False))
-        raise
+def _by_source(
+    records: Iterator[tuple[Where, ConsumerRecord]], connector: str
+) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
+    owner = connector.encode(errors="surrogatepass")
+    while some := list(islice(records, THOUSANDS)):
+        for (bootstrap, topic), same in groupby(some, key=itemgetter(0)):
+            yield Source(bootstrap, topic, connector), [record for _, record in same if owner_of(record.key) == owner]

@@ -18,18 +18,17 @@ from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import TopicLayout
 from connectctl.ops.jobs.topic_reader import read, read_texts
-from connectctl.ops.kafka import spill
 from connectctl.ops.operations.offsets.changes import RestoreBackup
 from connectctl.ops.operations.offsets.dump_lines import wheres_in
-from connectctl.ops.operations.offsets.engine import Asked, View, layout, seen
+from connectctl.ops.operations.offsets.engine import Asked, View, layout
 from connectctl.ops.operations.offsets.incomplete import check_places
-from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.observe import Sources, observe
+from connectctl.ops.operations.offsets.purpose import AllKeys
 from connectctl.ops.operations.offsets.record_changes import Where, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.key_filter import Purpose
+    from connectctl.ops.operations.offsets.purpose import Purpose
     from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame, SparkSession
@@ -74,14 +73,16 @@ class Spark:
         saved = {
             one.purpose.connector: dict.fromkeys(one.backup, ()) | kept.get(one.purpose.connector, {}) for one in looked
         }
-        snapshot = observe(shown.sources, query)
-        rest = [each for each in asked if each.purpose.connector not in found.decided]
-        view = seen(shown.sources, snapshot, rest, saved)
+        view = View(observe(shown.sources, query), {}, {**saved})
         for each in asked:
-            if changes := found.decided.get(name := each.purpose.connector):
-                view.places.update(layout(shown.sources, snapshot, [each]))
-                view.saved[name] = saved[name]
-                view.decisions[name] = whole(each.purpose, changes, view.places[name], view.saved[name])
+            name = each.purpose.connector
+            if each.streamed:
+                view.places[name] = places[name]
+                view.records[name] = [found.records.get(Source(at.bootstrap, at.topic), ()) for at in places[name]]
+                continue
+            view.places.update(layout(shown.sources, view.snapshot, [each]))
+            if changes := found.decided.get(name):
+                view.decisions[name] = whole(each.purpose, changes, view.places[name], saved.get(name, {}))
         return view
 
     @contextmanager
@@ -120,9 +121,9 @@ def _lines_in(backup: Path) -> int:
 def whole(purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
     """``changes`` that were decided in parts, with what speaks against a whole backup, and not against a part of it.
 
-    They are in the order of the keys, if they are not too many to be sorted in memory.
+    They are in the order of the keys, if they are not too many.
     """
-    if len(changes.writes) <= spill.MOST:
+    if len(changes.writes) <= offsets.MOST:
         order = {(at.bootstrap, at.topic): n for n, at in enumerate(places)}
         writes = sorted(changes.writes, key=lambda write: (order[write.bootstrap, write.topic], write.key))
         changes = replace(changes, writes=tuple(writes))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.jobs.offsets import Source
 from connectctl.ops.jobs.topic_reader import WantedKeys
-from connectctl.ops.kafka.records import SortedRecords, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.cluster.open_transactions import settled
@@ -39,7 +39,6 @@ class TopicLayout:
     def __init__(self, sources: Sources):
         self._topics: dict[Source, _Topic] = {}
         self._whole = {Source(None, sources.config_topic)} if sources.config_topic else set()
-        self._global = Source(None, sources.offsets_topic)
         self._read: dict[str, TopicImage] = {}
 
         def other(bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
@@ -61,7 +60,7 @@ class TopicLayout:
             ends = {
                 p: min(extent.stable, extent.end) for p, extent in topic.extents.items() if extent.end > extent.first
             }
-            found.append(WantedKeys(source, kafka.client, kafka.timeout, ends, wanted, source != self._global))
+            found.append(WantedKeys(source, kafka.client, kafka.timeout, ends, wanted))
         return found
 
     def sources_of(self) -> list[Source]:
@@ -71,8 +70,7 @@ class TopicLayout:
     def fill(self, records: Mapping[Source, Collection[ConsumerRecord]]) -> dict[str, dict[Where, Any]]:
         """Let the topics hold ``records``, and give those that are of backups, by connector."""
         for source, topic in self._topics.items():
-            latest = records.get(source, ())
-            topic.image = replace(topic.image, latest=latest, in_order=isinstance(latest, SortedRecords))
+            topic.image = replace(topic.image, latest=records.get(source, ()))
         saved: dict[str, dict[Where, Any]] = {}
         for source, its in records.items():
             if source.saved_for is not None:
@@ -100,7 +98,7 @@ class _SeenTopic:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kafka, name)
 
-    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+    def image(self, topics: Sequence[str], *, patience: float, **how: Any) -> dict[str, TopicImage]:
         there = those_that_exist(self._kafka, *topics)
         return {t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there}
 

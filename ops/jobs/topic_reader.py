@@ -13,10 +13,9 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_share import read_share
 from connectctl.ops.jobs.frames import in_shares, of_shares
 from connectctl.ops.jobs.offsets import ROWS, TEXTS, TOGETHER, Source, in_buckets, texts
-from connectctl.ops.operations.offsets.plain_records import KeyOwners
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Row
+    from connectctl.ops.kafka.records import ConsumerRecord
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -25,7 +24,7 @@ class WantedKeys:
     """What to read of one topic: the keys of ``connectors``, or of all for None.
 
     ``ends`` are, by partition, the offsets up to which committed records reach; ``client`` are librdkafka's properties.
-    ``strangers``: it matters whether there are keys that are not Connect's.
+    Keys that are not Connect's are read, too.
     """
 
     source: Source
@@ -33,7 +32,6 @@ class WantedKeys:
     timeout: float
     ends: Mapping[int, int]
     connectors: frozenset[str] | None = None
-    strangers: bool = True
 
 
 def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: int) -> DataFrame:
@@ -42,7 +40,7 @@ def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: i
     Of each key the newest in each partition, and perhaps older ones.
     """
     shares = split(topics, tasks)
-    return of_shares(spark, shares, lambda share: in_buckets(_blocks(share, newest=False), parts), ROWS, TOGETHER)
+    return of_shares(spark, shares, lambda share: in_buckets(_records(share, newest=False), parts), ROWS, TOGETHER)
 
 
 def read_texts(
@@ -50,7 +48,7 @@ def read_texts(
 ) -> DataFrame:
     """The lines of a backup (``TEXTS``) of the topics' ``owners``; see ``texts``."""
     shares = split(topics, tasks)
-    return of_shares(spark, shares, lambda share: texts(_blocks(share, newest=True), owners), TEXTS, TOGETHER)
+    return of_shares(spark, shares, lambda share: texts(_records(share, newest=True), owners), TEXTS, TOGETHER)
 
 
 def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
@@ -59,7 +57,7 @@ def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
     return in_shares(parts, tasks, lambda part: sum(part.ends.values()))
 
 
-def _blocks(share: Sequence[WantedKeys], *, newest: bool) -> Iterator[tuple[Source, list[Row]]]:
+def _records(share: Sequence[WantedKeys], *, newest: bool) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
     by_cluster: dict[str | None, list[WantedKeys]] = {}
     for part in share:
         by_cluster.setdefault(part.source.bootstrap, []).append(part)
@@ -68,8 +66,6 @@ def _blocks(share: Sequence[WantedKeys], *, newest: bool) -> Iterator[tuple[Sour
         for part in parts:
             ends.setdefault(part.source.topic, {}).update(part.ends)
         wanted = {part.source.topic: part.connectors for part in parts}
-        strangers = {part.source.topic for part in parts if part.strangers}
         kafka = Kafka(parts[0].client, timeout=parts[0].timeout)
-        shared = read_share(kafka, ends, wanted, strangers, owner_of=KeyOwners().of, newest=newest)
-        for topic, are_strangers, rows in shared:
-            yield Source(bootstrap, topic, strangers=are_strangers), rows
+        for topic, records in read_share(kafka, ends, wanted, newest=newest):
+            yield Source(bootstrap, topic), records

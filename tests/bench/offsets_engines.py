@@ -1,26 +1,32 @@
-"""The local engine beside Spark on the same topics: looking at one connector for a merge; prints a table.
+"""The engines that read offsets topics beside a bare consumer of the same topics: one connector's merge; prints a table.
 
-    python tests/bench/offsets_engines.py [--records 100000 1000000 5000000] [--runs 3] [--master 'local[2]']
+    python tests/bench/offsets_engines.py [--partitions 100000 1000000 3000000 10000000] [--runs 3] [--engines local spark]
+        [--master 'local[2]'] [--python PYTHON]
 
-The global topic holds ten connectors with a source partition for every ten records; the dedicated one what the first of
-them last said, one in a hundred otherwise. Both are whole processes, start-up and Spark session included, that alternate;
-medians are compared. Memory is the greatest sum of resident sizes of a process and its children.
+The global topic holds ten connectors, with a record for each source partition; the dedicated one what the first of them last
+said, one in a hundred otherwise. All are whole processes, start-up and Spark session included, that alternate; medians are
+compared. Memory is the greatest sum of resident sizes of a process and its children. ``--python`` is the interpreter of
+another version, whose local engine runs in the same minutes. ``bare`` is a consumer with librdkafka's defaults,
+``bare, tuned`` one with the settings of our reader.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 import psutil
 from connectctl.ops.sandbox import cluster
 
 LOOK = """
+import gc
 import sys
 from pathlib import Path
 from connectctl.ops.clients.librdkafka.client import Kafka
@@ -33,15 +39,29 @@ from connectctl.ops.operations.offsets.changes import MergeOffsets
 engine, bootstrap, topic, master, log = sys.argv[1:]
 kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
 sources = Sources(kafka, bootstrap, None, topic, lambda b, o: kafka, WorkerFacts, 5.0)
-chosen = Local() if engine == "local" else Spark(lambda: open_session(master, {}, Path(log)), Path(log))
-wish = MergeOffsets("c0", "dedicated", "global")
-view = chosen.view(sources, [Asked(wish, topic + "-own")])
-print(len(view.decide(wish).writes), sum(len(at.records) for at in view.places["c0"]))
+chosen = Spark(lambda: open_session(master, {}, Path(log)), Path(log)) if engine == "spark" else Local()
+request = MergeOffsets("c0", "dedicated", "global")
+gc.disable()  # as commands do
+view = chosen.view(sources, [Asked(request, topic + "-own")])
+print(len(view.decide(request).writes), sum(len(at.records) for at in view.places["c0"]))
+"""
+
+BARE = """
+import sys
+from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+tuned = {"queued.min.messages": 500_000, "fetch.wait.max.ms": 20} if sys.argv[1] == "bare, tuned" else {}
+consumer = Consumer({"bootstrap.servers": sys.argv[2], "group.id": "bare", "isolation.level": "read_committed",
+                     "enable.auto.commit": False, "auto.offset.reset": "earliest", **tuned})
+places = [TopicPartition(topic, p, 0) for topic in (sys.argv[3], sys.argv[3] + "-own") for p in range(25)]
+left = sum(consumer.get_watermark_offsets(place)[1] for place in places)
+consumer.assign(places)
+while left > 0:
+    left -= len(consumer.consume(10_000, 0.1))
 """
 
 
-def fill(bootstrap: str, topic: str, records: int) -> None:
-    """The two topics, written as Connect would lay them out."""
+def fill(bootstrap: str, topic: str, partitions: int) -> None:
+    """Write the two topics as Connect would lay them out."""
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -52,7 +72,6 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
         future.result()
     client = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 50}
     producer = Producer(client | {"queue.buffering.max.messages": 500_000})
-    partitions = max(records // 10, 10)
 
     def write(to: str, n: int, value: int) -> None:
         key = f'["c{n % 10}",{{"server":"db-1","table":"public.orders_{n}"}}]'
@@ -63,68 +82,90 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
             except BufferError:
                 producer.poll(0.1)
 
-    for n in range(records):
+    for n in range(partitions):
         if n % 10_000 == 0:
             producer.poll(0)
-        write(topic, n % partitions, n)
-    for n in range(0, partitions, 10):
-        last = n + (records - 1 - n) // partitions * partitions
-        write(names[1], n, last + (n % 1000 == 0))
+        write(topic, n, n)
+        if n % 10 == 0:
+            write(names[1], n, n + (n % 1000 == 0))
     producer.flush()
 
 
-def measure(command: list[str]) -> tuple[float, float, str]:
-    """Seconds, the greatest megabytes of the process and its children together, and what it printed."""
-    started, most = time.perf_counter(), 0.0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+class Measured(NamedTuple):
+    """What one process and its children took together."""
+
+    seconds: float
+    cpu: float
+    megabytes: float
+    output: str
+
+
+def measure(command: list[str]) -> Measured:
+    """Run ``command`` and wait for it. What its processes took in the last tenth of a second is not seen."""
+    started, most, cpu = time.perf_counter(), 0.0, dict[int, float]()
+    with tempfile.TemporaryFile("w+") as output, subprocess.Popen(command, stdout=output) as process:
         watched = psutil.Process(process.pid)
         while process.poll() is None:
-            most = max(most, _resident(watched))
-            time.sleep(0.2)
-        assert process.stdout is not None
-        output = process.stdout.read()
-    assert process.returncode == 0, command
-    return time.perf_counter() - started, most, output.strip()
+            resident = 0
+            for one in _family(watched):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    resident += one.memory_info().rss
+                    cpu[one.pid] = sum(one.cpu_times()[:2])
+            most = max(most, resident / (1 << 20))
+            time.sleep(0.1)
+        seconds = time.perf_counter() - started
+        assert process.returncode == 0, command
+        output.seek(0)
+        return Measured(seconds, sum(cpu.values()), most, output.read().strip())
 
 
-def _resident(process: psutil.Process) -> float:
-    total = 0
+def _family(process: psutil.Process) -> list[psutil.Process]:
     try:
-        for one in (process, *process.children(recursive=True)):
-            total += one.memory_info().rss
+        return [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
-        pass
-    return total / (1 << 20)
+        return []
 
 
 def main() -> None:
     """Fill topics of each size on a sandbox of its own, and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, nargs="+", default=[100_000, 1_000_000, 5_000_000])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[100_000, 1_000_000, 3_000_000, 10_000_000])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--engines", nargs="+", default=["local", "spark"])
     parser.add_argument("--master", default="local[2]")
-    wish = parser.parse_args()
+    parser.add_argument("--python", help="of another version")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
         sandbox = cluster.up(cluster.SandboxSpec(name="bench", workers=0))
         try:
-            print(f"{'records':>12} {'engine':8} {'seconds':>8} {'MB':>6}  writes, records kept", flush=True)
-            for records in wish.records:
-                fill(sandbox.bootstrap_servers, f"bench-{records}", records)
-                compare(sandbox.bootstrap_servers, records, wish.runs, wish.master, f"{state}/spark.log")
+            for partitions in options.partitions:
+                fill(sandbox.bootstrap_servers, f"bench-{partitions}", partitions)
+                compare(sandbox.bootstrap_servers, partitions, options, f"{state}/spark.log")
         finally:
             cluster.down("bench")
 
 
-def compare(bootstrap: str, records: int, runs: int, master: str, log: str) -> None:
-    """Alternate the two and print their medians."""
-    results: dict[str, list[tuple[float, float, str]]] = {"local": [], "spark": []}
-    for _ in range(runs):
-        for engine, found in results.items():
-            found.append(measure([sys.executable, "-c", LOOK, engine, bootstrap, f"bench-{records}", master, log]))
-    for engine, found in results.items():
-        seconds, memory = (statistics.median(values) for values in list(zip(*found, strict=True))[:2])
-        print(f"{records:12,} {engine:8} {seconds:8.1f} {memory:6.0f}  {found[0][2]}", flush=True)
+def compare(bootstrap: str, partitions: int, options: argparse.Namespace, log: str) -> None:
+    """Alternate all, and print their medians."""
+    topic = f"bench-{partitions}"
+    commands = {name: [sys.executable, "-c", BARE, name, bootstrap, topic] for name in ("bare", "bare, tuned")}
+    for engine in options.engines:
+        commands[engine] = [sys.executable, "-c", LOOK, engine, bootstrap, topic, options.master, log]
+    if options.python:
+        commands["local, other"] = [options.python, "-c", LOOK, "local", bootstrap, topic, options.master, log]
+    results: dict[str, list[Measured]] = {name: [] for name in commands}
+    for _ in range(options.runs):
+        for name, command in commands.items():
+            results[name].append(measure(command))
+    bare = statistics.median(each.seconds for each in results["bare"])
+    print(f"{partitions:,} source partitions, load {os.getloadavg()[0]:.1f}", flush=True)
+    for name, found in results.items():
+        seconds = statistics.median(each.seconds for each in found)
+        cpu = statistics.median(each.cpu for each in found)
+        memory = max(each.megabytes for each in found)
+        row = f"{seconds:8.1f} s {seconds / bare:6.2f} x  cpu {cpu:6.1f} s {memory:6.0f} MB"
+        print(f"  {name:14} {row}  {found[0].output}", flush=True)
 
 
 if __name__ == "__main__":

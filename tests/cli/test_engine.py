@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from connectctl.cli.session import Session
 from connectctl.ops.clients.spark import session
-from connectctl.ops.operations.offsets import engine_choice
+from connectctl.ops.kafka import memory
 from connectctl.ops.operations.offsets.engine import Asked, Local, View
 from connectctl.ops.operations.offsets.observe import Sources
 from fakes.offsetworld import World
@@ -72,29 +72,59 @@ def test_without_java_one_line_says_what_to_install(world: World, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("threshold", "installed", "args", "on_spark"),
+    ("left", "installed", "args", "on_spark"),
     [
-        (1, True, (), True),
-        (1, True, ("--engine", "local"), False),
-        (1, False, (), False),
-        (engine_choice.THRESHOLD, True, (), False),
-        (engine_choice.THRESHOLD, True, ("--engine", "spark"), True),
+        (1_000, True, (), True),
+        (None, True, (), False),
+        (1 << 30, False, (), False),
+        (1 << 30, True, (), False),
+        (1 << 30, True, ("--engine", "local"), False),
+        (1 << 30, True, ("--engine", "spark"), True),
     ],
 )
-def test_spark_reads_what_is_big_or_what_it_is_told_to(
+def test_spark_reads_what_memory_might_not_hold_or_what_it_is_told_to(
     world: World,
     engine: Counting,
     monkeypatch: pytest.MonkeyPatch,
-    threshold: int,
+    left: int | None,
     installed: bool,
     args: tuple[str, ...],
     on_spark: bool,
 ) -> None:
-    monkeypatch.setattr(engine_choice, "THRESHOLD", threshold)
+    monkeypatch.setattr(memory, "available", lambda: left)
     monkeypatch.setattr(session, "installed", lambda: installed)
     ran = world.run(*DIFF, *args)
     assert ran.exit_code == 0, ran.stderr
     assert bool(engine.asked) is on_spark
+
+
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("offsets", "show"),
+        ("offsets", "backup", "--engine", "local"),
+        ("offsets", "merge", "moved", "--into", "global", "--stop", "--yes", "--engine", "local"),
+    ],
+    ids=lambda args: args[1],
+)
+def test_what_memory_does_not_hold_is_one_line_with_what_spark_needs(
+    world: World, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], installed: bool
+) -> None:
+    monkeypatch.setattr(session, "installed", lambda: installed)
+    before = world.state()
+
+    def image(self: World, topics: Sequence[str], **how: Any) -> Any:
+        memory.check(1, ", ".join(topics))
+
+    monkeypatch.setattr(memory, "available", lambda: 0)
+    monkeypatch.setattr(type(world.kafka), "image", image)
+    ran = world.run(*args)
+    assert (ran.exit_code, ran.stderr.count("\n")) == (1, 1)
+    assert "it holds 1 keys with 0 MB left" in ran.stderr
+    assert "--engine spark" in ran.stderr
+    assert "pip install 'connectctl[spark]'" in ran.stderr
+    assert world.state() == before
 
 
 def test_every_step_of_a_change_is_on_the_chosen_engine(world: World, engine: Counting) -> None:

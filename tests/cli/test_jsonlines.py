@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from connectctl.cli.output.json_lines import EncodedItems, Flow, json_lines
+from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output, each
-from connectctl.ops.operations.offsets import planned_writes
-from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
-from connectctl.ops.operations.offsets.record_changes import RecordChange
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
@@ -34,19 +29,3 @@ def test_of_many_items_one_is_made_at_a_time() -> None:
     lines = json_lines({"connectors": [{"name": "a", "offsets": each(range(1_000), make, Output.JSON)}]})
     ahead = [len(made) - number for number, line in enumerate(line for line in lines if '"n"' in line)]
     assert (len(ahead), max(ahead)) == (1_000, 1)
-
-
-BYTES = st.binary(max_size=6) | st.text(max_size=6).map(lambda text: text.encode(errors="replace"))
-WRITE = st.builds(RecordChange, st.text(max_size=3), st.integers(0, 9), BYTES, st.none() | BYTES, st.none() | BYTES)
-
-
-@given(st.lists(WRITE, min_size=1, max_size=9), st.integers(1, 4))
-def test_the_records_of_a_plan_are_written_many_at_once_as_they_are_one_by_one(
-    writes: list[RecordChange], together: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planned_writes, "TOGETHER", together)
-        flow = Flow(map(EncodedItems, write_texts(writes)))
-        assert "".join(json_lines({"writes": flow})) == "".join(
-            json_lines({"writes": list(map(write_as_json, writes))})
-        )

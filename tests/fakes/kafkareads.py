@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
+from connectctl.ops.connect.source_keys import owner_of, owners_of
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
@@ -85,16 +86,26 @@ class FakeKafka:
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
         return self.runs.get((group_id, connector), ())
 
-    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+    def image(
+        self,
+        topics: Sequence[str],
+        *,
+        patience: float,
+        superseded: bool = False,
+        takes: Callable[[str], bool] | None = None,
+    ) -> dict[str, TopicImage]:
         images = {}
         for topic in self._readable(topics):
             held_back = self.held_back(topic)
             stable = {tail.partition: tail.stable for tail in held_back}
-            records = [r for r in self.records[topic] if r.partition not in stable or r.offset < stable[r.partition]]
+            every = [r for r in self.records[topic] if r.partition not in stable or r.offset < stable[r.partition]]
+            owners = {name.decode(errors="surrogatepass") for name in owners_of([r.key for r in every]) if name}
+            left_out = frozenset(name for name in owners if takes is not None and not takes(name))
+            records = [r for r in every if owner_of(r.key).decode(errors="surrogatepass") not in left_out]
             newest = {(r.partition, r.key): r for r in records}
             older = tuple(r for r in records if newest[(r.partition, r.key)] is not r) if superseded else ()
             latest = tuple(newest.values())
-            images[topic] = TopicImage(topic, len(records), latest, self.ends(topic), held_back, superseded=older)
+            images[topic] = TopicImage(topic, len(every), latest, self.ends(topic), held_back, older, left_out)
         return images
 
     def held_back(self, topic: str) -> tuple[UnreadTail, ...]:

@@ -10,7 +10,7 @@ from connectctl.cli.options import ForcedOffsetOptions, OffsetOptions, with_opti
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
-from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
+from connectctl.ops.operations.offsets.engine_choice import Choice
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ EngineOption = Annotated[
         "--engine",
         callback=_store_engine,
         metavar="ENGINE",
-        help=f"Engine that reads the topics: local, spark, or auto (spark from {THRESHOLD:,} records on, if installed).",
+        help="Engine that reads the topics: local, spark, or auto (spark if installed, for what memory might not hold).",
     ),
 ]
 

@@ -13,9 +13,9 @@ from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.diff import Said, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.incomplete import check_findings, check_places
-from connectctl.ops.operations.offsets.key_filter import DifferingKeys
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.purpose import DifferingKeys
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
 from connectctl.ops.operations.offsets.sources import PATIENCE, look_at, sources_of
 from connectctl.ops.operations.offsets.target import OffsetTarget

@@ -125,7 +125,7 @@ def restore(
     journal = ctx.obj.journal()
     kept = journal.store_artifact(dump_lines.checked(file))
     request = changes.RestoreBackup(connector, kept, force=options.force)
-    lines = dump_lines.lines_of(journal.directory / kept)
+    lines = dump_lines.texts_of(journal.directory / kept)
 
     def change() -> GroupChange:
         return restoring(saved_offsets(lines, connector, dump_lines.name_of(file)))

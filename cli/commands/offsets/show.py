@@ -19,7 +19,6 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.wait import OPEN_TRANSACTIONS_PATIENCE
 
 if TYPE_CHECKING:
-    from connectctl.cli.views.offsets import Answer
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 
@@ -60,8 +59,8 @@ def show(
     is what workers really give it, which differs in every release from 3.3 to 4.3.1: they do not fall back to the
     global topic. Oddities are findings on standard error, and in the JSON. Exit code 1: something could not be read
     to its end. Tables hide passwords in addresses; JSON, which offsets set -f takes, is exact.
-    What is too much for memory is sorted in TMPDIR, and JSON written as it is read from there; what is beyond the limit of
-    a table is then counted only.
+    All that is shown is held in memory; what memory does not hold is refused before it is read on. Named connectors alone
+    are held.
     """
     from connectctl.cli.commands.offsets import sink_show
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
@@ -86,14 +85,11 @@ def _show_sources(
     session: Session, query: OffsetsQuery, file: Path | None, patience: float, limit: int, output: Output
 ) -> None:
     from connectctl.ops.operations.offsets.effective_offsets import assemble
-    from connectctl.ops.operations.offsets.large_topics import InOrder, is_big
 
     read_at = datetime.now(UTC)
     with without_collection():
         snapshot, cluster = _from_file(session, file, query) if file else _from_cluster(session, query, patience)
-        found: Answer = (
-            InOrder(snapshot, query, output is Output.JSON) if is_big(snapshot) else assemble(snapshot, query)
-        )
+        found = assemble(snapshot, query)
         data = views.as_json(found, read_at, output) if not output.for_people else {}
         terminal.emit("SourceOffsets", cluster | data, output, partial(views.print_table, found, limit))
     terminal.findings(found.findings)
@@ -115,5 +111,5 @@ def _from_file(session: Session, file: Path, query: OffsetsQuery) -> tuple[Any, 
     from connectctl.ops.operations.offsets import topic_dump
 
     offsets_topic = session.flags.get("topics.offsets")
-    records = topic_dump.read_file(file, superseded=query.superseded)
+    records = topic_dump.read_file(file)
     return topic_dump.snapshot(records, str(file), offsets_topic, query), {"clusterId": None, "groupId": None}

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.offsets.engine import View
-    from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.planning import ConnectorState
+    from connectctl.ops.operations.offsets.purpose import Purpose
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from operator import itemgetter
@@ -201,9 +201,18 @@ class Kafka(Connection):
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
         return holders(self, group_id, connector)
 
-    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+    def image(
+        self,
+        topics: Sequence[str],
+        *,
+        patience: float,
+        superseded: bool = False,
+        takes: Callable[[str], bool] | None = None,
+    ) -> dict[str, TopicImage]:
         known = self._known(topics)
-        return self.ask("read topics", lambda: read_images(self, known, patience=patience, superseded=superseded))
+        return self.ask(
+            "read topics", lambda: read_images(self, known, patience=patience, superseded=superseded, takes=takes)
+        )
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         return read_extents(self, self._known(topics))

@@ -1,7 +1,7 @@
 """Reads whole topics to the end as it stood at the start, and gives what compaction would leave.
 
 Only the newest record of a key in a partition is kept, and it is kept as librdkafka's own message until the end, so that
-a million records cost a million dictionary writes and no more. Beyond ``spill.MOST`` of them they go to disk.
+a million records cost a million dictionary writes and no more. What memory does not hold is refused before more is read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import compress
 from operator import methodcaller
+from types import MappingProxyType
 from typing import Any
 
 import confluent_kafka
@@ -21,10 +23,9 @@ from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, rea
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import some_of
-from connectctl.ops.kafka import spill
-from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, UnreadTail
+from connectctl.ops.kafka import memory
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.kafka.sentinels import Offset
-from connectctl.ops.kafka.spill import GroupsOf, Spilled
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import read_topic
 
@@ -35,19 +36,24 @@ _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 """Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
 
 KEY_OF = methodcaller("key")
-_ERROR, _VALUE = methodcaller("error"), methodcaller("value")
-_PARTITION, _OFFSET, _TIMESTAMP = methodcaller("partition"), methodcaller("offset"), methodcaller("timestamp")
+_ERROR = methodcaller("error")
 Latest = dict[int, dict[bytes | None, Any]]
+Takes = Callable[[str], bool]
+"""Says of a connector whether its keys are read."""
 
 
 def read_images(
-    kafka: Connection, topics: Sequence[str], *, patience: float, superseded: bool = False
+    kafka: Connection, topics: Sequence[str], *, patience: float, superseded: bool = False, takes: Takes | None = None
 ) -> dict[str, TopicImage]:
-    """The image of each topic. ``patience`` is how long to wait, in seconds, for open transactions to end."""
+    """Return the image of each topic. ``patience`` is how long to wait, in seconds, for open transactions to end.
+
+    With ``takes`` the source offsets of other connectors are left out. Raises ``ConnectctlError`` for what memory does not
+    hold.
+    """
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    reading = TopicReading(kafka, ends, keep_all=superseded, groups_of=owners_of)
+    reading = TopicReading(kafka, ends, keep_all=superseded, takes=dict.fromkeys(topics, takes) if takes else {})
     with closing(consumer_of(kafka, "read_committed")) as consumer:
         reading.run(consumer, patience)
     return {topic: reading.image(topic) for topic in topics}
@@ -94,7 +100,7 @@ def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
 class TopicReading:
     """One pass over some topics: where it has to get, how far it got, what it found.
 
-    With ``groups_of`` what is too much for memory goes to disk; see ``Spilled``.
+    ``takes`` has, by topic, the connectors whose source offsets are read; of topics without it all are.
     """
 
     def __init__(
@@ -103,7 +109,7 @@ class TopicReading:
         ends: Mapping[str, Mapping[int, Offset]],
         *,
         keep_all: bool = False,
-        groups_of: GroupsOf | None = None,
+        takes: Mapping[str, Takes] = MappingProxyType({}),
     ):
         self._kafka = kafka
         self._ends = ends
@@ -112,17 +118,15 @@ class TopicReading:
         self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
         self._counts = dict.fromkeys(ends, 0)
         self._keep_all = keep_all
-        self._groups_of = None if keep_all else groups_of
-        self._spilled: dict[str, Spilled] = {}
+        self._takes = takes
+        self._taken: dict[str, dict[bytes, bool]] = {topic: {b"": True} for topic in takes}
         self._only = next(iter(ends)) if len(ends) == 1 else None
         self.all: dict[str, list[ConsumerRecord]] = {t: [] for t in ends}
 
     def run(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> None:
-        """Go through all ``rounds``, and write to disk what is too much for memory."""
+        """Go through all ``rounds``. Raises ``ConnectctlError`` as soon as memory does not hold what was read."""
         for _ in self.rounds(consumer, patience, start):
-            if self._groups_of is not None and self._held() > spill.MOST:
-                for topic in self._latest:
-                    self._spill(topic, self._groups_of)
+            memory.check(self.held, some_of(list(self._latest), 3))
 
     def rounds(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> Iterator[None]:
         """Consume, thousands of records a round, until every partition is at its end, or only open transactions are in the
@@ -150,22 +154,18 @@ class TopicReading:
                 names = some_of(list(map(str, sorted(self._pending))), 3)
                 raise unanswered(self._kafka, f", and {names} was not read to its end")
 
-    def _held(self) -> int:
+    @property
+    def held(self) -> int:
         """How many records are in memory."""
-        return sum(len(by_key) for by in self._latest.values() for by_key in by.values())
+        newest = sum(len(by_key) for by in self._latest.values() for by_key in by.values())
+        return max(newest, sum(map(len, self.all.values())))
 
-    def _spill(self, topic: str, groups_of: GroupsOf) -> Spilled:
-        there = self._spilled.setdefault(topic, Spilled(groups_of))
-        there.add_rows(self._given(topic, groups_of))
-        return there
-
-    def _given(self, topic: str, groups_of: GroupsOf) -> list[Row]:
-        """What is in memory of ``topic``, as rows: it is there no more."""
-        rows: list[Row] = []
-        for by_key in self._latest[topic].values():
-            rows += rows_of(by_key, groups_of)
-            by_key.clear()
-        return rows
+    def given(self) -> Iterator[tuple[str, list[ConsumerRecord]]]:
+        """Yield what is in memory of each topic, which then is there no more."""
+        for topic, by in self._latest.items():
+            for by_key in by.values():
+                yield topic, list(map(record_of, by_key.values()))
+                by_key.clear()
 
     def _held_back(self) -> bool:
         """Whether all that is left is held back by open transactions, and not only by leaders that are new."""
@@ -188,16 +188,22 @@ class TopicReading:
             if last >= end - 1:
                 self._pending.discard(place)
             kept = some if last < end else [message for message in some if message.offset() < end]
-            kept = self._chosen(topic, kept)
-            keys = list(map(KEY_OF, kept))
-            self._latest[topic][partition].update(zip(keys, kept, strict=True))
-            self._counts[topic] += len(keys)
+            self._counts[topic] += len(kept)
+            keys, chosen = self._chosen(topic, kept)
+            self._latest[topic][partition].update(zip(keys, chosen, strict=True))
             if self._keep_all:
-                self.all[topic] += map(record_of, kept)
+                self.all[topic] += map(record_of, chosen)
 
-    def _chosen(self, topic: str, messages: list[Any]) -> list[Any]:
-        """Those that are to be kept: all."""
-        return messages
+    def _chosen(self, topic: str, messages: list[Any]) -> tuple[Sequence[bytes | None], Sequence[Any]]:
+        """Return the keys and the messages to keep. A key that does not begin as Connect's is kept, too: it is a finding."""
+        keys = list(map(KEY_OF, messages))
+        if topic not in self._takes:
+            return keys, messages
+        owners, taken, takes = owners_of(keys), self._taken[topic], self._takes[topic]
+        for owner in set(owners) - taken.keys():
+            taken[owner] = takes(owner.decode(errors="surrogatepass"))
+        chosen = [taken[owner] for owner in owners]
+        return list(compress(keys, chosen)), list(compress(messages, chosen))
 
     def _take_singly(self, batch: Iterable[Any]) -> None:
         """The same with events among the records: what follows an end is more than there was."""
@@ -210,11 +216,12 @@ class TopicReading:
             end = ends[topic][partition]
             if stuck:
                 stuck.pop(TopicPartition(topic, partition), None)
-            if offset < end and self._chosen(topic, [message]):
-                latest[topic][partition][key] = message
+            if offset < end:
                 counts[topic] += 1
-                if keep_all:
-                    self.all[topic].append(record_of(message))
+                if self._chosen(topic, [message])[1]:
+                    latest[topic][partition][key] = message
+                    if keep_all:
+                        self.all[topic].append(record_of(message))
             if offset >= end - 1:
                 self._pending.discard(TopicPartition(topic, partition))
 
@@ -238,16 +245,15 @@ class TopicReading:
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[ConsumerRecord] = []
         records: Collection[ConsumerRecord]
-        if topic in self._spilled and self._groups_of is not None:
-            records = self._spill(topic, self._groups_of)
-        elif self._keep_all:
+        if self._keep_all:
             newest = {(m.partition(), m.offset()) for m in messages}
             records = tuple(r for r in self.all[topic] if (r.partition, r.offset) in newest)
             superseded = [r for r in self.all[topic] if (r.partition, r.offset) not in newest]
         else:
             records = tuple(map(record_of, messages))
-        in_order = topic in self._spilled
-        return TopicImage(topic, self._counts[topic], records, ends, tuple(held), tuple(superseded), in_order)
+        taken = self._taken.get(topic, {})
+        left_out = frozenset(owner.decode(errors="surrogatepass") for owner, is_taken in taken.items() if not is_taken)
+        return TopicImage(topic, self._counts[topic], records, ends, tuple(held), tuple(superseded), left_out)
 
 
 class Sifting(TopicReading):
@@ -290,15 +296,6 @@ def raise_unless_ignored(kafka: Connection, message: Any) -> None:
     if message.error().name() not in _IGNORED:
         topic = message.topic()
         raise kafka.failure(message.error(), f"read {topic or 'topics'}", read_topic(topic) if topic else None)
-
-
-def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable[Row]:
-    """librdkafka's messages by their keys as ``Spilled`` keeps them: each question is asked of all of them at once."""
-    messages = newest.values()
-    times = [at if kind and at >= 0 else None for kind, at in map(_TIMESTAMP, messages)]
-    keys, none = [key or b"" for key in newest], [key is None for key in newest]
-    places = map(_PARTITION, messages), map(_OFFSET, messages)
-    return zip(groups_of(newest), keys, none, *places, times, map(_VALUE, messages), strict=True)
 
 
 def record_of(message: Any) -> ConsumerRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,13 +34,23 @@ class _Once:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kafka, name)
 
-    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+    def image(
+        self,
+        topics: Sequence[str],
+        *,
+        patience: float,
+        superseded: bool = False,
+        takes: Callable[[str], bool] | None = None,
+    ) -> dict[str, TopicImage]:
         with self._reading:
-            missing = [topic for topic in topics if not self._has(topic, superseded)]
-            read = self.kafka.image(missing, patience=patience, superseded=superseded) if missing else {}
+            found = {topic: self._images[topic][0] for topic in topics if self._has(topic, superseded)}
+            missing = [topic for topic in topics if topic not in found]
+            read = self.kafka.image(missing, patience=patience, superseded=superseded, takes=takes) if missing else {}
             for topic, image in read.items():
-                self._images[topic] = self._as_before(image), superseded
-            return {topic: self._images[topic][0] for topic in topics if topic in read or topic not in missing}
+                found[topic] = self._as_before(image)
+                if not image.left_out:  # of others only a part was read
+                    self._images[topic] = found[topic], superseded
+            return {topic: found[topic] for topic in topics if topic in found}
 
     def _has(self, topic: str, superseded: bool) -> bool:
         image, whole = self._images.get(topic, (None, False))

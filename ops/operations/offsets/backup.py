@@ -6,23 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.config_topic import ConfiguredConnector
-from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
-from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
-from connectctl.ops.operations.offsets.effective_offsets import topics_of
+from connectctl.ops.operations.offsets.backup_file import backup_lines
+from connectctl.ops.operations.offsets.effective_offsets import check_names, names_in, topics_of
 from connectctl.ops.operations.offsets.incomplete import check_findings, check_places
-from connectctl.ops.operations.offsets.large_topics import InOrder, check_names, is_big, names_in
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.plain_records import KeyOwners
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, emptied
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_connector, topic_states
 
 
 def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[str], Sequence[ConfiguredConnector]]:
     """The source connectors in ``names`` (or globs, all for none), the lines of their backup, and the sinks among them.
 
-    Of topics too big for memory the lines come as they are read from disk, topic by topic, and only then all connectors are
-    known. Raises as ``everything`` does.
+    Raises as ``everything`` does.
     """
     snapshot = observe(sources, OffsetsQuery(names))
     configs = snapshot.configs.connectors if snapshot.configs else {}
@@ -34,8 +30,6 @@ def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[
     rest = tuple(name for name in names if name not in apart)
     if names and not rest:
         return set(), iter(()), sinks
-    if is_big(snapshot):
-        return *_from_disk(sources, snapshot, rest), sinks
     found = everything(sources, snapshot, rest)
     return set(found), (line for places in found.values() for line in backup_lines(places)), sinks
 
@@ -63,35 +57,6 @@ def _places(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...])
     sources_there = {name for name, configured in configs.items() if configured.looks_like != "sink"}
     chosen = names or tuple(sorted({*(known or ()), *snapshot.dedicated, *sources_there}))
     return {name: topic_states(sources, snapshot, name, known=known) for name in chosen}
-
-
-def _from_disk(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> tuple[set[str], Iterator[str]]:
-    InOrder(snapshot, OffsetsQuery(names))  # which knows the names
-    laid_out = emptied(snapshot)
-    places = _places(sources, laid_out, names)
-    _check_whole(laid_out, places, every=not names)
-    connectors = set(places)
-
-    def lines() -> Iterator[str]:
-        for topic in topics_of(snapshot):
-            is_global = topic is snapshot.global_topic
-            theirs = {n for n, t in snapshot.dedicated.items() if t.place == topic.place}
-            records = _owned(
-                topic, None if is_global and not names else set(names) if is_global else theirs, connectors
-            )
-            yield from lines_of(records, topic.image.topic, topic.bootstrap)
-
-    return connectors, lines()
-
-
-def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterator[ConsumerRecord]:
-    """The records of the ``wanted`` connectors, of all for None; whose they are goes into ``seen``."""
-    owners = KeyOwners()
-    for record in topic.image.latest:
-        owner = owners.of(record.key)
-        if owner is not None and (wanted is None or owner in wanted):
-            seen.add(owner)
-            yield record
 
 
 def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[OffsetsTopicState]], *, every: bool) -> None:

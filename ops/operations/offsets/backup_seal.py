@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator
 from hashlib import file_digest, sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from connectctl.ops.config.json_shape import an_object, mapping, text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput
 
-_KIND, _END_KIND = "OffsetsBackup", "OffsetsBackupEnd"
+SEALS = _KIND, _END_KIND = "OffsetsBackup", "OffsetsBackupEnd"
 FIRST = json.dumps({"apiVersion": "connectctl/v1", "kind": _KIND}) + "\n"
 SEAL_LINES = 2
 PARTS, SUMS = "part-*", "_sha256.json"
@@ -38,11 +37,6 @@ def sealed(texts: Iterable[str]) -> Iterator[str]:
 
 def _last(digest: str) -> str:
     return json.dumps({"kind": _END_KIND, "sha256": digest}) + "\n"
-
-
-def is_seal(data: Any) -> bool:
-    """Whether the JSON of a line is that of the first or last line of a backup."""
-    return isinstance(data, dict) and data.get("kind") in (_KIND, _END_KIND) and "key" not in data
 
 
 def verified(blocks: Iterable[bytes], source: str) -> Iterator[bytes]:

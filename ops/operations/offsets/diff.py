@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.source_keys import connect_json, owners_of
-from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same, left_over
-from connectctl.ops.kafka.records import GROUP, KEY, NO_KEY, VALUE, ConsumerRecord, Row, record_in
-from connectctl.ops.kafka.spill import blocks_in_order
+from connectctl.ops.connect.source_keys import connect_json, owner_of
+from connectctl.ops.kafka.records import ConsumerRecord
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
@@ -42,54 +40,49 @@ def differences(left: Said, right: Said) -> tuple[Difference, ...]:
 def without_what_is_same(
     here: OffsetsSnapshot, there: OffsetsSnapshot, wanted: Sequence[str] = ()
 ) -> tuple[OffsetsSnapshot, OffsetsSnapshot]:
-    """Both without the keys of which they hold the same values in the same topics: what is effective of them is the same.
+    """Return both without the keys of which they hold the same values in the same topics: what is effective is the same.
 
-    So what is understood, spelled and kept in memory is what differs, and not a million offsets. Where a connector of
-    ``wanted`` is known by its offsets only, the first of each connector are kept.
+    So what is understood, spelled and printed is what differs, and not a million offsets. Where a connector of ``wanted`` is
+    known by its offsets only, one key of each connector is kept.
     """
     configured = here.configs.connectors if here.configs else {}
     known = all(name in configured and configured[name].looks_like != "sink" for name in wanted)
-    kept: tuple[dict[str | None, list[ConsumerRecord]], dict[str | None, list[ConsumerRecord]]] = ({}, {})
-    named: set[bytes] = set()
-    places = [(side, *place) for side, snapshot in enumerate((here, there)) for place in _places(snapshot)]
-
-    def are_alike(blocks: Blocks) -> bool:
-        is_named = known or all(named.issuperset(column(rows, GROUP)) for rows in blocks)
-        return is_named and _alike({(side, owner): rows for (side, owner, _), rows in zip(places, blocks, strict=True)})
-
-    for blocks in left_over([rows for _, _, rows in places], are_alike):
-        for (side, owner, _), rows in zip(places, blocks, strict=True):
-            named.update(column(rows, GROUP))
-            kept[side].setdefault(owner, []).extend(map(record_in, rows))
-    return _with(here, kept[0]), _with(there, kept[1])
+    left, right = (_by_owner(snapshot) for snapshot in (here, there))
+    every = {(owner, key) for owner, by_key in left.items() for key in by_key}
+    every |= {(owner, key) for owner, by_key in right.items() for key in by_key}
+    differ = {key for owner, key in every if not _alike(left.get(owner, {}).get(key), right.get(owner, {}).get(key))}
+    if not known:  # the first key of each connector, by its name
+        differ.update({owner_of(key): key for _, key in every}.values())
+    return _only(here, differ), _only(there, differ)
 
 
 Owner = str | None
 """Whose topic it is: None for the global one, and otherwise a connector."""
+ByKey = dict[bytes | None, list[ConsumerRecord]]
 
 
-def _places(snapshot: OffsetsSnapshot) -> Iterator[tuple[Owner, Iterator[list[Row]]]]:
+def _by_owner(snapshot: OffsetsSnapshot) -> dict[Owner, ByKey]:
     topics: list[tuple[Owner, ReadTopic]] = [(None, snapshot.global_topic)] if snapshot.global_topic else []
+    found: dict[Owner, ByKey] = {}
     for owner, topic in [*topics, *snapshot.dedicated.items()]:
-        yield owner, blocks_in_order(topic.image.latest, owners_of)
+        by_key = found.setdefault(owner, {})
+        for record in topic.image.latest:
+            by_key.setdefault(record.key, []).append(record)
+    return found
 
 
-def _alike(there: Mapping[tuple[int, Owner], list[Row]]) -> bool:
-    """Whether both sides say the same of all keys in the same topics, and it is clear what."""
-    owners = {owner for (_, owner), rows in there.items() if rows}
-    pairs = [(there.get((0, owner), []), there.get((1, owner), [])) for owner in owners]
-    # With two records of a key in a topic, the partition tells which one counts.
-    return all(have_same(left, right, KEY, VALUE, NO_KEY) and are_single(left) for left, right in pairs)
+def _alike(left: list[ConsumerRecord] | None, right: list[ConsumerRecord] | None) -> bool:
+    """Return whether both sides say the same of a key. With two records of it the partition tells which one counts."""
+    return left is not None and right is not None and len(left) == len(right) == 1 and left[0].value == right[0].value
 
 
-def _with(snapshot: OffsetsSnapshot, kept: Mapping[str | None, Sequence[ConsumerRecord]]) -> OffsetsSnapshot:
-    def only(owner: str | None, topic: ReadTopic) -> ReadTopic:
-        latest = tuple(kept.get(owner, ()))
-        return replace(topic, image=replace(topic.image, latest=latest, superseded=(), in_order=False, made={}))
+def _only(snapshot: OffsetsSnapshot, keys: Collection[bytes | None]) -> OffsetsSnapshot:
+    def only(topic: ReadTopic) -> ReadTopic:
+        latest = tuple(record for record in topic.image.latest if record.key in keys)
+        return replace(topic, image=replace(topic.image, latest=latest, superseded=(), made={}))
 
-    dedicated = {name: only(name, topic) for name, topic in snapshot.dedicated.items()}
-    topic = snapshot.global_topic
-    return replace(snapshot, global_topic=topic and only(None, topic), dedicated=dedicated)
+    dedicated = {name: only(topic) for name, topic in snapshot.dedicated.items()}
+    return replace(snapshot, global_topic=snapshot.global_topic and only(snapshot.global_topic), dedicated=dedicated)
 
 
 def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:

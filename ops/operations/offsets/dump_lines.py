@@ -3,8 +3,6 @@
 ``key`` and ``value`` (kcat: ``payload``) are the record's bytes as text, null where the record has none; ``keyBase64`` and
 ``valueBase64`` carry what is not UTF-8. ``topic``, ``partition``, ``offset`` and ``timestamp`` (kcat: ``ts``) may be left
 out, but for ``topic`` where the dump holds several.
-
-Lines that are as ``backup_file`` writes them are read a block at a time; a block with any other line is read line by line.
 """
 
 from __future__ import annotations
@@ -12,144 +10,177 @@ from __future__ import annotations
 import base64
 import io
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from connectctl.ops.config.json_text import objects_reader, read_json
-from connectctl.ops.connect.source_keys import owner_of, owners_of
+import msgspec
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.records import ConsumerRecord, Row
-from connectctl.ops.operations.offsets.backup_seal import PARTS, check_parts, is_seal, verified, verified_part
-from connectctl.ops.operations.sink_offsets.backup_file import is_group
+from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.operations.offsets.backup_seal import PARTS, SEALS, check_parts, verified, verified_part
+from msgspec import UNSET, UnsetType
 
-UNNAMED = "dump"
 FORM = (
     'Each line is like {"topic":"…","partition":0,"offset":0,"key":"…","value":"…"}. These write such a file: '
     "connectctl offsets backup --out FILE, and kcat -C -J -e -t TOPIC."
 )
 BLOCK = 1 << 18
 """Bytes that are read at once, and what it takes to the end of a line."""
-_MEMBERS = (
-    ("topic", str),
-    ("partition", int),
-    ("offset", int),
-    ("timestamp", int | None),
-    ("key", str | None),
-    ("value", str | None),
-    ("bootstrapServers", str | None, None),
-)
+UNNAMED = "dump"
 
-Where = tuple[Any, Any]
+Where = tuple[str | None, str]
 """The bootstrap servers that a line names, None for none, and its topic."""
+Text = str | None | UnsetType
 
 
-class DumpBlock(NamedTuple):
-    """The records of a block, and beside them where each is from."""
+class _Origin(msgspec.Struct, gc=False):
+    """The topic of a line; ``group`` and ``kind`` tell lines that are no records."""
 
-    wheres: list[Where]
-    rows: list[Row]
+    topic: str = UNNAMED
+    bootstrapServers: Text = UNSET
+    group: Any = UNSET
+    kind: Any = UNSET
 
-
-def read_blocks(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[DumpBlock]:
-    """The records of each block. Raises ``BadInput`` that names the line; where that is not the ``whole`` dump also for one
-    without an offset: nothing tells then which record of a key is the newest.
-    """
-    quick, number = objects_reader(_MEMBERS), 1
-    for block in blocks:
-        found = quick(block)
-        yield _by_line(block, source, number, whole) if found is None else _together(found)
-        number += block.count(b"\n") if found is None else len(found)
+    @property
+    def where(self) -> Where:
+        return self.bootstrapServers or None, self.topic
 
 
-def _together(found: list[Any]) -> DumpBlock:
-    keys = [None if each.key is None else each.key.encode() for each in found]
-    rows: list[Row] = [
-        (
-            owner,
-            key or b"",
-            key is None,
-            each.partition,
-            each.offset,
-            each.timestamp,
-            None if each.value is None else each.value.encode(),
+class _Line(_Origin, gc=False):
+    """A line of a dump; ``payload`` and ``ts`` are kcat's names."""
+
+    partition: int = -1
+    offset: int | UnsetType = UNSET
+    timestamp: int | UnsetType | None = UNSET
+    key: Text = UNSET
+    keyBase64: Text = UNSET
+    value: Text = UNSET
+    valueBase64: Text = UNSET
+    payload: Text = UNSET
+    ts: int | UnsetType | None = UNSET
+
+    @property
+    def is_record(self) -> bool:
+        """Whether the line has a record: the committed offsets of a group and the seals of a backup are none."""
+        if self.key is not UNSET or self.keyBase64 is not UNSET:
+            return True
+        if self.group is UNSET and self.kind not in SEALS:
+            raise ValueError("it has no key")
+        return False
+
+    def record(self, number: int) -> ConsumerRecord:
+        """Return the record of line ``number``, which is the offset where the line has none."""
+        value = self.payload if self.value is UNSET else self.value
+        time = self.ts if self.timestamp is UNSET else self.timestamp
+        return ConsumerRecord(
+            _bytes(self.key, self.keyBase64),
+            _bytes(value, self.valueBase64),
+            self.partition,
+            number if self.offset is UNSET else self.offset,
+            None if time is UNSET else time,
         )
-        for owner, key, each in zip(owners_of(keys), keys, found, strict=True)
-    ]
-    return DumpBlock([(each.bootstrapServers, each.topic) for each in found], rows)
 
 
-def _by_line(block: bytes, source: str, number: int, whole: bool = True) -> DumpBlock:
-    read = DumpBlock([], [])
-    for data, record in read_lines(_texts(block, source), source, number, whole=whole):
-        key, value, partition, offset, timestamp = record
-        read.wheres.append((data.get("bootstrapServers"), data.get("topic", UNNAMED)))
-        read.rows.append((owner_of(key), key or b"", key is None, partition, offset, timestamp, value))
-    return read
+_LINES, _ORIGINS, _ENCODER = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Origin), msgspec.json.Encoder()
 
 
-def read_lines(
-    lines: Iterable[str], source: str, first: int = 1, *, whole: bool = True
-) -> Iterator[tuple[dict[str, Any], ConsumerRecord]]:
-    """Each line that has a record, as JSON and as that. Raises ``BadInput`` as ``read_blocks``; ``first`` is their first.
+def lines_of(records: Iterable[ConsumerRecord], topic: str, bootstrap: str | None) -> Iterator[str]:
+    """Yield records of one topic as lines of a dump."""
+    line = _Line(topic=topic, bootstrapServers=bootstrap or UNSET)
+    for key, value, line.partition, line.offset, line.timestamp in records:
+        line.key, line.keyBase64 = _text(key)
+        line.value, line.valueBase64 = _text(value)
+        yield _ENCODER.encode(line).decode()
 
-    Empty lines, and those with the offsets of sinks' groups, are passed over.
+
+def read_records(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[tuple[Where, ConsumerRecord]]:
+    """Yield each record of a dump with its origin. Raises ``BadInput`` that names the line.
+
+    Where that is not the ``whole`` dump also for one without an offset: nothing tells then which record of a key is the
+    newest.
     """
-    for number, line in enumerate(lines, start=first):
-        if not line.strip():
-            continue
-        try:
-            data = read_json(line)
-            if is_group(data) or is_seal(data):
-                continue
-            if not whole and "offset" not in data:
-                raise ValueError("it has no offset, which --engine spark needs")
-            record = _record(data, number)
-        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as e:
-            raise BadInput(
-                f"{source}, line {number}: this is not a record", why=str(e) or type(e).__name__, next_step=FORM
-            ) from e
-        yield data, record
+    number = 1
+    for block in blocks:
+        yield from _records(block, source, number, whole)
+        number += block.count(b"\n")
 
 
 def checked(path: Path) -> Iterator[bytes]:
-    """The content of a dump, in blocks. Raises ``BadInput`` as ``read_blocks`` does."""
-    quick, number = objects_reader(_MEMBERS), 1
+    """Yield the content of a dump, in blocks. Raises ``BadInput`` as ``read_records`` does."""
+    number = 1
     for block in blocks_of(path):
-        found = quick(block)
-        if found is None:
-            _by_line(block, name_of(path), number)
-        number += block.count(b"\n") if found is None else len(found)
+        deque(_records(block, name_of(path), number), maxlen=0)
+        number += block.count(b"\n")
         yield block
 
 
 def wheres_in(path: Path) -> set[Where]:
-    """Where the records of a dump are from. Raises ``BadInput`` for a line that is not JSON."""
-    quick, number, found = objects_reader((_MEMBERS[0], _MEMBERS[-1]), alone=False), 1, set[Where]()
+    """Return the topics of the records of a dump. Raises ``BadInput`` for a line that is not JSON."""
+    found, number = set[Where](), 1
     for block in blocks_of(path):
-        if topic := _only_topic(block):
-            found.add((None, topic))
-        elif (some := quick(block)) is not None:
-            found.update((each.bootstrapServers, each.topic) for each in some)
+        try:
+            origins = _ORIGINS.decode_lines(block)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            found.update(where for where, _ in _records(block, name_of(path), number))
         else:
-            found.update(_by_line(block, name_of(path), number).wheres)
+            found.update(each.where for each in origins if each.group is UNSET and each.kind not in SEALS)
         number += block.count(b"\n")
     return found
 
 
-def _only_topic(block: bytes) -> str | None:
-    """The topic of all lines of a block that begin as ``backup_file`` writes them; None where that cannot be told."""
-    head, partition, _ = block.partition(b', "partition": ')
-    # A line feed within a text is written as an escape, and so are quotation marks.
-    begin_alike = block.count(b"\n" + head + partition) == block.count(b"\n") - 1 and block.endswith(b"\n")
-    if not begin_alike or b'"bootstrapServers"' in block:
-        return None
+def _records(block: bytes, source: str, first: int, whole: bool = True) -> Iterator[tuple[Where, ConsumerRecord]]:
+    found: list[_Line] = []
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = _LINES.decode_lines(block)
+    # Where there is another number of lines, one at a time tells which is wrong, or empty.
+    alone = len(found) == block.count(b"\n") + (not block.endswith(b"\n"))
+    lines = enumerate(found, first) if alone else _by_line(block, source, first)
+    for number, line in lines:
+        try:
+            if not line.is_record:
+                continue
+            if not whole and line.offset is UNSET:
+                raise ValueError("it has no offset, which --engine spark needs")
+            record = line.record(number - 1)
+        except ValueError as e:
+            raise _no_record(source, number, e) from e
+        yield line.where, record
+
+
+def _by_line(block: bytes, source: str, first: int) -> Iterator[tuple[int, _Line]]:
+    for number, text in enumerate(block.split(b"\n"), first):
+        if not text.strip():
+            continue
+        try:
+            yield number, _LINES.decode(text)
+        except UnicodeDecodeError as e:
+            raise _no_text(source) from e
+        except (msgspec.MsgspecError, RecursionError) as e:
+            raise _no_record(source, number, e) from e
+
+
+def _no_record(source: str, number: int, error: Exception) -> BadInput:
+    return BadInput(f"{source}, line {number}: this is not a record", why=str(error), next_step=FORM)
+
+
+def _no_text(source: str) -> BadInput:
+    return BadInput(f"The dump {source} cannot be read", why="it is not UTF-8 text")
+
+
+def _text(raw: bytes | None) -> tuple[Text, Text]:
+    """Return bytes as text, or in Base64 where they are none."""
     try:
-        found = read_json(head + b"}")
-    except ValueError:
-        return None
-    return found["topic"] if isinstance(found, dict) and found.keys() == {"topic"} else None
+        return (None if raw is None else raw.decode()), UNSET
+    except UnicodeDecodeError:
+        return UNSET, base64.b64encode(raw or b"").decode()
+
+
+def _bytes(text: Text, encoded: Text) -> bytes | None:
+    if isinstance(encoded, str):
+        return base64.b64decode(encoded, validate=True)
+    return text.encode() if isinstance(text, str) else None
 
 
 def name_of(path: Path) -> str:
@@ -212,38 +243,10 @@ def _readable(path: Path) -> Iterator[None]:
         raise BadInput(f"The dump {path} cannot be read", why=e.strerror) from e
 
 
-def lines_of(path: Path) -> Iterator[str]:
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the lines in ``path`` as text. Raises ``BadInput`` as ``blocks_of``."""
     for block in blocks_of(path):
-        yield from _texts(block, str(path))
-
-
-def _texts(block: bytes, source: str) -> Iterator[str]:
-    for line in io.BytesIO(block):
         try:
-            yield line.decode()
+            yield from io.StringIO(block.decode(), newline="\n")
         except UnicodeDecodeError as e:
-            raise BadInput(f"The dump {source} cannot be read", why="it is not UTF-8 text") from e
-
-
-def _record(data: dict[str, Any], number: int) -> ConsumerRecord:
-    if "key" not in data and "keyBase64" not in data:
-        raise ValueError("it has no key")
-    value = data["value"] if "value" in data else data.get("payload")
-    timestamp = data.get("timestamp", data.get("ts"))
-    return ConsumerRecord(
-        _bytes(data.get("key"), data.get("keyBase64")),
-        _bytes(value, data.get("valueBase64")),
-        int(data.get("partition", -1)),
-        int(data.get("offset", number - 1)),
-        None if timestamp is None else int(timestamp),
-    )
-
-
-def _bytes(text: Any, encoded: str | None) -> bytes | None:
-    if encoded is not None:
-        return base64.b64decode(encoded, validate=True)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise TypeError("key and value must be the record's bytes as text, or null")
-    return text.encode()
+            raise _no_text(name_of(path)) from e

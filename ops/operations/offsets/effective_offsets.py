@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
-from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.connect.source_keys import SourceKey, connector_of, parse_key
 from connectctl.ops.connect.source_offsets import (
     UNKNOWN,
     ConnectorOffsets,
@@ -36,7 +36,7 @@ def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
     globals_ = _index(snapshot.global_topic, found)
     own = {name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()}
     configured = snapshot.configs.connectors if snapshot.configs else {}
-    names = sorted({*globals_, *own, *(n for n, c in configured.items() if c.looks_like != "sink")})
+    names = known_names(snapshot, {*globals_, *own})
     if query.connectors:
         names = asked(query.connectors, names, configured)
     unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
@@ -67,6 +67,25 @@ def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
     """The global topic and the dedicated ones, each once: connectors may share a dedicated one."""
     distinct = {(t.bootstrap, t.image.topic): t for t in snapshot.dedicated.values()}.values()
     return [t for t in (snapshot.global_topic, *distinct) if t is not None]
+
+
+def known_names(snapshot: OffsetsSnapshot, there: Iterable[str]) -> list[str]:
+    """Return the names of all source connectors: of those whose offsets are ``there``, configured ones and others."""
+    configured = snapshot.configs.connectors if snapshot.configs else {}
+    left_out = snapshot.global_topic.image.left_out if snapshot.global_topic else ()
+    return sorted({*there, *left_out, *(n for n, c in configured.items() if c.looks_like != "sink")})
+
+
+def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
+    """Raise ``BadInput`` for an unknown connector, with the nearest name, and for a sink."""
+    records = snapshot.global_topic.image.latest if snapshot.global_topic else ()
+    configured = snapshot.configs.connectors if snapshot.configs else {}
+    check_known([name], known_names(snapshot, {*names_in(records), *snapshot.dedicated}), configured)
+
+
+def names_in(records: Iterable[ConsumerRecord]) -> set[str]:
+    """Return the connectors that have offsets in ``records``."""
+    return {name for record in records if (name := connector_of(record.key)) is not None}
 
 
 def partitions_in(topic: ReadTopic | None) -> int:

@@ -13,6 +13,7 @@ from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.bootstrap import NAME_IT
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
@@ -71,7 +72,7 @@ class Sources:
 
 def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
     wanted = [t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t]
-    images = sources.kafka.image(wanted, patience=sources.patience, superseded=query.superseded)
+    images = sources.kafka.image(wanted, patience=sources.patience, superseded=query.superseded, takes=query.chosen)
     configs = None
     findings: list[Finding] = []
     if sources.config_topic in images:
@@ -140,6 +141,8 @@ def _read_dedicated(
                 except ConnectctlError as e:
                     unread[name] = e
         except ConnectctlError as e:
+            if e.code == memory.CODE:
+                raise
             unread |= dict.fromkeys(here, e)
         for name, store in here.items():
             if name in unread:
@@ -179,7 +182,7 @@ def _images(
     if bootstrap is not None:
         kafka = sources.other_kafka(bootstrap, next(iter(stores.values())).overrides)
     topics = sorted({store.topic for store in stores.values()})
-    images = kafka.image(topics, patience=sources.patience, superseded=query.superseded)
+    images = kafka.image(topics, patience=sources.patience, superseded=query.superseded, takes=query.chosen)
     if bootstrap is not None and kafka.cluster_id() == sources.kafka.cluster_id():
         findings += _same_cluster(sources, stores)
     findings += _policies(kafka, topics)

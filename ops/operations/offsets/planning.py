@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
-from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import State, at_rest_for_plan
@@ -14,7 +12,6 @@ from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.kafka.visibility import grant
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, steps_back
 from connectctl.ops.operations.offsets import changes, rest_api, validity
@@ -26,7 +23,7 @@ from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetCha
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
-from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 
 if TYPE_CHECKING:
@@ -82,6 +79,8 @@ class Changes:
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...]
     warnings: tuple[str, ...] = ()
+    merged: Mapping[str, int] = field(default_factory=dict)
+    """By connector the source partitions in the topic that a merge is made of."""
 
 
 def plan_changes(
@@ -128,6 +127,7 @@ def plan_changes(
         else tuple(write for _, _, decision in decisions for write in decision.writes),
         tuple(conflict for _, _, decision in decisions for conflict in decision.conflicts),
         tuple(each.warning for each in valid if each.warning),
+        {subject.name: decision.merged for subject, _, decision in decisions},
     )
 
 
@@ -200,13 +200,12 @@ def current_states(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], change
         other = next((at for at in subject.places if at.side is not Side(request.into)), None)
         if into is None or other is None:
             continue
-        own = {
-            write.key: write.before
-            for write in changes.writes
-            if write.topic == into.topic and write.key in other.records
-        }
+        own: dict[bytes, bytes | None] = {}
+        for write in changes.writes:
+            if write.topic == into.topic and is_of(write.key, subject.name):
+                own.setdefault(write.key, write.before)
         lacks = sum(before is None for before in own.values())
-        count = counted(sum(other.value(key) is not None for key in other.records), "source partition")
+        count = counted(changes.merged[subject.name], "source partition")
         lines.append(
             f"{subject.name}: {other.topic} has {count}; of these {into.topic} lacks {lacks}, and has another offset for "
             f"{len(own) - lacks} (as of now)."
@@ -293,10 +292,7 @@ def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bo
 
 def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> str:
     verb = changes.to_data(request)["kind"]
-    written = Counter[tuple[str, bool]]()
-    for some in chunks_of(decision.writes):
-        are_none = map(is_, map(itemgetter(3), some), repeat(None))
-        written.update(zip(map(itemgetter(0), some), are_none, strict=True))
+    written = Counter((write.topic, write.value is None) for write in decision.writes)
     deleted = sum(number for (_, is_tombstone), number in written.items() if is_tombstone)
     count = f"{len(decision.writes) - deleted} records" + (f", {deleted} tombstones" if deleted else "")
     topics = " and ".join(dict.fromkeys(topic for topic, _ in written)) or "no topic"

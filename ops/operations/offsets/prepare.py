@@ -17,11 +17,11 @@ from connectctl.ops.operations.connectors.observe import Facts, see
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup
+from connectctl.ops.operations.offsets.effective_offsets import check_names
 from connectctl.ops.operations.offsets.engine import Asked, Engine, View
 from connectctl.ops.operations.offsets.incomplete import check_seen
-from connectctl.ops.operations.offsets.key_filter import AllKeys
-from connectctl.ops.operations.offsets.large_topics import check_names
 from connectctl.ops.operations.offsets.planning import ConnectorState, refuse
+from connectctl.ops.operations.offsets.purpose import AllKeys
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change, asked_by

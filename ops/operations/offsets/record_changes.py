@@ -7,19 +7,15 @@ worker could still read them.
 from __future__ import annotations
 
 import hashlib
-import marshal
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from operator import methodcaller
 from typing import NamedTuple
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.last_commit import Commits, Side, last_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
-from connectctl.ops.connect.source_offsets import read_offset
+from connectctl.ops.connect.source_offsets import problem_of
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition, partitions_of
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import (
@@ -33,7 +29,6 @@ from connectctl.ops.operations.offsets.changes import (
 )
 from connectctl.ops.operations.offsets.ends import later_records
 from connectctl.ops.operations.offsets.last_commits import commits_of
-from connectctl.ops.operations.offsets.plain_records import Shapes
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
 Where = tuple[str | None, str]
@@ -73,28 +68,22 @@ class Conflict:
 class OffsetChanges:
     """The changes of a request. ``refusals`` are reasons against it; then ``writes`` must not be executed.
 
-    ``moved`` is how many source partitions were committed since the run that a restore takes back.
+    ``moved`` is how many source partitions were committed since the run that a restore takes back, ``merged`` how many have
+    an offset in the topic that a merge is made of.
     """
 
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...] = ()
     refusals: tuple[str, ...] = ()
     moved: int = 0
+    merged: int = 0
 
 
 def digest(writes: Collection[RecordChange]) -> str:
-    """The same for the same writes over the same records, in whatever order: if it changes, the plan is stale."""
-    if len(writes) <= spill.MOST:
-        parts = (
-            repr((bootstrap, topic, partition, key, value, before)).encode()
-            for topic, partition, key, value, before, bootstrap in writes
-        )
-        return hashlib.sha256(b"\n".join(sorted(parts))).hexdigest()
-    # As too many to sort in memory, a sum; without a line of Python for each. Version 2 is without references.
+    """Return the same for the same writes over the same records, in whatever order: if it changes, the plan is stale."""
     total = 0
-    for some in spill.chunks_of(writes):
-        hashes = map(hashlib.sha256, map(marshal.dumps, some, repeat(2)))
-        total += sum(map(int.from_bytes, map(methodcaller("digest"), hashes)))
+    for write in writes:
+        total += int.from_bytes(hashlib.sha256(repr(tuple(write)).encode()).digest())
     return f"{total % (1 << 256):064x}"
 
 
@@ -247,20 +236,21 @@ def _merge(request: MergeOffsets, places: Sequence[OffsetsTopicState]) -> Offset
     target = by_side[Side(request.into)]
     policy, commits = MergePolicy(request.policy), commits_of(places, running=request.running)
     wanted: dict[bytes, bytes | None] = {}
-    conflicts, refusals, values = [], [], Shapes()
+    conflicts, refusals = [], []
     for key in sorted({*left.records, *right.records}):
         theirs, ours = left.record(key), right.record(key)
         side, why = _take(policy, theirs, ours, commits)
         value = side.value if side else None
-        plain = value is not None and values.have(value)
-        if side is not None and not plain and (problem := read_offset(side).problem):
+        if side is not None and (problem := problem_of(side)):
             refusals.append(f"{_shown(key)}: {problem}")
         if theirs and ours and theirs.value != ours.value:
             taken = "deleted" if value is None else _shown(value)
             conflicts.append(Conflict(_shown(key), text_of(theirs.value), text_of(ours.value), taken, why))
         if value is not None or target.live(key):
             wanted[key] = value
-    return OffsetChanges(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals))
+    other = right if target is left else left
+    merged = sum(other.value(key) is not None for key in other.records)
+    return OffsetChanges(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals), merged=merged)
 
 
 def _shown(raw: bytes) -> str:
@@ -302,7 +292,7 @@ def effective_entries(places: Sequence[OffsetsTopicState], *, running: bool = Fa
         chosen, _ = _take(MergePolicy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED), commits)
         if chosen is None or chosen.value is None:
             continue
-        if problem := read_offset(chosen).problem:
+        if problem := problem_of(chosen):
             unreadable.append(f"{_shown(key)}: {problem}")
         else:
             found.append((key.decode(), chosen.value.decode()))

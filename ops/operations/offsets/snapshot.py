@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -79,6 +79,11 @@ class OffsetsQuery:
         named, globs = self._wanted
         return not named or name in named or any(fnmatchcase(name, glob) for glob in globs)
 
+    @property
+    def chosen(self) -> Callable[[str], bool] | None:
+        """``includes`` for a reading; None if all connectors are asked for."""
+        return self.includes if self.connectors else None
+
     @cached_property
     def _wanted(self) -> tuple[frozenset[str], list[str]]:
         return frozenset(self.connectors), list(filter(is_glob, self.connectors))
@@ -90,11 +95,3 @@ class WorkerFacts:
 
     version: str | None = None
     enabled: bool | None = None
-
-
-def emptied(snapshot: OffsetsSnapshot) -> OffsetsSnapshot:
-    def empty(topic: ReadTopic) -> ReadTopic:
-        return replace(topic, image=replace(topic.image, latest=(), in_order=False, made={}))
-
-    dedicated = {name: empty(topic) for name, topic in snapshot.dedicated.items()}
-    return replace(snapshot, global_topic=snapshot.global_topic and empty(snapshot.global_topic), dedicated=dedicated)

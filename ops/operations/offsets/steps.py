@@ -20,16 +20,17 @@ from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api, validity
-from connectctl.ops.operations.offsets.backup_file import lines_of, read_backup
+from connectctl.ops.operations.offsets.backup_file import read_backup
 from connectctl.ops.operations.offsets.backup_renewal import renewed
 from connectctl.ops.operations.offsets.begun import change_begun
 from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, OffsetRequest, RestoreBackup
+from connectctl.ops.operations.offsets.dump_lines import lines_of
+from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.ends import later_records, write_ends
 from connectctl.ops.operations.offsets.engine import Asked
-from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys
-from connectctl.ops.operations.offsets.large_topics import InOrder
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
+from connectctl.ops.operations.offsets.purpose import AllKeys, DifferingKeys
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange, digest
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import moved
@@ -356,8 +357,8 @@ class Check(Step["OffsetContext"]):
         view = context.view(Asked(DifferingKeys(self.subject)))
         if not self.chosen and (older := stale(view.places[self.subject], running=False)):
             raise ConnectctlError(f"Verification failed: {older}", why="another writer is active")
-        found = InOrder(view.snapshot, OffsetsQuery((self.subject,)))
-        entries = (entry for connector in found.connectors() for entry in connector.offsets)
+        found = assemble(view.snapshot, OffsetsQuery((self.subject,)))
+        entries = (entry for connector in found.connectors for entry in connector.offsets)
         lost = (entry.key.text for entry in entries if entry.lost and entry.origin == "global")
         if some := list(islice(lost, 5)):
             raise ConnectctlError(

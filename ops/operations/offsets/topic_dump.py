@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.offset_store import Store, separate_store
-from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka import spill
+from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
-from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, record_in
-from connectctl.ops.kafka.spill import Gathered, Spilled, in_order
-from connectctl.ops.operations.offsets.dump_lines import blocks_of, name_of, read_blocks
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
+from connectctl.ops.operations.offsets.dump_lines import blocks_of, name_of, read_records
+from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from connectctl.ops.operations.offsets.topic_state import CONNECTS_DEFAULT
 
 
 def read_dump(
-    blocks: Iterable[bytes], source: str, *, by_cluster: bool = False, superseded: bool = False
+    blocks: Iterable[bytes], source: str, *, by_cluster: bool = False, connector: str | None = None
 ) -> dict[Any, Collection[ConsumerRecord]]:
-    """The records of a dump by topic, or ``by_cluster`` by bootstrap servers and topic. Raises ``BadInput`` for a bad line.
+    """Return the records of a dump by topic, or ``by_cluster`` by bootstrap servers and topic.
 
-    What is too much for memory goes to disk, of each key the newest record in each partition; with ``superseded`` all are
-    kept in memory.
+    With ``connector`` only its records. Raises ``BadInput`` for a bad line, ``ConnectctlError`` for what memory does not
+    hold.
     """
-    gathered = Gathered[Any](owners_of, math.inf if superseded else None)
-    for wheres, rows in read_blocks(blocks, source):
-        for where, same in groupby(zip(wheres, rows, strict=True), key=itemgetter(0)):
-            gathered.add(where if by_cluster else where[1], (row for _, row in same))
-    return gathered.all()
+    found: dict[Any, list[ConsumerRecord]] = {}
+    owner = None if connector is None else connector.encode(errors="surrogatepass")
+    held = count(1)
+    for where, record in read_records(blocks, source):
+        records = found.setdefault(where if by_cluster else where[1], [])
+        if owner is None or owner_of(record.key) == owner:
+            records.append(record)
+            if (number := next(held)) % TOGETHER == 0:
+                memory.check(number, source)
+    return {**found}
 
 
-def read_file(path: Path, *, superseded: bool = False) -> dict[str, Collection[ConsumerRecord]]:
-    """The records of the dump in ``path`` by topic, standard input for ``-``; see ``read_dump``. Raises ``BadInput``."""
-    return read_dump(blocks_of(path), name_of(path), superseded=superseded)
+def read_file(path: Path) -> dict[str, Collection[ConsumerRecord]]:
+    """Return the records of the dump in ``path`` by topic, of standard input for ``-``; raises as ``read_dump``."""
+    return read_dump(blocks_of(path), name_of(path))
 
 
 def snapshot(
@@ -87,9 +89,8 @@ def snapshot(
 
 def _holds_configs(records: Collection[ConsumerRecord]) -> bool:
     beginnings = (config_topic.CONNECTOR, config_topic.COMMIT, config_topic.TARGET, "session-key")
-    # Of what has no owner: of a topic too big for memory that is where the first rows are.
-    keys = (row[1] for row in in_order(records, owners_of, b""))
-    return any(key.decode(errors="replace").startswith(beginnings) for key in keys)
+    starts = tuple(beginning.encode() for beginning in beginnings)
+    return any(record.key is not None and record.key.startswith(starts) for record in records)
 
 
 def _latest(records: Iterable[ConsumerRecord]) -> tuple[ConsumerRecord, ...]:
@@ -101,38 +102,17 @@ def _latest(records: Iterable[ConsumerRecord]) -> tuple[ConsumerRecord, ...]:
 
 def _image(topic: str, records: Collection[ConsumerRecord], partitions: int | None) -> TopicImage:
     """The topic as its dump shows it; a dump without partitions is taken as laid out by Java's partitioner."""
-    if isinstance(records, Spilled):
-        return _big_image(topic, records, partitions)
     # From all over the dump: the first records of a backup are all of one partition.
     sample = list(islice(records, 0, None, max(1, len(records) // 2000)))
-    count = partitions or _likely_partitions(sample, max((r.partition for r in records), default=0) + 1)
-    placed = [r if r.partition >= 0 else _placed(r, count) for r in records]
+    number = partitions or _likely_partitions(sample, max((r.partition for r in records), default=0) + 1)
+    placed = [r if r.partition >= 0 else _placed(r, number) for r in records]
     latest = _latest(placed)
     kept = set(map(id, latest))
-    ends = dict.fromkeys(range(count), 0)
+    ends = dict.fromkeys(range(number), 0)
     for record in placed:
         if record.partition in ends:
             ends[record.partition] = max(ends[record.partition], record.offset + 1)
     return TopicImage(topic, len(records), latest, ends, superseded=tuple(r for r in placed if id(r) not in kept))
-
-
-def _big_image(topic: str, records: Spilled, partitions: int | None) -> TopicImage:
-    """The same of a topic too big for memory, without what newer records superseded."""
-    sample: list[ConsumerRecord] = []
-    ends: dict[int, int] = {}
-    for rows in records.blocks():
-        sample += map(record_in, rows[:: len(rows) // 20 + 1])
-        for _, _, _, partition, offset, _, _ in rows:
-            if offset >= ends.get(partition, 0):
-                ends[partition] = offset + 1
-    count = partitions or _likely_partitions(sample, max(ends) + 1)
-    if ends.pop(-1, None) is None:
-        ends = {partition: ends.get(partition, 0) for partition in range(count)}
-        return TopicImage(topic, records.added, records, ends, in_order=True)
-    everywhere, placed = (r if r.partition >= 0 else _placed(r, count) for r in records), Spilled(owners_of)
-    while some := list(islice(everywhere, spill.MOST)):
-        placed.add(some)
-    return replace(_big_image(topic, placed, count), records=records.added)
 
 
 def _likely_partitions(sample: Sequence[ConsumerRecord], least: int) -> int:

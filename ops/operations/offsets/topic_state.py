@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.last_commit import Side
-from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.connect.source_keys import connector_of, owners_of
 from connectctl.ops.core.finding import Severity, with_hint
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
@@ -76,10 +76,10 @@ def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
         if record.key is None:
             continue
         if record.key not in home:
-            key = parse_key(record.key)
-            if not isinstance(key, SourceKey):
+            connector = connector_of(record.key)
+            if connector is None:
                 continue
-            home[record.key] = found.setdefault(key.connector, {})
+            home[record.key] = found.setdefault(connector, {})
         home[record.key].setdefault(record.key, []).append(record)
     return found
 
@@ -88,10 +88,7 @@ def topic_state(
     topic: ReadTopic, connector: str, *, problem: str | None = None, known: Mapping[str, ByKey] | None = None
 ) -> OffsetsTopicState:
     """What of ``topic`` is ``connector``'s; ``known`` is ``by_connector``, where there are many to ask about."""
-    records: ByKey = {} if known is None else known.get(connector, {})
-    for record in topic.image.latest if known is None else ():
-        if record.key is not None and (record.key in records or is_of(record.key, connector)):
-            records.setdefault(record.key, []).append(record)
+    records = by_key(topic.image.latest, connector) if known is None else known.get(connector, {})
     name, held, hint = topic.image.topic, topic.image.held_back, None
     if held:
         problem = f"an open transaction blocks reading {name}-{held[0].partition} to its end"
@@ -102,10 +99,19 @@ def topic_state(
     return OffsetsTopicState(name, side, len(ends), frozen, topic.bootstrap, problem=problem, ends=ends, hint=hint)
 
 
+def by_key(records: Collection[ConsumerRecord], connector: str) -> ByKey:
+    """Return the records of ``connector`` by raw key."""
+    owner, found = connector.encode(errors="surrogatepass"), ByKey()
+    for record, other in zip(records, owners_of([record.key for record in records]), strict=True):
+        key = record.key
+        if other == owner and key is not None and (key in found or is_of(key, connector)):
+            found.setdefault(key, []).append(record)
+    return found
+
+
 def is_of(raw: bytes, connector: str) -> bool:
     """Whether ``raw`` is a key of ``connector``'s."""
-    key = parse_key(raw)
-    return isinstance(key, SourceKey) and key.connector == connector
+    return connector_of(raw) == connector
 
 
 def topic_states(
@@ -165,7 +171,7 @@ def _unfit(sources: Sources, image: TopicImage, topic: str) -> str | None:
     """Why an existing topic cannot become a connector's offsets topic."""
     if topic in (sources.offsets_topic, sources.config_topic):
         return f"{topic} is an internal topic of the workers; it cannot be a connector's offsets topic"
-    if not all(isinstance(parse_key(record.key), SourceKey) for record in image.latest):
+    if any(connector_of(record.key) is None for record in image.latest):
         return f"{topic} has records that are not source offsets: it is used for something else"
     policy = sources.kafka.topics([topic])[topic].config.get("cleanup.policy")
     bad = (finding for finding in offsets_findings.of_policy(topic, policy) if finding.severity is Severity.ERROR)

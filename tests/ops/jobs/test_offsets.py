@@ -12,20 +12,17 @@ import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.offset_store import Kind, Store
-from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import ROWS, Found, Looked, Source, source_of
 from connectctl.ops.jobs.offsets_engine import whole
-from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, record_in
-from connectctl.ops.kafka.spill import blocks_in_order
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, RestoreBackup
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.key_filter import DifferingKeys, Purpose
 from connectctl.ops.operations.offsets.last_commits import stale
+from connectctl.ops.operations.offsets.purpose import AllKeys, DifferingKeys, Purpose
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, topic_state
@@ -105,11 +102,11 @@ def local(role: str, history: Sequence[ConsumerRecord]) -> ReadTopic:
     return ReadTopic(TopicImage(TOPICS[role].topic, len(history), tuple(newest.values()), ends), role)
 
 
-def blocks(by_role: Histories, saved: Saved) -> list[tuple[Source, list[Row]]]:
-    """As tasks read them: of a topic the newest record of each key in each partition, of a backup all."""
-    found = [(TOPICS[role], local(role, history).image.latest) for role, history in by_role.items()]
-    found += [(Source(*where, "c"), records) for where, records in saved.items()]
-    return [(source, rows) for source, some in found for rows in blocks_in_order(some, owners_of)]
+def blocks(by_role: Histories, saved: Saved) -> list[tuple[Source, list[ConsumerRecord]]]:
+    """As tasks read them: of a topic also older records of keys, of a backup all."""
+    found = [(TOPICS[role], history) for role, history in by_role.items()]
+    found += [(Source(*where, "c"), list(records)) for where, records in saved.items()]
+    return [(source, some[n : n + 7]) for source, some in found for n in range(0, len(some), 7)]
 
 
 def empty() -> list[OffsetsTopicState]:
@@ -121,7 +118,8 @@ def looked(spark: SparkSession | None, by_role: Histories, purpose: Purpose, sav
     rows = list(offsets.in_buckets(blocks(by_role, saved or {}), 2))
     one = Looked(purpose, empty(), tuple(saved or ()))
     if spark is None:
-        return offsets.gather(offsets.look_at_part(rows, [one]))
+        parts = ([row for row in rows if row[1] == n] for n in range(2 * offsets.BUCKETS))
+        return offsets.gather(found for part in parts for found in offsets.look_at_part(part, [one]))
     return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2, 3))
 
 
@@ -149,10 +147,11 @@ many = settings(max_examples=deep(300, 75), deadline=None)
 
 def same_changes(found: OffsetChanges, expected: OffsetChanges) -> None:
     assert sorted(map(repr, found.writes)) == sorted(map(repr, expected.writes))
-    if len(found.writes) <= spill.MOST:  # the records of a key that lie elsewhere are deleted in any order
+    if len(found.writes) <= offsets.MOST:  # the records of a key that lie elsewhere are deleted in any order
         assert [write.key for write in found.writes] == [write.key for write in expected.writes]
     assert sorted(map(repr, found.conflicts)) == sorted(map(repr, expected.conflicts))
     assert sorted(found.refusals) == sorted(expected.refusals)
+    assert (found.moved, found.merged) == (expected.moved, expected.merged)
 
 
 def check_merge(spark: SparkSession | None, left: History, right: History, into: Side, policy: MergePolicy) -> None:
@@ -256,13 +255,15 @@ def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
     path = tmp_path_factory.mktemp("backup") / "backup.jsonl"
     path.write_text("".join(f"{line}\n" for line in lines))
     frame = offsets_backup.read(spark, path, "c", 2)
-    found = [(source_of(row.source), of) for row in frame.collect() for of in map(record_in, marshal.loads(row.rows))]
+    rows = [(source_of(row.source), each) for row in frame.collect() for each in marshal.loads(row.rows)]
+    found = [(source, ConsumerRecord(*each)) for source, each in rows]
     records_of = [(Source(at.bootstrap, at.topic, "c"), r) for at in expected for rs in at.records.values() for r in rs]
     assert sorted(map(repr, found)) == sorted(map(repr, records_of))
 
 
 def lines_of(by_role: Histories, owners: Mapping[Source, frozenset[str] | None]) -> list[str]:
-    return [line for _, text in offsets.texts(blocks(by_role, {}), owners) for line in text.split("\n")]
+    newest = {role: list(local(role, history).image.latest) for role, history in by_role.items()}
+    return [line for _, text in offsets.texts(blocks(newest, {}), owners) for line in text.split("\n")]
 
 
 def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of_a_topic() -> None:
@@ -276,7 +277,7 @@ def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of
 def test_a_line_of_a_backup_that_is_none_is_shown(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "backup.jsonl"
     path.write_text('{"topic":"t","offset":1,"key":"k"}\n{"topic": 5\n')
-    with pytest.raises(PythonException, match=r'backup.*topic": 5.* this is not a record'):
+    with pytest.raises(PythonException, match=r"backup\.jsonl, line 2: this is not a record"):
         offsets_backup.read(spark, path, "c", 2).collect()
 
 
@@ -289,7 +290,7 @@ def test_a_backup_without_offsets_is_not_shared_out_among_tasks(spark: SparkSess
 
 def test_values_of_any_size_are_given_in_small_parts() -> None:
     records = [ConsumerRecord(b'["c",{"t":%d}]' % n, b"{}", 0, n, 5) for n in range(5_000)]
-    everything = [(TOPICS["global"], [row for rows in blocks_in_order(records, owners_of) for row in rows])]
+    everything = [(TOPICS["global"], records)]
     rows = [marshal.loads(content) for _, _, content in offsets.in_buckets(everything, 1)]
     assert sum(map(len, rows)) == len(records)
     assert max(map(len, rows)) <= offsets.THOUSANDS
@@ -309,15 +310,16 @@ def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSess
     }
     found = looked(spark, by_role, MergeOffsets("c", "dedicated", "global"))
     assert [write.key for write in found.decided["c"].writes] == [same[-1].key]
-    records = [record for some in found.records.values() for record in some]
-    assert same[-1].key in {record.key for record in records}
-    assert len(records) <= 8
+    assert sum(map(len, found.records.values())) <= 2 * 2
+    found = looked(spark, by_role, DifferingKeys("c"))
+    assert same[-1].key in {record.key for some in found.records.values() for record in some}
+    assert sum(map(len, found.records.values())) <= 2 * 3
 
 
 @pytest.mark.parametrize("into", list(Side))
-def test_what_is_too_much_for_memory_is_decided_the_same(into: Side, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "MOST", 50)
+def test_what_is_decided_in_many_parts_is_the_same(into: Side, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "MOST", 50)
+    monkeypatch.setattr(offsets, "THOUSANDS", 7)
     keys = [b'["c",{"t":%d}]' % n for n in range(400)]
     history = [(key, b'{"o":%d}' % n, None, n) for n, key in enumerate(keys)]
     check_merge(None, history[:300], history[100:350:2], into, MergePolicy.NEWEST)
@@ -325,13 +327,19 @@ def test_what_is_too_much_for_memory_is_decided_the_same(into: Side, monkeypatch
     check_diff(None, history[:300], history[100:350:2])
 
 
-def test_a_key_that_is_not_connects_is_only_shown_to_be_there() -> None:
-    stranger = (TOPICS["dedicated"]._replace(strangers=True), next(iter(blocks_in_order([GARBAGE_RECORD], owners_of))))
-    rows = offsets.in_buckets([stranger], 2)
+def test_a_key_that_is_not_connects_is_shown_to_be_there() -> None:
+    rows = offsets.in_buckets([(TOPICS["dedicated"], [GARBAGE_RECORD])], 2)
     one = Looked(MergeOffsets("c", Side.GLOBAL, MergePolicy.GLOBAL), empty())
     found = offsets.gather(offsets.look_at_part(rows, [one]))
     assert list(found.records[TOPICS["dedicated"]]) == [GARBAGE_RECORD]
     assert not found.decided["c"].writes
+
+
+def test_a_backup_keeps_all_records_of_its_connector_and_none_of_others() -> None:
+    by_role = both([(key, b"{}", None, n) for n, key in enumerate([*OURS, *THEIRS, *OURS])], [])
+    found = looked(None, by_role, AllKeys("c"))
+    assert [dict(at.records) for at in places(seen(found))] == [dict(at.records) for at in places(by_role)]
+    assert len(found.records[TOPICS["global"]]) == len(OURS)
 
 
 GARBAGE_RECORD = ConsumerRecord(b"user-1", b"{}", 0, 0, 5)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from connectctl.ops.clients.librdkafka.partition_share import Choosing
+from connectctl.ops.clients.librdkafka.read import TopicReading
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, parse_key
 from connectctl.ops.jobs.offsets import Source
 from connectctl.ops.jobs.topic_reader import WantedKeys, split
-from connectctl.ops.operations.offsets.plain_records import KeyOwners
 from hypothesis import given
 from hypothesis import strategies as st
 
 TOPIC = Source(None, "t")
 
 
-def wanted(*names: str, strangers: bool = False, ends: dict[int, int] | None = None) -> WantedKeys:
-    return WantedKeys(TOPIC, {}, 1.0, ends or {}, frozenset(names) or None, strangers)
+def wanted(*names: str, ends: dict[int, int] | None = None) -> WantedKeys:
+    return WantedKeys(TOPIC, {}, 1.0, ends or {}, frozenset(names) or None)
 
 
 names = st.one_of(st.sampled_from(["c", "cc", "é", '"', "\\", "c\n", ""]), st.text(max_size=3))
@@ -49,32 +48,30 @@ class Message:
         return 1, 5
 
 
-def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None, strangers: Collection[str] = ()) -> Choosing:
-    reading = Choosing(None, {"t": {}}, {"t": wanted}, strangers, KeyOwners().of)  # type: ignore[arg-type]  # it asks nobody
-    reading.taken = reading._chosen("t", list(map(Message, raws)))  # type: ignore[attr-defined]  # to be looked at
-    return reading
+def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None) -> list[bytes | None]:
+    reading = TopicReading(None, {"t": {}}, takes={} if wanted is None else {"t": wanted.__contains__})  # type: ignore[arg-type]  # it asks nobody
+    keys, messages = reading._chosen("t", list(map(Message, raws)))
+    assert list(keys) == [message.raw for message in messages]
+    return list(keys)
 
 
 @given(st.lists(spelled, max_size=5), st.sets(names, min_size=1, max_size=3))
 def test_all_keys_of_a_wanted_connector_are_kept_and_none_of_another(
     raws: list[bytes | None], wanted: set[str]
 ) -> None:
-    taken = [message.raw for message in chosen(raws, wanted).taken]  # type: ignore[attr-defined]
+    taken = chosen(raws, wanted)
     for raw in raws:
         key = parse_key(raw)
-        if isinstance(key, SourceKey):
+        if isinstance(key, SourceKey) and key.connector:
             assert (raw in taken) is (key.connector in wanted)
 
 
-def test_of_keys_that_are_nobodys_one_is_shown_where_it_matters() -> None:
-    raws = [b'["d",{}]', b"x", None, b"y", b'["c",{}]']
-    (record,) = chosen(raws, {"c"}, {"t"}).strangers["t"]
-    assert record.key == b"x"
-    assert not chosen(raws, {"c"}).strangers
+def test_keys_that_are_nobodys_are_kept() -> None:
+    assert chosen([b'["d",{}]', b"x", None, b'["c",{}]'], {"c"}) == [b"x", None, b'["c",{}]']
 
 
 def test_all_keys_are_wanted_where_no_connector_is_named() -> None:
-    assert len(chosen([b'["d",{}]', b"x", None], None).taken) == 3  # type: ignore[attr-defined]
+    assert len(chosen([b'["d",{}]', b"x", None], None)) == 3
 
 
 @given(st.dictionaries(st.integers(0, 30), st.integers(0, 1000)), st.integers(1, 8))

@@ -14,7 +14,6 @@ from connectctl.ops.operations.connectors.config.plan import Desired
 from connectctl.ops.operations.connectors.config.values import Config
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import INCOMPLETE, OffsetsQuery
 from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
@@ -76,9 +75,6 @@ def _stored_offsets(cluster: ClusterAccess, names: Sequence[str]) -> OffsetsByCo
         snapshot = observe(sources_of(cluster.clients, PATIENCE)[0], query)
     except ConnectctlError as e:
         return OffsetsByConnector(unseen=e)
-    if is_big(snapshot):
-        what = f"the offsets topic is too big to be read here; see connectctl offsets show {names[0]}"
-        return OffsetsByConnector(unseen=ConnectctlError(what))
     found = assemble(snapshot, query)
     if not found.complete:
         hint = next((each.next_step for each in found.findings if each.id in INCOMPLETE and each.next_step), None)

@@ -8,9 +8,8 @@ import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import read as readingmodule
 from connectctl.ops.clients.librdkafka.read import TopicReading
-from connectctl.ops.connect.source_keys import owners_of
-from connectctl.ops.core.errors import Unreachable
-from connectctl.ops.kafka import spill
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.records import UnreadTail
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -157,12 +156,32 @@ def test_of_a_topic_that_is_kept_whole_each_record_is_kept_once() -> None:
     assert {id(r) for r in (*image.latest, *image.superseded)} == {id(r) for r in found.all["t"]}
 
 
-@pytest.mark.parametrize("most", [0, 1, 2])
-def test_what_is_too_much_for_memory_is_on_disk_and_the_same(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(spill, "MOST", most)
-    found = TopicReading(FakeKafka(FakeAdmin(), timeout=0.05), {"t": {0: Offset(3)}}, groups_of=owners_of)
-    consumer: Any = Consumer(*([message] for message in WHOLE))
-    found.run(consumer, None)
-    image, small = found.image("t"), read(WHOLE, patience=None).image("t")
-    assert (image.in_order, small.in_order) == (True, False)
-    assert (image.records, list(image.latest)) == (small.records, list(small.latest))
+@pytest.mark.parametrize("left", [0, 2 * memory.WORK_BYTES, None])
+def test_what_memory_does_not_hold_is_refused_before_more_is_read(
+    monkeypatch: pytest.MonkeyPatch, left: int | None
+) -> None:
+    monkeypatch.setattr(memory, "available", lambda: left)
+    found = TopicReading(FakeKafka(FakeAdmin(), timeout=0.05), {"t": {0: Offset(3)}})
+    batches: list[Any] = [[Kept(n, 0, b"%d" % n)] for n in range(3)]
+    consumer: Any = Consumer(*batches)
+    if left is None:
+        found.run(consumer, None)
+        return
+    with pytest.raises(ConnectctlError, match="Memory does not hold t") as refused:
+        found.run(consumer, None)
+    held = 3 if left else 1
+    assert refused.value.why == f"it holds {held} keys with {left // (1 << 20)} MB left, and there are more"
+    assert "--engine spark" in str(refused.value.next_step)
+    assert found.held == held
+
+
+def test_of_connectors_that_were_not_asked_for_nothing_is_held_and_their_names_are_told() -> None:
+    keys = [b'["a",{"t":1}]', b'["b",{"t":1}]', b"odd", b'["c",{"t":1}]', None, b'["a",{"t":2}]']
+    for singly in (False, True):
+        found = TopicReading(
+            FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(6)}}, takes={"t": lambda name: name == "a"}
+        )
+        (found._take_singly if singly else found._take)([Kept(n, 0, key) for n, key in enumerate(keys)])
+        image = found.image("t")
+        assert [record.key for record in image.latest] == [keys[0], keys[2], keys[4], keys[5]]
+        assert (image.records, image.left_out) == (6, frozenset("bc"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from connectctl.ops.connect import config_topic
 from connectctl.ops.kafka.records import TopicImage, UnreadTail
@@ -22,9 +23,11 @@ class Reads(FakeKafka):
 
     held = False
 
-    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+    def image(
+        self, topics: Sequence[str], *, patience: float, superseded: bool = False, takes: Any = None
+    ) -> dict[str, TopicImage]:
         self.seen = [*getattr(self, "seen", []), *(t + "+" * superseded for t in topics)]
-        found = super().image(topics, patience=patience, superseded=superseded)
+        found = super().image(topics, patience=patience, superseded=superseded, takes=takes)
         held = (UnreadTail(0, 1, 9),) if self.held else ()
         return {topic: replace(image, held_back=held) for topic, image in found.items()}
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
-from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.backup import everything, saved
-from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
+from connectctl.ops.operations.offsets.backup_file import backup_lines
+from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, WorkerFacts
@@ -28,16 +28,14 @@ CLASS = {"connector.class": "x.Source"}
 class Kafka(FakeKafka):
     """Counts readings, and how often the records of the global topic are gone through."""
 
-    held = big = False
+    held = False
 
-    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+    def image(
+        self, topics: Sequence[str], *, patience: float, superseded: bool = False, takes: Any = None
+    ) -> dict[str, TopicImage]:
         self.asked = [*getattr(self, "asked", []), *topics]
-        found = super().image(topics, patience=patience, superseded=superseded)
+        found = super().image(topics, patience=patience, superseded=superseded, takes=takes)
         found = {topic: replace(image, latest=Counted(image.latest)) for topic, image in found.items()}
-        for topic in found.keys() - {"cfg"} if self.big else ():
-            spilled = Spilled(owners_of)
-            spilled.add(found[topic].latest)
-            found[topic] = replace(found[topic], latest=spilled, in_order=True)
         if self.held:
             found["ofs"] = replace(found["ofs"], held_back=(UnreadTail(0, 1, 9),))
         self.images = found
@@ -62,26 +60,25 @@ def test_many_connectors_are_saved_from_one_reading_of_their_topic() -> None:
     assert (kafka.asked, latest.passes) == (["cfg", "ofs"], 1)
 
 
-@pytest.mark.parametrize("names", [(), ("c0",), ("gone", "c1", "snk", "own"), ("idle",)])
-def test_topics_too_big_for_memory_are_saved_as_those_in_memory(names: tuple[str, ...]) -> None:
-    told = []
-    for big in (False, True):
-        own = {**CLASS, "offsets.storage.topic": "own"}
-        kafka, sources = world(3, snk={"connector.class": "x.Sink"}, idle=CLASS, own=own)
-        keys = [
-            f'["{name}",{{"t":{n}}}]' for name in ("own", "c1", "snk", "a\\u0062") for n in ("1", '"é"', "1.5", "{}")
-        ]
-        kafka.records["own"] = records(*[(key, {"at": 1}) for key in keys], ("[1]", {}))
-        kafka.records["ofs"] += (*records(*[(key, {"at": 2}) for key in keys]), ConsumerRecord(b"\xff", None, 0, 99))
-        kafka.records["ofs"] += (
-            ConsumerRecord(b'["c1",null]', b"\xff", 0, 100, 5),
-            ConsumerRecord(b'["c1",{}]', None, 1, 0),
-        )
-        kafka.partitions["ofs"], kafka.big = 2, big
-        connectors, lines, _ = saved(sources, names)
-        told.append((sorted(lines), connectors))
-    assert told[0] == told[1]
-    assert len(told[0][0]) >= (names != ("idle",))
+@pytest.mark.parametrize("names", [("c0",), ("gone", "c1", "snk", "own"), ("idle",)])
+def test_a_backup_of_some_connectors_has_their_lines_of_the_backup_of_all(names: tuple[str, ...]) -> None:
+    kafka, sources = world(
+        3, snk={"connector.class": "x.Sink"}, idle=CLASS, own=CLASS | {"offsets.storage.topic": "own"}
+    )
+    keys = [f'["{name}",{{"t":{n}}}]' for name in ("own", "c1", "snk", "a\\u0062") for n in ("1", '"é"', "1.5", "{}")]
+    kafka.records["own"] = records(*[(key, {"at": 1}) for key in keys], ("[1]", {}))
+    kafka.records["ofs"] += (*records(*[(key, {"at": 2}) for key in keys]), ConsumerRecord(b"\xff", None, 0, 99))
+    kafka.records["ofs"] += (
+        ConsumerRecord(b'["c1",null]', b"\xff", 0, 100, 5),
+        ConsumerRecord(b'["c1",{}]', None, 1, 0),
+    )
+    kafka.partitions["ofs"] = 2
+    _, every, _ = saved(sources, ())
+    found, some, sinks = saved(sources, names)
+    assert sorted(some) == sorted(
+        line for line in every if json.loads(json.loads(line)["key"])[0] in {*names} - {"snk"}
+    )
+    assert (found, [sink.name for sink in sinks]) == ({*names} - {"snk"}, ["snk"] * ("snk" in names))
 
 
 def test_a_backup_is_json() -> None:

@@ -25,7 +25,7 @@ def sealed(tmp_path: Path, name: str = "backup.jsonl") -> Path:
 
 
 def read(path: Path) -> int:
-    return sum(len(block.rows) for block in dump_lines.read_blocks(dump_lines.blocks_of(path), str(path)))
+    return sum(1 for _ in dump_lines.read_records(dump_lines.blocks_of(path), str(path)))
 
 
 def test_a_backup_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_part_files_are_those_that_were_sealed(tmp_path: Path) -> None:
 def test_lines_of_any_kind_are_read_or_bad_input(raw: bytes) -> None:
     for whole in (True, False):
         with suppress(BadInput):
-            list(dump_lines.read_blocks([raw + b"\n"], "dump", whole=whole))
+            list(dump_lines.read_records([raw + b"\n"], "dump", whole=whole))
 
 
 def test_a_backup_that_was_changed_by_one_byte_is_not_restored(tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
-from connectctl.ops.kafka import aligned_blocks, spill
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.diff import Difference, differences, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
@@ -61,30 +59,17 @@ def effective(of: OffsetsSnapshot) -> dict[tuple[str, str], str | None]:
 topics = histories(VALUES + UNREADABLE)
 
 
-@given(
-    topics,
-    st.none() | topics,
-    topics,
-    st.none() | topics,
-    st.sampled_from([None, "global", "dedicated"]),
-    st.integers(1, 9),
-    st.integers(1, 4),
-)
+@given(topics, st.none() | topics, topics, st.none() | topics, st.sampled_from([None, "global", "dedicated"]))
 def test_what_is_the_same_can_be_left_out_before_anything_is_understood(
     one: list[ConsumerRecord],
     own: list[ConsumerRecord] | None,
     other: list[ConsumerRecord],
     others_own: list[ConsumerRecord] | None,
     same: str | None,
-    size: int,
-    few: int,
 ) -> None:
     here = snapshot(one, own)
     there = snapshot(one if same == "global" else other, own if same == "dedicated" else others_own)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spill, "CHUNK", size)
-        patch.setattr(aligned_blocks, "FEW", few)
-        left, right = without_what_is_same(here, there)
+    left, right = without_what_is_same(here, there)
     assert differences(effective(left), effective(right)) == differences(effective(here), effective(there))
 
 
