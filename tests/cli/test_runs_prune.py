@@ -65,7 +65,7 @@ def ended(journal: Journal, *configs: dict[str, str], state: RunState | None = R
 def test_a_secret_that_a_file_refers_to_is_not_in_the_journal(
     world: World, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
+    monkeypatch.setenv("DB", SECRET)
     verb = "create" if name == "fresh" else "apply"
     file = world.directory / "given.json"
     config = {"name": name, "connector.class": "x.y.Source", "db.password": {"env": "DB"}}
