@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.rights import Allowed
-    from connectctl.ops.kafka.acls import Authorizer, Binding, Resource
+    from connectctl.ops.kafka.acls import Authorizer, Binding, Resource, Right
     from connectctl.ops.kafka.batch_headers import Marker
     from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
     from connectctl.ops.kafka.consumer_group import ClientGroup
@@ -189,12 +189,13 @@ class PrecedingLog:
 
     ``epoch`` is that of the batch with which it begins, None where there is none. ``marker`` is the producer's newest one
     before it. Where there is none, ``since_ms`` says from which time on there certainly is none, in milliseconds since the
-    epoch; infinite where the log could not be seen whole.
+    epoch; infinite where the log could not be seen whole. ``right`` is the one without which that is so.
     """
 
     epoch: int | None
     marker: Marker | None
     since_ms: float
+    right: Right | None = None
 
 
 class TransactionLogReads(Protocol):

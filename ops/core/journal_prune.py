@@ -64,7 +64,7 @@ def plan_prune(
     left = [run.id for run in runs if run.id not in old]
     removed = tuple(run for run in runs if run.id in old)
     directories = [journal.path(run.id, "") for run in removed]
-    return PrunePlan(removed, (*directories, *_unneeded(journal, left, {run.id for run in runs})))
+    return PrunePlan(removed, (*directories, *_unneeded(journal, left, removed, {run.id for run in runs})))
 
 
 def prune(journal: Journal, plan: PrunePlan) -> None:
@@ -87,12 +87,21 @@ def _ended(run: Run) -> bool:
     )
 
 
-def _unneeded(journal: Journal, left: Iterable[str], known: set[str]) -> Iterator[Path]:
-    """Yield the kept files that no run in ``left`` names, and the directories of runs that the journal does not have."""
+def _unneeded(journal: Journal, left: Iterable[str], removed: Iterable[Run], known: set[str]) -> Iterator[Path]:
+    """Yield the kept files that no run in ``left`` names, and the directories of runs that the journal does not have.
+
+    A file that was written since the last of the ``removed`` runs with it ended may be that of a run that is about to begin.
+    """
     needed = {digest.decode() for run in left for digest in _named(journal.path(run, ""))}
     began = time.time() - BEGINNING
+    last: dict[str, float] = {}
+    for run in removed:
+        ended = datetime.fromisoformat(run.ended_at or run.started_at).timestamp()
+        for digest in _named(journal.path(run.id, "")):
+            last[digest.decode()] = max(ended, last.get(digest.decode(), 0.0))
     for path in sorted(journal.path(KEPT, "").glob("[0-9a-f]*")):
-        if path.name.partition(".")[0] not in needed and path.stat().st_mtime < began:
+        digest_of = path.name.partition(".")[0]
+        if digest_of not in needed and path.stat().st_mtime < max(began, last.get(digest_of, 0.0)):
             yield path
     for path in sorted(journal.path("", "").glob(_RUN)):
         if path.name not in known and path.stat().st_mtime < began:

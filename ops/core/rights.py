@@ -217,6 +217,10 @@ _PROOF = Need(
     "TransactionLogReads.entries", _R, _TOPIC, Name.LOG, _REFUSED, "the proof of whether a coordinator has the producer"
 )
 _PROOF_OF_OPEN = replace(_PROOF, effect=_PART, when=When.OPEN)
+_MARKERS = Need(
+    "TransactionLogReads.behind", _DC, _TOPIC, Name.TARGETS, _REFUSED, "the proof that compaction removed no marker"
+)
+_MARKERS_OF_OPEN = replace(_MARKERS, effect=_PART, when=When.OPEN, without="whether it was to be committed")
 _BY_ID = tuple(
     Need(call, operation, _ID, Name.TASKS, _PART, "the end of a transaction that is named by its transactional id")
     for call, operation in (("TransactionCalls.describe", _D), ("TransactionCalls.fence", _W))
@@ -378,6 +382,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         Need("TransactionCalls.places", _D, _TOPIC, Name.ANY_TOPIC, _PART, "partitions of topics that are not named"),
         _PRODUCERS,
         _PROOF_OF_OPEN,
+        _MARKERS_OF_OPEN,
         *_ROLES,
     ),
     "transactions lag": (
@@ -396,8 +401,8 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         _PRODUCERS_OF_OWN,
         _OTHER_GROUPS,
     ),
-    "transactions abort": (*_ENDED, *_BY_ID, *_ROLES),
-    "transactions commit": (*_ENDED, *_ROLES),
+    "transactions abort": (*_ENDED, _MARKERS_OF_OPEN, *_BY_ID, *_ROLES),
+    "transactions commit": (*_ENDED, _MARKERS, *_ROLES),
     "run job": _RUN,
     "run status": (
         _WORKERS,

@@ -48,8 +48,8 @@ def references(value: str = SECRET) -> Any:
     return {"c": {"db.password": (SecretSource("env", "DB"), value)}}
 
 
-def ended(journal: Journal, *configs: dict[str, str], state: RunState | None = RunState.DONE) -> str:
-    """A run of these configurations that ended so; None for one that is open."""
+def ended(journal: Journal, *configs: dict[str, str], state: RunState | None = RunState.DONE, hours: float = 2) -> str:
+    """A run of these configurations that ended so; None for one that is open. They were written ``hours`` before."""
     keep(configs, journal)
     plan = {"steps": [{"after": digest(config)} for config in configs]}
     run = journal.begin("connectors apply", "cluster", "group", ("c",), plan)
@@ -57,26 +57,30 @@ def ended(journal: Journal, *configs: dict[str, str], state: RunState | None = R
     if state is not None:
         journal.end(run.id, state)
     for path in journal.path("kept", "").iterdir():
-        os.utime(path, (time.time() - 2 * BEGINNING,) * 2)
+        os.utime(path, (time.time() - max(hours * BEGINNING, 1),) * 2)
     return run.id
 
 
-def test_a_secret_that_a_file_refers_to_is_not_in_the_journal(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["orders", "fresh"])
+def test_a_secret_that_a_file_refers_to_is_not_in_the_journal(
+    world: World, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DB", SECRET)
-    file = world.directory / "orders.json"
-    config = {"name": "orders", "connector.class": "x.y.Source", "db.password": {"env": "DB"}}
+    verb = "create" if name == "fresh" else "apply"
+    file = world.directory / "given.json"
+    config = {"name": name, "connector.class": "x.y.Source", "db.password": {"env": "DB"}}
     file.write_text(json.dumps(config))
-    assert world.run("connectors", "apply", "-f", str(file), "--yes").exit_code == 0
-    assert world.workers.connectors["orders"].config["db.password"] == SECRET
+    assert world.run("connectors", verb, "-f", str(file), "--yes").exit_code == 0
+    assert world.workers.connectors[name].config["db.password"] == SECRET
     journal = Journal(world.directory / "journal")
     assert SECRET not in texts(journal)
     # A later change that does not know the reference finds the secret on the workers, which an undo then needs.
-    assert world.run("connectors", "patch", "orders", "a=1", "--yes").exit_code == 0
+    assert world.run("connectors", "patch", name, "a=1", "--yes").exit_code == 0
     for _ in range(2):
         run = next(run["id"] for run in world.runs() if run["state"] == "done" and "undo" not in run["operation"])
         undone = world.run("runs", "undo", run, "--yes")
         assert undone.exit_code == 0, undone.output
-    assert "db.password" not in world.workers.connectors["orders"].config
+    assert name not in world.workers.connectors or "db.password" not in world.workers.connectors[name].config
 
 
 def test_a_reference_is_followed_when_the_configuration_is_needed(
@@ -104,9 +108,10 @@ def test_a_secret_that_was_rotated_is_kept_as_long_as_an_undo_needs_it(journal: 
     assert OTHER not in texts(journal)
 
 
-def test_what_no_run_needs_is_removed_with_the_runs(journal: Journal) -> None:
+@pytest.mark.parametrize("hours", [0, 2])
+def test_what_no_run_needs_is_removed_with_the_runs(journal: Journal, hours: int) -> None:
     old, new = {"name": "c", "db.password": SECRET}, {"name": "c", "db.password": OTHER}
-    first, second = ended(journal, old), ended(journal, new)
+    first, second = ended(journal, old, hours=hours), ended(journal, new, hours=hours)
     plan = plan_prune(journal, older_than=None, keep=1)
     assert [run.id for run in plan.runs] == [first]
     prune(journal, plan)
@@ -138,6 +143,15 @@ def test_runs_are_removed_by_their_age(journal: Journal) -> None:
 def test_what_a_run_is_about_to_need_is_left_alone(journal: Journal) -> None:
     keep([{"name": "c", "db.password": SECRET}], journal)
     assert plan_prune(journal, older_than=None, keep=0).files == ()
+
+
+def test_what_an_old_run_had_and_one_that_is_about_to_begin_needs_again_is_left_alone(journal: Journal) -> None:
+    config = {"name": "c", "db.password": SECRET}
+    ended(journal, config)
+    prune(journal, plan_prune(journal, older_than=None, keep=1))
+    path = journal.path("kept", digest(config))
+    os.utime(path, (time.time() + 1,) * 2)
+    assert path not in plan_prune(journal, older_than=None, keep=0).files
 
 
 def test_nothing_is_removed_while_the_cluster_is_changed(journal: Journal) -> None:

@@ -80,7 +80,7 @@ def test_a_rerun_of_a_red_job_is_red_until_the_connector_is_healthy(place: Place
     assert place.run("connectors", "apply", "-f", path, "--dry-run", "--exit-code").code == 0
 
     told(place.run("connectors", "stop", "states-sink", "--yes", "--wait"), 0)
-    told(place.apply(path), 1, "it is STOPPED, and its file means RUNNING", "connectctl connectors resume states-sink")
+    told(place.apply(path), 1, "it is STOPPED, and its file means RUNNING", "connectors resume states-sink")
     told(place.run("connectors", "apply", "-f", path, "--dry-run", "--exit-code"), 3, "its file means RUNNING")
     told(place.run("connectors", "resume", "states-sink", "--yes", "--wait"), 0)
     told(place.apply(path), 0)

@@ -286,7 +286,7 @@ def test_offsets_of_columns_of_before_are_refused_with_both(place: Place) -> Non
     line = place.badly(**other)
     assert '{"id":0} of {"shop":"shop 0"}' in line
     assert "made of store" in line
-    assert f"connectctl offsets show {place.name}" in line
+    assert f"offsets show {place.name}" in line
     line = place.badly(query="select shop, cast(id as string) id, value from source")
     assert "the offset of id (text)" in line
     place.all_there()

@@ -151,4 +151,4 @@ def test_a_resume_with_wait_of_what_has_failed_is_no_success(cluster: Sandbox, t
         context = f"sandbox-{cluster.spec.name}"
         ran = connectctl("--context", context, "--timeout", "300", "connectors", "resume", name, "--wait", "--yes")
         assert ran.code == 1
-        assert f"connectctl connectors restart {name} --only-failed" in ran.out + ran.err
+        assert f"connectors restart {name} --only-failed" in ran.out + ran.err

@@ -223,7 +223,7 @@ def test_a_commit_whose_marker_was_lost_is_committed_with_exactly_the_rows_of_th
     place = ("--topic", topic, "--partition", "0")
     refused = run(broker, "abort", *place, "--yes")
     assert refused.code == 4
-    assert f"connectctl transactions commit --topic {topic} --partition 0 --start-offset 0" in refused.err
+    assert f"transactions commit --topic {topic} --partition 0 --start-offset 0" in refused.err
     planned = run(broker, "commit", *place, "--dry-run")
     assert [step["step"] for step in planned.json["steps"]] == ["CommitHanging"]
     done = committed_with_rows_of_the_table(broker, topic, tmp_path, (*place, "--start-offset", "0"))

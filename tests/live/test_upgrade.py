@@ -151,7 +151,7 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
         assert "proven" in (leader[1], follower[1])
 
         ran = run("apply", "--to", "disabled", "--yes", "--pause-after", "5", *PATIENCE)
-        assert "connectctl upgrade resume" in ran.out
+        assert "upgrade resume" in ran.out
         run("abort", "--yes", *PATIENCE)
         assert {mode for mode, _ in modes().values()} == {"preparing"}
         two_at_once(tmp_path, "--to", "disabled")

@@ -149,8 +149,8 @@ class Scene:
         status = self.status()
         run = status["run"]
         assert status["unfinished"]
-        assert f"connectctl upgrade resume {run['id']}" in ran.err
-        assert f"connectctl upgrade abort {run['id']}" in status["nextStep"]
+        assert f"upgrade resume {run['id']}" in ran.err
+        assert f"upgrade abort {run['id']}" in status["nextStep"]
         assert run["failure"].split(":")[0] in ran.err
         follow_next_commands(ran.err)
         follow_next_commands(status["nextStep"])

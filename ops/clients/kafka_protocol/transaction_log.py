@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -19,10 +20,11 @@ from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.transaction_log import TOPIC
-from connectctl.ops.kafka.visibility import whole
+from connectctl.ops.kafka.visibility import describe_configs, whole
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.kafka.transactions import PartitionProducer
 
@@ -59,8 +61,13 @@ class TransactionLog:
     def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         start = producer.start_offset or 0
         begin, reached = (start, math.inf) if since_ms is None else self._begin(place, since_ms, start)
+        right: Right | None = None
+        if since_ms is not None and reached != math.inf:
+            compacted = self._compacted(place, since_ms)
+            right = describe_configs(place.topic) if compacted is None else None
+            reached = reached if compacted is False else math.inf
         with closing(Headers(self._properties, timeout=self._timeout)) as headers:
-            return behind(headers.read(place, begin, start + 1), producer, reached)
+            return replace(behind(headers.read(place, begin, start + 1), producer, reached), right=right)
 
     def _begin(self, place: TopicPartition, since_ms: int, start: int) -> tuple[int, float]:
         """The offset from which to look, and the time from which on all markers are behind it.
@@ -70,12 +77,7 @@ class TransactionLog:
         """
         first, since = self._offsets(place, EARLIEST, since_ms)
         begin = start if since is None else min(since, start)
-        whole = (
-            first is not None
-            and (begin > first or first == 0)
-            and start - begin <= REACH
-            and not self._compacted(place, since_ms)
-        )
+        whole = first is not None and (begin > first or first == 0) and start - begin <= REACH
         return max(begin, start - REACH), since_ms if whole else math.inf
 
     def _offsets(self, place: TopicPartition, *timestamps: int) -> list[Offset | None]:
@@ -89,10 +91,14 @@ class TransactionLog:
             found.append(answer)
         return found
 
-    def _compacted(self, place: TopicPartition, since_ms: int) -> bool:
-        """Whether compaction may have removed a marker that is not older than this time."""
+    def _compacted(self, place: TopicPartition, since_ms: int) -> bool | None:
+        """Return whether compaction may have removed a marker that is not older than this time.
+
+        None where this principal may not see the topic's configuration.
+        """
         config = self._kafka().topics([place.topic])[place.topic].config
-        # Who may not see the topic's settings cannot rule it out.
+        if not config:
+            return None
         kept = int(config.get("delete.retention.ms", 0))
         return config.get("cleanup.policy") not in ("delete", "") and since_ms < time.time() * 1000 - kept
 

@@ -1,12 +1,12 @@
 """The credentials for workers' REST servers, and the one rule for who gets them.
 
 Workers are found through their group, and whoever may join the group can advertise any address. So a member's address
-gets the credentials only over HTTPS with a verified certificate, on this machine, or where the context says so.
+gets the credentials only over HTTPS with a verified certificate, or where the context says so. An address of this machine
+is no exception: whoever is logged in to it can listen there.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -59,8 +59,6 @@ class RestCredentials:
         host = (at.hostname or "").lower()
         if self.hosts is not None and not any(fnmatchcase(host, pattern) for pattern in self.hosts):
             return f"{host} is not in rest_auth.hosts"
-        if _is_loopback(host):
-            return None
         if at.scheme != "https":
             return None if self.http else "its address, which it advertises in the group, is http, without encryption"
         if not self.verified and self.hosts is None:
@@ -80,12 +78,3 @@ def _origin(url: str) -> str:
     at = urlsplit(url)
     port = at.port or (443 if at.scheme == "https" else 80)
     return f"{at.scheme}://{(at.hostname or '').lower()}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

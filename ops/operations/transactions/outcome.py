@@ -21,6 +21,7 @@ from connectctl.ops.kafka.transaction_log import LogEntry
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import PrecedingLog
+    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.kafka.batch_headers import Marker
     from connectctl.ops.kafka.transactions import PartitionProducer
 
@@ -128,21 +129,22 @@ class DecidedOutcome:
     """How a transaction was decided; ``outcome`` is None where that is not known. ``why`` follows "because".
 
     With ``running`` its coordinator still has it, and will end it. ``log_read`` is False where the transaction log, which
-    knows of every id, could not be read.
+    knows of every id, could not be read. ``right`` is the missing one, where that is why it is not known.
     """
 
     outcome: TransactionResult | None
     why: str
     running: bool = False
     log_read: bool = True
+    right: Right | None = None
 
 
-def unknown(why: str) -> DecidedOutcome:
-    return DecidedOutcome(None, why)
+def unknown(why: str, right: Right | None = None) -> DecidedOutcome:
+    return DecidedOutcome(None, why, right=right)
 
 
-def unread(why: str) -> DecidedOutcome:
-    return DecidedOutcome(None, why, log_read=False)
+def unread(why: str, right: Right | None = None) -> DecidedOutcome:
+    return DecidedOutcome(None, why, log_read=False, right=right)
 
 
 def decide(
@@ -202,7 +204,8 @@ def _ended(one: Decided, behind: PrecedingLog) -> DecidedOutcome | Decided | _Lo
     """``DONE`` where the transaction's end is in the partition already, the transaction itself where it is not."""
     if behind.marker is None:
         if one.started_ms < behind.since_ms:
-            return unknown("the partition cannot be searched for an earlier marker")
+            lacking = f": {behind.right} is missing" if behind.right else ""
+            return unknown(f"the partition cannot be searched for an earlier marker{lacking}", behind.right)
         return one
     carried_out = _carried_out(one, behind.marker)
     if carried_out is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, Unreadable, parse, producer_of
 from connectctl.ops.kafka.transactions import OPEN, PartitionProducer
 from connectctl.ops.operations.transactions.outcome import (
@@ -22,6 +22,7 @@ from connectctl.ops.operations.transactions.outcome import (
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionLogReads
+    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -39,7 +40,7 @@ def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[DecidedO
     try:
         written = RecordedEnd.of(log.entries(sorted(ids) if complete else None, wanted))
     except ConnectctlError as e:
-        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}")] * len(asked)
+        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}", _right(e))] * len(asked)
     return [_decision(log, written, *each) for each in asked]
 
 
@@ -58,7 +59,12 @@ def _decision(
     try:
         return decide(past, place, producer, log.behind(place, producer, since(past, place, producer)))
     except ConnectctlError as e:
-        return unknown(f"{place} cannot be read: {e.why or e.what}")
+        return unknown(f"{place} cannot be read: {e.why or e.what}", _right(e))
+
+
+def _right(error: ConnectctlError) -> Right | None:
+    """Return the right whose absence is the error, if that is known."""
+    return error.right if isinstance(error, NotAuthorized) else None
 
 
 def _pending(entries: Sequence[LogEntry], place: TopicPartition) -> DecidedOutcome | None:

@@ -11,7 +11,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, failure, verdict
-from connectctl.ops.kafka.visibility import Gap, refused
+from connectctl.ops.kafka.visibility import Gap, not_authorized, refused
 from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
@@ -154,9 +154,12 @@ def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...
         steps = (CommitHanging(str(found.place), found, found.why),)
         return Plan("transactions commit", cluster_id, steps, group_id=group_id, independent=True)
     aborted = decision.outcome is TransactionResult.ABORT
+    reason = "it is to be aborted" if aborted else "nothing proves that this was decided"
+    what = f"The transaction that hangs on {found.place} was not committed, because {reason}"
+    if decision.right is not None:
+        raise not_authorized(what, decision.right)
     raise Refused(
-        f"The transaction that hangs on {found.place} was not committed, because "
-        f"{'it is to be aborted' if aborted else 'nothing proves that this was decided'}",
+        what,
         why=decision.why,
         next_step=f"Abort it: {found.command}."
         if aborted

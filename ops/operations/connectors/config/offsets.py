@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
@@ -193,9 +193,7 @@ def initial(
         )
     for each in given:
         state = each.state or "RUNNING"
-        planner.create(
-            Desired(each.name, each.config, "STOPPED" if entries else each.state, None, each.file), means(each)
-        )
+        planner.create(replace(each, state="STOPPED" if entries else each.state, kept_state=None), means(each))
         if entries:
             refuse_invalid_offsets(each.name, each.config, entries, force=force)
             planner.steps.append(SetConnectorOffsets(each.name, entries, force=force))

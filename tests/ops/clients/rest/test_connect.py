@@ -25,7 +25,7 @@ def worker() -> Iterator[RestServer]:
 
 
 def connect(*urls: str, timeout: float = 20.0, **auth: str) -> Connect:
-    return Connect(urls, auth=auth, tls={}, timeout=timeout)
+    return Connect(urls, auth=auth, tls={}, timeout=timeout, named=urls)
 
 
 @pytest.mark.parametrize(

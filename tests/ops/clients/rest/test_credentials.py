@@ -29,9 +29,12 @@ HTTP, NOT_PINNED, NOT_VERIFIED = "without encryption", "is not in rest_auth.host
         ("http://w1.company.example:8083", AUTH, {"named": ["http://W1.company.example:8083/"]}, None),
         ("http://w1.company.example:8084", AUTH, {"named": ["http://w1.company.example:8083"]}, HTTP),
         ("http://w1.company.example:8083", AUTH, {"named": ["https://w1.company.example:8083"]}, HTTP),
-        ("http://127.0.0.1:8083", AUTH, {}, None),
-        ("http://localhost:8083", AUTH, {}, None),
-        ("http://[::1]:8083", AUTH, {}, None),
+        ("http://127.0.0.1:8083", AUTH, {}, HTTP),
+        ("http://localhost:8083", AUTH, {}, HTTP),
+        ("http://[::1]:8083", AUTH, {}, HTTP),
+        ("http://127.0.0.1:8083", AUTH, {"named": ["http://127.0.0.1:8083"]}, None),
+        ("https://127.0.0.1:8083", AUTH, {}, None),
+        ("https://127.0.0.1:8083", AUTH, UNVERIFIED, NOT_VERIFIED),
         ("http://127.0.0.1.evil.example:8083", AUTH, {}, HTTP),
         ("http://localhost@evil.example:8083", AUTH, {}, HTTP),
         ("https://w1.company.example", PINNED, {}, None),
@@ -59,9 +62,7 @@ def worker() -> Iterator[RestServer]:
 
 
 def test_a_member_that_advertises_http_is_asked_without_credentials(worker: RestServer) -> None:
-    # The same server by an address that is not one of this machine's loopback.
-    advertised = worker.url.replace("127.0.0.1", "0.0.0.0")
-    calls = Connect([advertised], auth=AUTH, tls={}, timeout=5)
+    calls = Connect([worker.url], auth=AUTH, tls={}, timeout=5)
     assert calls.get("/") == {"version": "4.3.1"}
     assert "Authorization" not in worker.asked[-1].headers
     worker.on("GET /", (401, {"error_code": 401, "message": "no"}))

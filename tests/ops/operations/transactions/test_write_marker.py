@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.plan import Outcome as Came
 from connectctl.ops.core.plan import Plan, Result
+from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_id
+from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, describe_id, not_authorized, read_topic
 from connectctl.ops.operations.transactions.abort import EndContext
 from connectctl.ops.operations.transactions.hanging import Hanging, search
 from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult
@@ -209,6 +211,20 @@ def test_what_is_not_known_is_aborted_and_says_why_it_is_not_known() -> None:
     late = log()
     late.partitions[AT] = PrecedingLog(None, None, 0)
     assert found_with(late).decision.outcome is None
+
+
+@pytest.mark.parametrize("missing", [describe_configs(AT.topic), read_topic("__transaction_state")], ids=str)
+def test_a_commit_that_a_missing_right_keeps_from_being_proven_names_it(missing: Right) -> None:
+    blind_log = log()
+    blind_log.partitions[AT] = PrecedingLog(4, None, math.inf, missing)
+    if missing.name != AT.topic:
+        blind_log.forbidden = not_authorized("Not authorized to read the log", missing)
+    found = found_with(blind_log)
+    assert (found.decision.outcome, found.decision.right) == (None, missing)
+    assert f"{missing} is missing" in found.decision.why
+    with pytest.raises(NotAuthorized, match="nothing proves that this was decided") as told:
+        plan_commit_hanging("cluster", found)
+    assert told.value.right == missing
 
 
 HIDDEN = (Gap("transactional ids", Reason.NOT_AUTHORIZED, describe_id()),)
