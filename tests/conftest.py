@@ -12,6 +12,7 @@ import bytecode
 import guardian
 import pytest
 from depth import deep
+from fakes.runner import build_commands_once
 from hypothesis import HealthCheck, settings
 from nextsteps import NextSteps
 from otherbrokers import up_as_asked
@@ -55,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DIRECTORY] = guardian.begin()
     if config.cache is not None:
         bytecode.keep(config.cache)
+    build_commands_once()
     config.pluginmanager.register(NextSteps())
 
 
