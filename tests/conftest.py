@@ -12,6 +12,7 @@ import bytecode
 import guardian
 import pytest
 from depth import deep
+from fakes.runner import build_commands_once
 from hypothesis import HealthCheck, settings
 from nextsteps import NextSteps
 from otherbrokers import up_as_asked
@@ -30,8 +31,11 @@ settings.load_profile("any machine")
 pytest_plugins = ["draws", "fileorder"]
 
 OFFLINE = "not live"
-WIDTH = 4
-"""Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
+WIDTH, MEMORY = 6, 3 << 30
+"""Processes that share the whole suite, and the bytes that each may need: at most times it waits for a cluster of its own.
+
+Four of them left two processors idle for a third of the time.
+"""
 LONG = ("slow", "campaign")
 """Marks of tests that only run where the expression of ``-m`` names them."""
 
@@ -55,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DIRECTORY] = guardian.begin()
     if config.cache is not None:
         bytecode.keep(config.cache)
+    build_commands_once()
     config.pluginmanager.register(NextSteps())
 
 
@@ -66,7 +71,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     if looked_at or not _whole(config):
         return 0
     # Tests without clusters compute: more processes than processors would only collect more often.
-    return {ALL: WIDTH, OFFLINE: min(WIDTH, os.cpu_count() or 1)}.get(config.option.markexpr, 0)
+    return {ALL: _wide(), OFFLINE: min(4, os.cpu_count() or 1)}.get(config.option.markexpr, 0)
+
+
+def _wide() -> int:
+    import psutil
+
+    return max(2, min(WIDTH, psutil.virtual_memory().total // MEMORY))
 
 
 def _whole(config: pytest.Config) -> bool:
@@ -105,6 +116,12 @@ def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
         yield directory
 
 
+PATIENT = {"fetch.max.wait.ms": "5000"}
+"""How long workers wait for records of their topics. To ask every half second is a third of what a cluster costs that does
+nothing; records come at once all the same, and only the end of a worker waits for the answer.
+"""
+
+
 @pytest.fixture(scope="session")
 def cluster(state_home: Path) -> Iterator[Sandbox]:
     """A broker and two workers with exactly-once support enabled, shared by all live tests.
@@ -113,7 +130,7 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
     """
     from connectctl.ops.sandbox.cluster import SandboxSpec, down
 
-    sandbox = up_as_asked(SandboxSpec(name="tests", workers=2, support="enabled"))
+    sandbox = up_as_asked(SandboxSpec(name="tests", workers=2, support="enabled", extra_worker_properties=PATIENT))
     yield sandbox
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(state_home))

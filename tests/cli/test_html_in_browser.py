@@ -81,6 +81,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 PAGES = ("one slot", "ten thousand slots", "long names", "cluster", "cluster of long names", "nothing seen")
 
 
+@pytest.mark.drawn(2, each="which")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("which", PAGES)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typer.testing import CliRunner
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Any:
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """``connectctl fail`` raises what it is told to."""
     holder: dict[str, BaseException] = {}
 
@@ -32,7 +33,8 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Any:
     module.app.command()(fail)
     monkeypatch.setitem(sys.modules, "connectctl.cli.commands.fail", module)
     monkeypatch.setitem(main.COMMANDS, "fail", "Fails.")
-    return holder
+    yield holder
+    command_at(()).commands.pop("fail", None)
 
 
 @pytest.mark.parametrize(

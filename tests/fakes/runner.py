@@ -6,7 +6,6 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pytest
 import typer.testing
 from connectctl.cli.main import COMMANDS, app
 from typer.main import get_command
@@ -17,11 +16,14 @@ def _built(made: typer.Typer) -> Any:
     return get_command(made)
 
 
+def build_commands_once() -> None:
+    """Have ``CliRunner.invoke`` build a tree of commands once in a process: each time it takes as long as the rest."""
+    typer.testing._get_command = _built  # type: ignore[attr-defined]
+
+
 def invoke(args: Sequence[str], **given: Any) -> typer.testing.Result:
-    """As ``CliRunner.invoke``, which builds the whole tree of commands anew each time: that takes as long as the rest."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.testing, "_get_command", _built)
-        return typer.testing.CliRunner().invoke(app, args, **given)
+    """Carry a command out in this process."""
+    return typer.testing.CliRunner().invoke(app, args, **given)
 
 
 def command_at(path: tuple[str, ...]) -> Any:

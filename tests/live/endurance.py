@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,13 +77,25 @@ class Subject:
         return self.drivers[-1]
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How much goes on beside the faults, which is most of what a campaign costs.
+
+    ``trigger`` is Spark's interval between two micro-batches, ``pause`` are the seconds that a polled task rests at most,
+    and ``program`` is what the runs of the turns are started with.
+    """
+
+    trigger: str = "500 milliseconds"
+    pause: str = "0.3"
+    program: Sequence[str] = ("-m", "connectctl.cli")
+
+
 class Endurance:
     """Faults from ``seed`` against what runs on ``cluster`` and writes to ``broker``, which are three."""
 
-    def __init__(self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path, trigger: str):
-        """``trigger`` is Spark's interval between two micro-batches, which are most of what a campaign costs."""
+    def __init__(self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path, pace: Pace):
         self.seed, self.rows = seed, list[str]()
-        self._trigger = trigger
+        self._pace = pace
         self._broker, self._cluster, self._directory = broker, cluster, directory
         self._chance = random.Random(seed)
         self._name = f"endures-{secrets.token_hex(4)}"
@@ -100,7 +112,8 @@ class Endurance:
         )
         self._running = list(self.subjects)
         topics = [each for subject in self.subjects for each in (subject.topic, subject.offsets)]
-        self.turns = Turns(broker.sandbox, self._network.bootstrap, f"{self._name}-turns", seed + 2, directory)
+        name = f"{self._name}-turns"
+        self.turns = Turns(broker.sandbox, self._network.bootstrap, name, seed + 2, directory, pace.program)
         self._operator = Operator(self._kafka, self._calls, [*topics, self.turns.topic])
 
     def close(self) -> None:
@@ -119,7 +132,7 @@ class Endurance:
         topic = self._topic(name, 4)
         (self._directory / "told").touch()
         pack(self._directory)
-        config = {"tasks.max": "2", "topic": topic, "told": str(self._directory / "told"), "pause": "0.3"}
+        config = {"tasks.max": "2", "topic": topic, "told": str(self._directory / "told"), "pause": self._pace.pause}
         return Subject("polled", topic, f"g-{name}-offsets", self._run(name, config))
 
     def _copying(self) -> Subject:
@@ -152,7 +165,7 @@ class Endurance:
             "offset.column": "next",
             "key.column": "source",
             "checkpoint": str(self._directory / "frame-checkpoint"),
-            "trigger.interval": self._trigger,
+            "trigger.interval": self._pace.trigger,
         }
         return Subject("frame", topic, f"g-{name}-offsets", self._run(name, config))
 
@@ -187,7 +200,7 @@ class Endurance:
             file = self._directory / f"stream-{number}.wish"
             checkpoint = str(self._directory / "checkpoint")
             wish = {"master": self._cluster.master, "conf": CONF, "target": target, "checkpoint": checkpoint}
-            wish["trigger"] = self._trigger
+            wish["trigger"] = self._pace.trigger
             file.write_text(json.dumps(wish | {"log": str(file.with_suffix(".spark"))}))
             log = file.with_suffix(".log")
             with log.open("wb") as err, log.with_suffix(".json").open("wb") as out:

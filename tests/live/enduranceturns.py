@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,12 +41,15 @@ _ENDED = (0, 143, -signal.SIGKILL)
 
 
 class Turns:
-    """The turns of a connector ``name`` between workers of ``cluster`` and runs that come to brokers by ``bootstrap``."""
+    """The turns of a connector ``name`` between workers of ``cluster`` and runs that come to brokers by ``bootstrap``.
 
-    def __init__(self, cluster: Sandbox, bootstrap: str, name: str, seed: int, directory: Path):
+    ``program`` is what runs are started with.
+    """
+
+    def __init__(self, cluster: Sandbox, bootstrap: str, name: str, seed: int, directory: Path, program: Sequence[str]):
         self.name, self.rows, self.turns, self.problem = name, list[str](), 0, ""
         """``problem``: why there are no turns any more."""
-        self._cluster, self._directory = cluster, directory
+        self._cluster, self._directory, self._program = cluster, directory, program
         self._chance = random.Random(seed)
         self._kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
         self.topic = create_topic(cluster.bootstrap_servers, f"{name}-data", 1, "delete", cluster.spec.brokers)
@@ -145,7 +148,7 @@ class Turns:
     def _start_run(self) -> None:
         job = str(self._directory / f"{self.name}.yaml")
         flags = ["--bootstrap-servers", self._bootstrap, "--context", f"sandbox-{self._cluster.spec.name}"]
-        command = [sys.executable, "-m", "connectctl.cli", *flags, "run", job, "--yes", "-o", "json", "--take-over"]
+        command = [sys.executable, *self._program, *flags, "run", job, "--yes", "-o", "json", "--take-over"]
         with (self._directory / f"{self.name}.log").open("ab") as log:
             self._run = subprocess.Popen(command, stdout=log, stderr=log)
 

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,8 +60,12 @@ def growing(sandbox: Sandbox, name: str, path: Path) -> Iterator[Writer]:
         workers(sandbox).delete(name)
 
 
-def found(sandbox: Sandbox, topic: str) -> Counter[int]:
-    """The numbers of the committed lines in a topic of one partition, and how often each is there."""
+@contextmanager
+def reading(sandbox: Sandbox, topic: str) -> Iterator[Callable[[], Counter[int]]]:
+    """A reader of the committed lines in a topic of one partition, which reads on to the end at each call.
+
+    It returns the numbers of all lines so far, and how often each is there.
+    """
     client = {
         "bootstrap.servers": sandbox.bootstrap_servers,
         "group.id": f"{topic}-readers",
@@ -72,29 +76,38 @@ def found(sandbox: Sandbox, topic: str) -> Counter[int]:
     }
     consumer, numbers = Consumer(client), Counter[int]()
     consumer.assign([TopicPartition(topic, 0, 0)])
-    late = time.monotonic() + 600
-    try:
+    ended = False
+
+    def read() -> Counter[int]:
+        nonlocal ended
+        late = time.monotonic() + 600
         while time.monotonic() < late:
-            for message in consumer.consume(1000, timeout=0.5):
+            messages = consumer.consume(1000, timeout=0.1)
+            for message in messages:
                 error = message.error()
                 if error is None:
                     numbers[int(str(json.loads(message.value())).split()[1])] += 1
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    return numbers
+                ended = error is not None and error.code() == KafkaError._PARTITION_EOF
+            if ended:  # which is told once for each end
+                break
         return numbers
+
+    try:
+        yield read
     finally:
         consumer.close()
 
 
 def all_there(sandbox: Sandbox, topic: str, count: int) -> Counter[int]:
     """The lines, once each of the first ``count`` is there."""
+    with reading(sandbox, topic) as read:
 
-    def look() -> Counter[int] | None:
-        numbers = found(sandbox, topic)
-        return numbers if all(n in numbers for n in range(count)) else None
+        def look() -> Counter[int] | None:
+            numbers = read()
+            return numbers if all(n in numbers for n in range(count)) else None
 
-    numbers: Counter[int] = eventually(look)
-    return numbers
+        numbers: Counter[int] = eventually(look)
+        return numbers
 
 
 def written_on(sandbox: Sandbox, topic: str, writer: Writer) -> None:

@@ -66,6 +66,9 @@ class Asking:
         """
         raise NotImplementedError
 
+    def before_undo(self) -> None:
+        """Make what is to be read again as long as what was read last."""
+
 
 class StandIns(Asking):
     """They write down what they are given."""
@@ -102,6 +105,11 @@ class Files(Asking):
         with Path(path).open("a") as file:
             file.write("".join(f"{Path(path).name[0]}{n:02}\n" for n in numbers))
         self.lines[path] = numbers.stop
+
+    def before_undo(self) -> None:
+        """An offset beyond the end of a file has Kafka's task ask for more without a pause, also after its deletion."""
+        for path, count in self.lines.items():
+            self._more(path, max(self.lines.values()) - count)
 
     def asked(self, name: str, config: dict[str, str], before: Asked) -> Asked:
         self._more(config["file"], 1)

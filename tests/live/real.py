@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+SHORTEST, LONGEST = 0.05, 1.0
+"""Seconds between two questions."""
 DEADLINE = 900.0
 """Seconds for what is to come: nothing that works is late by as much on a slow machine."""
 
@@ -69,14 +71,18 @@ def follow_next_commands(text: str) -> None:
 
 
 def eventually(what: Callable[[], Any], deadline: float = DEADLINE) -> Any:
-    """The first truthy answer of ``what``; an assertion error where none comes in time."""
-    end = time.monotonic() + deadline
+    """The first truthy answer of ``what``; an assertion error where none comes in time.
+
+    It is asked often at first, and the more seldom the longer it takes: to ask costs what it waits for.
+    """
+    began = time.monotonic()
     while True:
         answer = what()
         if answer:
             return answer
-        assert time.monotonic() < end, f"still {answer!r} after {deadline} s"
-        time.sleep(0.2)
+        passed = time.monotonic() - began
+        assert passed < deadline, f"still {answer!r} after {deadline} s"
+        time.sleep(min(max(passed / 10, SHORTEST), LONGEST))
 
 
 class Workers:

@@ -6,7 +6,7 @@ import json
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,12 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
 class Place:
-    """A file, a topic and a group of their own, and the job that carries the one to the other."""
+    """A file, a topic and a group of their own, and the job that carries the one to the other.
+
+    ``program`` is what a run in a process of its own is started with.
+    """
+
+    program: Sequence[str] = ("-m", "connectctl.cli")
 
     def __init__(self, cluster: Sandbox, directory: Path, **more: Any):
         self.cluster, self.directory = cluster, directory
@@ -69,7 +74,7 @@ class Place:
     def running(self, *more: str, own: bool = True) -> Iterator[subprocess.Popen[str]]:
         """A run without an end, in a process of its own."""
         args = self.args(self.job(forever=True), "--yes", "-o", "json", *more, own=own)
-        command = [sys.executable, "-m", "connectctl.cli", *args]
+        command = [sys.executable, *self.program, *args]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 yield process

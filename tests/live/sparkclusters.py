@@ -66,7 +66,8 @@ class SparkCluster:
         """One worker more: its name. To Spark it is a machine of its own, where that can be had."""
         name = f"worker-{len(self.started)}"
         home = str(self.directory / name)
-        args = ["--port", "0", "--work-dir", home, "--cores", str(cores), "--memory", "1g", self.master]
+        memory = f"{max(1024, 256 * cores)}m"  # 512 MB for each executor of two cores
+        args = ["--port", "0", "--work-dir", home, "--cores", str(cores), "--memory", memory, self.master]
         self.start(name, _address(len(self.started) + 1), _WORKER, *args)
         return name
 

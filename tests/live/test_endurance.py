@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from live import localrun
 from live.campaignbroker import own_broker
 from live.campaignseed import seed
-from live.endurance import Endurance
+from live.endurance import Endurance, Pace
 from live.sparkclusters import standalone
 
 pytestmark = [
@@ -18,14 +19,17 @@ pytestmark = [
 ]
 FAULTS = int(os.environ.get("CONNECTCTL_TEST_FAULTS", "30"))
 """How many a campaign of every day has: ``.ci/run`` has a hundred, a tenth of what shows that it holds."""
-CORES = (4,) * 5
-"""Of the Spark cluster's workers: four for each driver, and four for one that is started beside what is left of another."""
+CORES = (10, 10)
+"""Of the Spark cluster's workers: four for each driver, and four for one that is started beside what is left of another.
+A driver's executors are on both, and so are the attempts of a task.
+"""
+QUIET = Pace(trigger="4 seconds", pause="0.8", program=(localrun.__file__,))
 
 
-def withstand(directory: Path, faults: int, trigger: str = "500 milliseconds") -> None:
+def withstand(directory: Path, faults: int, pace: Pace) -> None:
     """So many faults, of a seed that is printed; nothing is lost, twice, out of order or open."""
     with own_broker(3, workers=2) as three, standalone(directory / "spark", CORES) as cluster:
-        campaign = Endurance(three, cluster, seed(), directory, trigger)
+        campaign = Endurance(three, cluster, seed(), directory, pace)
         try:
             campaign.run(faults)
             assert not campaign.still_open()
@@ -40,9 +44,9 @@ def withstand(directory: Path, faults: int, trigger: str = "500 milliseconds") -
 
 
 def test_all_kinds_of_tasks_outlive_faults_of_all_kinds(tmp_path: Path) -> None:
-    withstand(tmp_path, FAULTS, trigger="2 seconds")
+    withstand(tmp_path, FAULTS, QUIET)
 
 
 @pytest.mark.campaign
 def test_all_kinds_of_tasks_outlive_a_thousand_faults(tmp_path: Path) -> None:
-    withstand(tmp_path, 1_000)
+    withstand(tmp_path, 1_000, Pace())

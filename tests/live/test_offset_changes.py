@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 GLOBAL_PARTITIONS = 25
+GOES_ROUND = "Error executing user-provided callback"
+"""What a worker writes whose producer will never answer."""
+ALMOST = 80.0
+"""Of the 90 s that workers give a request."""
 
 
 def key(name: str, partition: Any) -> bytes:
@@ -57,6 +63,7 @@ def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
     """DELETE …/offsets of a worker, which takes long to fail, while the other tests run.
 
     The worker is alone in its group: the producer that it failed with goes round and round until the worker ends (4.3.1).
+    So that it does not take a processor from the other tests, it is suspended until its request is about to time out.
     """
     name, answer = "delete-by-worker", dict[str, Any]()
     group = extra_group(cluster, "deleting", support="enabled")
@@ -67,11 +74,25 @@ def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
         write(cluster.bootstrap_servers, topic, (key(name, {"id": 0}), {"seqno": 5}))
     eventually(lambda: rest.offsets(name))
 
+    (worker,), answered = group.workers, threading.Event()
+    log = cluster.layout.log(worker.name)
+
+    def suspend() -> None:
+        eventually(lambda: answered.is_set() or GOES_ROUND in log.read_text())
+        if not answered.is_set() and worker.pid is not None:
+            os.kill(worker.pid, signal.SIGSTOP)
+            answered.wait(ALMOST)
+            os.kill(worker.pid, signal.SIGCONT)
+
     def delete() -> None:
+        suspending = threading.Thread(target=suspend)
+        suspending.start()
         try:
             found = rest.call("DELETE", f"/connectors/{name}/offsets")
             answer.update(status=found.status_code, text=found.text, left=live(cluster, own, name))
         finally:
+            answered.set()
+            suspending.join()
             group.stop_worker(1, kill=True)
 
     thread = threading.Thread(target=delete)

@@ -205,6 +205,8 @@ def check(change: Change) -> None:
     mid = change.offsets(change.name)
     carried = told(plan, "carried over")
     given = sorted(text_of(stored[each]) for each in carried & stored.keys())
+    if carried:
+        change.asking.before_undo()
     take_back(change, run, bool(case.renamed and carried) and given != sorted(map(text_of, mid.values())))
     if change.name != first or case.again:
         assert change.rest.call("GET", f"/connectors/{change.name}").status_code == 404

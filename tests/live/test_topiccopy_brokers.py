@@ -46,7 +46,7 @@ class Writing:
         self.partitions, self.written = PARTITIONS, 0
 
     def _run(self) -> None:
-        while not self._over.wait(0.01):
+        while not self._over.wait(0.1):
             for _ in range(50):
                 self._write()
             self._producer.poll(0)

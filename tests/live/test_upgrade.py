@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from live.real import FILE_SOURCE, Ran, connectctl, eventually, workers
+from live.filesource import all_there, growing
+from live.real import Ran, connectctl
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -37,85 +32,6 @@ def sandbox(state_home: Path) -> Iterator[Sandbox]:
     down(NAME)
 
 
-class Writer:
-    """Appends a numbered line to a file again and again, until it is told to stop."""
-
-    def __init__(self, path: Path):
-        self.count = 0
-        self._path = path
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self) -> None:
-        with self._path.open("a") as file:
-            while not self._stop.wait(0.02):
-                file.write(f"line {self.count:08}\n")
-                file.flush()
-                self.count += 1
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-
-@contextmanager
-def source(sandbox: Sandbox, path: Path) -> Iterator[Writer]:
-    """A FileStreamSource whose file grows all the while."""
-    path.touch()
-    rest = workers(sandbox)
-    rest.create(TOPIC, {"connector.class": FILE_SOURCE, "topic": TOPIC, "file": str(path), "tasks.max": "1"})
-    writer = Writer(path)
-    writer.start()
-    try:
-        yield writer
-    finally:
-        writer.stop()
-        workers(sandbox).delete(TOPIC)
-
-
-def lines(sandbox: Sandbox) -> Counter[str]:
-    """The committed lines of the topic, and how often each is there."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": sandbox.bootstrap_servers,
-            "group.id": "rolling-test",
-            "isolation.level": "read_committed",
-        }
-    )
-    try:
-        place = TopicPartition(TOPIC, 0)
-        _, end = consumer.get_watermark_offsets(place, timeout=30)
-        consumer.assign([TopicPartition(TOPIC, 0, 0)])
-        found: Counter[str] = Counter()
-        quiet = time.monotonic() + 10
-        while time.monotonic() < quiet:
-            for message in consumer.consume(500, timeout=0.5):
-                if message.error() is None:
-                    found[json.loads(message.value())] += 1
-                    quiet = time.monotonic() + 10
-            (position,) = consumer.position([place])
-            if position.offset >= end:
-                break
-        return found
-    finally:
-        consumer.close()
-
-
-def all_there(sandbox: Sandbox, count: int) -> Counter[str]:
-    """The lines, once ``count`` different ones are there."""
-    wanted = {f"line {n:08}" for n in range(count)}
-
-    def look() -> Counter[str] | None:
-        found = lines(sandbox)
-        return found if found.keys() >= wanted else None
-
-    found: Counter[str] = eventually(look)
-    return found
-
-
 def run(*args: str, code: int = 0) -> Ran:
     ran = connectctl("--context", f"sandbox-{NAME}", "upgrade", *args)
     assert ran.code == code, ran.out + ran.err
@@ -130,7 +46,7 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan.json"
-    with source(sandbox, tmp_path / "in.txt") as writer:
+    with growing(sandbox, TOPIC, tmp_path / "in.txt") as writer:
         assert run("plan", "--out", str(plan), "--exit-code", "-o", "json", code=3).json["to"] == "enabled"
         ran = run("apply", str(plan), "--yes", *PATIENCE)
         assert "Done, run" in ran.out
@@ -142,8 +58,8 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
         for number in (1, 2):
             sandbox.group.stop_worker(number)
             sandbox.group.start_worker(number)
-        found = all_there(sandbox, writer.count)
-        assert [line for line, times in found.items() if times > 1 and int(line.split()[1]) >= before] == []
+        found = all_there(sandbox, TOPIC, writer.count)
+        assert [n for n, times in found.items() if times > 1 and n >= before] == []
 
         killed_and_resumed("--to", "preparing")
         leader, follower = sorted(modes().values())
@@ -157,7 +73,7 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
         two_at_once(tmp_path, "--to", "disabled")
         assert {mode for mode, _ in modes().values()} == {"disabled"}
         writer.stop()
-        assert all_there(sandbox, writer.count)
+        assert all_there(sandbox, TOPIC, writer.count)
 
 
 def apply(*wish: str, **environment: str) -> Any:

@@ -236,3 +236,23 @@ def test_a_worker_whose_authority_is_unknown_is_unreachable_and_says_why(secure:
 
 def test_verification_can_be_switched_off(secure: RestServer) -> None:
     assert Connect([secure.url], auth={}, tls={"verify": False}, timeout=60).get("/") == {"version": "4.3.1"}
+
+
+def test_what_the_system_trusts_is_read_once_and_again_where_the_environment_says_otherwise(
+    worker: RestServer, secure: RestServer, certificate: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, real = [], ssl.create_default_context
+
+    def create(**given: Any) -> ssl.SSLContext:
+        read.append(given)
+        return real(**given)
+
+    monkeypatch.setattr(ssl, "create_default_context", create)
+    for trusted in (None, certificate.authority):
+        monkeypatch.setenv("SSL_CERT_DIR", f"/nowhere/{trusted}")
+        if trusted is not None:
+            monkeypatch.setenv("SSL_CERT_FILE", trusted)
+        for _ in range(3):
+            assert connect(worker.url).get("/") == {"version": "4.3.1"}
+    assert connect(secure.url).get("/") == {"version": "4.3.1"}
+    assert read == [{}, {}]
