@@ -42,6 +42,7 @@ def apply_plan(session: Session, operation: Operation[R, A], saved: Plan, option
     """Execute a saved plan as it is written. Raises ``Refused`` if it is stale or of another cluster."""
     access = operation.access_for(session, saved)
     if access is None:
+        session.settings.get("group_id")  # an unknown context is an error, whatever the plan
         apply.report_nothing_to_do(saved, options.output)
         return
     check_where((saved.cluster_id, saved.group_id), (access.cluster_id(), access.group_id))
