@@ -31,7 +31,7 @@ A, B = '{"filename":"a"}', '{"filename":"b"}'
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
-    for module in ("steps", "config_offset_steps"):
+    for module in ("steps", "config.steps"):
         monkeypatch.setattr(f"connectctl.ops.operations.connectors.{module}.POLL", 0.001)
     monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.001)
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
