@@ -43,34 +43,39 @@ class Case:
     severity: Severity | None = None
 
 
-Cases = Case | Iterable[Case] | None
-
-
 @dataclass(frozen=True)
 class CheckedRule(Rule):
     """A rule with its function, which ``rule`` makes."""
 
-    cases: Callable[..., Cases]
+    cases: Callable[..., Any]
     when: Callable[[Any, Any], bool] | None
     each: str | None
 
-    def findings(self, facts: Any, goal: Any) -> Iterator[Finding]:
-        """Yield what the rule finds in the facts of its area."""
+    def cases_in(self, facts: Any, goal: Any) -> Iterator[Any]:
+        """Yield what the function finds in the facts of its area."""
         if self.when is not None and not self.when(facts, goal):
             return
         for unit in [()] if self.each is None else zip(getattr(facts, self.each)):
             found = self.cases(facts, *unit, goal)
-            for case in () if found is None else (found,) if isinstance(found, Case) else found:
-                yield self.found(case.subject, case.message, case.next_step, severity=case.severity)
+            if isinstance(found, Iterable):
+                yield from found
+            elif found is not None:
+                yield found
+
+    def findings(self, facts: Any, goal: Any) -> Iterator[Finding]:
+        """Yield what the rule finds in the facts of its area, as findings."""
+        for case in self.cases_in(facts, goal):
+            yield self.found(case.subject, case.message, case.next_step, severity=case.severity)
 
 
 def rule(
     id: str, severity: Severity, *, when: Callable[[Any, Any], bool] | None = None, each: str | None = None
-) -> Callable[[Callable[..., Cases]], CheckedRule]:
+) -> Callable[[Callable[..., Any]], CheckedRule]:
     """Return a decorator that makes a function of an area's facts and the goal a rule.
 
-    It is called only if ``when`` is true for both. ``each`` is the name of an attribute of the facts: the function is called
-    for each item of it, with the item between facts and goal.
+    The function returns a ``Case``, yields several, or returns None. It is called only if ``when`` is true for both.
+    ``each`` is the name of an attribute of the facts: the function is called for each item of it, with the item between
+    facts and goal.
     """
     return lambda cases: CheckedRule(id, severity, cases, when, each)
 

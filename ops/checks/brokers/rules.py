@@ -132,7 +132,6 @@ def no_leader(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
 
 @rule("BROKER007", Severity.ERROR, when=with_transactions, each="logs")
 def too_few_in_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    """BROKER007."""
     few = replication.too_few_in_sync(log, bounded=bounds_min_in_sync(facts.versions.values()))
     wanted = replication.min_in_sync(log)
     message = f"On {numbers(few)} fewer replicas are in sync than min.insync.replicas ({wanted})."
@@ -141,14 +140,12 @@ def too_few_in_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | N
 
 @rule("BROKER008", Severity.WARNING, when=with_transactions, each="logs")
 def behind(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    """BROKER008."""
     found = replication.behind(log, bounded=bounds_min_in_sync(facts.versions.values()))
     return Case(log.name, f"On {numbers(found)} replicas are not in sync.", "Check the brokers.") if found else None
 
 
 @rule("BROKER009", Severity.WARNING, when=with_transactions, each="logs")
 def one_copy(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    """BROKER009."""
     if facts.brokers <= 1 or replication.fewest_replicas(log) != 1:
         return None
     message = f"It has one replica on {facts.brokers} brokers."
@@ -157,7 +154,6 @@ def one_copy(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
 
 @rule("BROKER010", Severity.WARNING, when=with_transactions, each="logs")
 def acknowledged_alone(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    """BROKER010."""
     if not replication.keeps_no_second_copy(log):
         return None
     message = f"min.insync.replicas is 1 with {replication.fewest_replicas(log)} replicas."
@@ -166,7 +162,6 @@ def acknowledged_alone(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case 
 
 @rule("BROKER011", Severity.WARNING, when=with_transactions, each="logs")
 def unclean(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    """BROKER011."""
     if not replication.elects_uncleanly(log):
         return None
     step = replication.alter(log.name, f"{replication.UNCLEAN}=false")
@@ -175,7 +170,6 @@ def unclean(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
 
 @rule("BROKER012", Severity.WARNING, when=with_transactions, each="logs")
 def stops_with_one(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    """BROKER012."""
     if not replication.stops_with_one_broker(log):
         return None
     count = replication.fewest_replicas(log)

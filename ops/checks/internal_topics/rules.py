@@ -93,7 +93,6 @@ def _roles(context: CheckContext) -> dict[str, str]:
 
 @rule("TOPIC007", Severity.ERROR, each="topics")
 def no_leader(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
-    """TOPIC007."""
     dark = replication.leaderless(facts)
     message = f"No broker leads {numbers(dark)} of the {seen.role(facts)} topic."
     return Case(facts.name, message, "Start the brokers that host its replicas.") if dark else None
@@ -101,7 +100,6 @@ def no_leader(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
 
 @rule("TOPIC008", Severity.ERROR, each="topics")
 def refuses_writes(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
-    """TOPIC008."""
     few = replication.too_few_in_sync(facts, bounded=seen.bounded)
     message = (
         f"On {numbers(few)} of the {seen.role(facts)} topic fewer replicas are in sync than min.insync.replicas "
@@ -112,7 +110,6 @@ def refuses_writes(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | No
 
 @rule("TOPIC009", Severity.WARNING, each="topics")
 def acknowledged_alone(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
-    """TOPIC009."""
     if not replication.keeps_no_second_copy(facts):
         return None
     replicas = replication.fewest_replicas(facts)
@@ -122,7 +119,6 @@ def acknowledged_alone(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case 
 
 @rule("TOPIC010", Severity.WARNING, each="topics")
 def unclean(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
-    """TOPIC010."""
     if not replication.elects_uncleanly(facts):
         return None
     message = f"{replication.UNCLEAN} of the {seen.role(facts)} topic is true."
@@ -131,7 +127,6 @@ def unclean(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
 
 @rule("TOPIC011", Severity.WARNING, each="topics")
 def stops_with_one(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
-    """TOPIC011."""
     if not replication.stops_with_one_broker(facts):
         return None
     replicas, wanted = replication.fewest_replicas(facts), replication.min_in_sync(facts)
@@ -149,7 +144,6 @@ def one_partition(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Iterator[C
 
 @rule("TOPIC013", Severity.WARNING, each="topics")
 def tombstones_go_early(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Iterator[Case]:
-    """TOPIC013."""
     value = whole_number(facts.config.get(TOMBSTONES))
     if value is not None and value < SHORTEST_MS:
         message = f"{TOMBSTONES} of the {seen.role(facts)} topic is {value:,}."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config.rules import OWN_TARGET
+from connectctl.ops.checks.connector_config import target_rules
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, names, target_mode
 from connectctl.ops.checks.types import Goal, downgrade_severity
 from connectctl.ops.connect.last_commit import Commits, Side, is_copied, last_commit, lateness
@@ -211,7 +211,7 @@ def own_target(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
             message = f"It writes its records to {hit[0]}, where its source offsets are."
             message += " With exactly-once enabled its tasks fail at the first record." if refused else ""
             severity = _softly(Severity.ERROR, each, goal) if refused else Severity.WARNING
-            yield OWN_TARGET.found(each.name, message, "Give it another target topic.", severity=severity)
+            yield target_rules.own_target.found(each.name, message, "Give it another target topic.", severity=severity)
 
 
 @rule("STORE009", Severity.INFO, each="connectors")
