@@ -48,13 +48,14 @@ def check(
     from connectctl.ops.checks.tasks_max import rules
     from connectctl.ops.checks.tasks_max.forecast import horizon
     from connectctl.ops.checks.types import finding_of
+    from connectctl.ops.core.rule import check
 
     asked = output_findings.release(for_version)
     seen = _observe(ctx.obj)
     if connectors:
         seen = seen.only(connectors)
     release = asked or horizon(seen)
-    findings = output_findings.kept([*map(finding_of, seen.unseen), *rules.check(seen, asked)], options.ignore)
+    findings = output_findings.kept([*map(finding_of, seen.unseen), *check(rules, seen, asked)], options.ignore)
     data = _as_json(seen, release)
     output_findings.emit_report(
         "TasksCheck", data, findings, options, lambda wide: _print(seen, release, findings, wide)

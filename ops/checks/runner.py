@@ -6,10 +6,11 @@ An area that cannot look says so with a finding of its own. Findings come out on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import ModuleType
+from typing import Any
 
 from connectctl.ops.checks.acls import observe as acls_observe
 from connectctl.ops.checks.acls import rules as acls_rules
@@ -36,17 +37,14 @@ from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
 from connectctl.ops.checks.types import Goal, Unseen, finding_of, unseen_by
 from connectctl.ops.checks.workers import observe as worker_observe
+from connectctl.ops.checks.workers import roll_rules
 from connectctl.ops.checks.workers import rules as worker_rules
 from connectctl.ops.checks.workers.observe import WorkersSeen
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.rule import check
 
 Said = Iterable["Finding | Unseen"]
-
-
-class _AreaFacts(Protocol):
-    @property
-    def unseen(self) -> Sequence[Unseen]: ...
 
 
 @dataclass
@@ -63,10 +61,9 @@ class CheckRun:
     now: float = field(default_factory=time.time)
 
     def findings(self) -> list[Finding]:
-        """All findings in the order of the areas, each once."""
-        areas = self._areas()
-        with ThreadPoolExecutor(len(areas)) as pool:
-            asked = [(name, pool.submit(_all, look)) for name, look in areas.items()]
+        """Return all findings in the order of the areas, each once."""
+        with ThreadPoolExecutor(len(AREAS)) as pool:
+            asked = [(name, pool.submit(_all, look, self)) for name, look in AREAS.items()]
             said: list[Finding | Unseen] = [*self.context.view.findings]
             for name, answer in asked:
                 try:
@@ -77,79 +74,87 @@ class CheckRun:
         found = [finding_of(each) if isinstance(each, Unseen) else each for each in said]
         return list(dict.fromkeys(found))
 
-    def _areas(self) -> dict[str, Callable[[], Said]]:
-        context, edges, goal, now = self.context, self.context.edges, self.goal, self.now
-
-        def workers() -> WorkersSeen:
-            return worker_observe.observe(context.view, edges.kafka, edges.transactions())
-
-        areas: dict[str, Callable[[], Said]] = {
-            "the brokers": lambda: _said(broker_observe.observe(context, goal), broker_rules.check, goal),
-            "the workers": lambda: _said(workers(), worker_rules.check, goal),
-            "rolls of the workers": lambda: worker_rules.check_roll(edges.roll(context.view)),
-            "internal topics": lambda: _said(internal_topics_rules.observe(context, now), internal_topics_rules.check),
-            "configurations": self._configurations,
-            "offset stores": lambda: _said(store_observe.observe(context, goal, now), store_rules.check, goal),
-            "rounds of fencing": lambda: _said(fencing_observe.observe(context, now), fencing_rules.check, goal),
-            "transactions": lambda: _said(transaction_observe.observe(context, now), transaction_rules.check, goal),
-            "tasks": self._tasks,
-            "readers": lambda: _said(consumer_observe.observe(context, goal), consumer_rules.check, goal),
-        }
-        if "offsets" not in context.internal:
-            del areas["offset stores"]  # TOPIC002 reports it
-        if self.principals is not None:
-            areas["ACLs"] = self._acls
-        return areas
-
-    # -------------------------------------------------------------------------- the areas that need more than the context
-
-    def _configurations(self) -> Iterator[Finding | Unseen]:
-        context = self.context
-        urls = [worker.url for worker in context.view.workers if worker.problem is None]
-        configs = {each.name: each.config for each in context.checked}
-        answers = validations.ask(context.edges.calls, urls, configs, most=validations.MOST)
-        yield from validations.unseen(answers)
-        yield from validations.unasked(urls, answers, configs)
-        supports = frozenset(worker.support for worker in context.view.workers)
-        policy = context.worker_property(POLICY) if self.release else None
-        for each in context.checked:
-            subject = Subject(
-                each.name,
-                each.config,
-                self.goal,
-                answers[each.name],
-                context.group.id,
-                context.internal.get("offsets"),
-                running=True,
-                release=self.release,
-                policy=policy,
-                supports=supports,
-                named_servers=context.edges.named_servers,
-            )
-            yield from config_rules.evaluate(subject).findings
-
-    def _tasks(self) -> Iterator[Finding | Unseen]:
-        seen = tasks_max_observe.look(self.context.view, self.context.edges.kafka).only(self.context.names)
-        # That a worker is silent, or that no connector is known, is CLUSTER004 and CLUSTER011 already.
-        yield from (each for each in seen.unseen if not each.what.startswith(("worker ", "connectors")))
-        yield from tasks_max_rules.check(seen, self.release)
-
-    def _acls(self) -> Iterator[Finding | Unseen]:
-        facts, unseen = self.acl_facts()
-        yield from unseen
-        if facts is not None:
-            yield from acls_rules.check(facts, self.goal)
-
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         """What there is to know of ACLs; for what is printed of the missing ones, too."""
         return acls_observe.observe(self.context, self.principals or Principals())
 
 
-def _all(look: Callable[[], Said]) -> list[Finding | Unseen]:
-    return list(look())
+def _all(look: Callable[[CheckRun], Said], run: CheckRun) -> list[Finding | Unseen]:
+    return list(look(run))
 
 
-def _said(seen: _AreaFacts, check: Callable[..., Iterable[Finding]], *goal: Goal) -> Iterator[Finding | Unseen]:
-    """What was not seen of an area, then what ``check`` finds in what was."""
-    yield from seen.unseen
-    yield from check(seen, *goal)
+def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Callable[[CheckRun], Said]:
+    """Return what an area reports: what was not seen, then what its rules find in what was."""
+
+    def look(run: CheckRun) -> Said:
+        facts = observe(run)
+        yield from getattr(facts, "unseen", ())
+        yield from check(rules, facts, run.goal)
+
+    return look
+
+
+def _workers(run: CheckRun) -> WorkersSeen:
+    edges = run.context.edges
+    return worker_observe.observe(run.context.view, edges.kafka, edges.transactions())
+
+
+def _configurations(run: CheckRun) -> Said:
+    context = run.context
+    urls = [worker.url for worker in context.view.workers if worker.problem is None]
+    configs = {each.name: each.config for each in context.checked}
+    answers = validations.ask(context.edges.calls, urls, configs, most=validations.MOST)
+    yield from validations.unseen(answers)
+    yield from validations.unasked(urls, answers, configs)
+    supports = frozenset(worker.support for worker in context.view.workers)
+    policy = context.worker_property(POLICY) if run.release else None
+    for each in context.checked:
+        subject = Subject(
+            each.name,
+            each.config,
+            run.goal,
+            answers[each.name],
+            context.group.id,
+            context.internal.get("offsets"),
+            running=True,
+            release=run.release,
+            policy=policy,
+            supports=supports,
+            named_servers=context.edges.named_servers,
+        )
+        yield from config_rules.evaluate(subject).findings
+
+
+def _offset_stores(run: CheckRun) -> Said:
+    if "offsets" in run.context.internal:  # otherwise TOPIC002 reports it
+        yield from _area(lambda run: store_observe.observe(run.context, run.goal, run.now), store_rules)(run)
+
+
+def _tasks(run: CheckRun) -> Said:
+    seen = tasks_max_observe.look(run.context.view, run.context.edges.kafka).only(run.context.names)
+    # That a worker is silent, or that no connector is known, is CLUSTER004 and CLUSTER011 already.
+    yield from (each for each in seen.unseen if not each.what.startswith(("worker ", "connectors")))
+    yield from check(tasks_max_rules, seen, run.release)
+
+
+def _acls(run: CheckRun) -> Said:
+    if run.principals is not None:
+        facts, unseen = run.acl_facts()
+        yield from unseen
+        yield from check(acls_rules, facts, run.goal) if facts is not None else ()
+
+
+AREAS: dict[str, Callable[[CheckRun], Said]] = {
+    "the brokers": _area(lambda run: broker_observe.observe(run.context, run.goal), broker_rules),
+    "the workers": _area(_workers, worker_rules),
+    "rolls of the workers": _area(lambda run: run.context.edges.roll(run.context.view), roll_rules),
+    "internal topics": _area(lambda run: internal_topics_rules.observe(run.context, run.now), internal_topics_rules),
+    "configurations": _configurations,
+    "offset stores": _offset_stores,
+    "rounds of fencing": _area(lambda run: fencing_observe.observe(run.context, run.now), fencing_rules),
+    "transactions": _area(lambda run: transaction_observe.observe(run.context, run.now), transaction_rules),
+    "tasks": _tasks,
+    "readers": _area(lambda run: consumer_observe.observe(run.context, run.goal), consumer_rules),
+    "ACLs": _acls,
+}
+"""What each area of ``preflight`` looks at, by its name in the finding that it could not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError
@@ -34,6 +34,16 @@ def leads_to_enabled(enabled: bool | None, goal: Goal) -> bool:
     if goal is Goal.NOW:
         return bool(enabled)
     return goal is Goal.ENABLED or (goal is Goal.PREPARING and not enabled)
+
+
+class _OfCluster(Protocol):
+    @property
+    def enabled(self) -> bool | None: ...
+
+
+def enabling(facts: _OfCluster, goal: Goal) -> bool:
+    """Whether tasks have transactions when the goal is reached, for rules of facts that say whether it is enabled now."""
+    return leads_to_enabled(facts.enabled, goal)
 
 
 def downgrade_severity(severity: Severity, goal: Goal) -> Severity:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.workers.rules import check_roll
+from connectctl.ops.checks.workers import roll_rules
 from connectctl.ops.core.journal import Journal
+from connectctl.ops.core.rule import check
 from connectctl.ops.operations.cluster.observe import ask_all
 from connectctl.ops.operations.upgrade.mode import PROPERTY
 from connectctl.ops.operations.upgrade.observe import ClusterReader
@@ -41,7 +42,7 @@ def found_by_preflight(world: RollingWorld) -> list[str]:
     group = world.group("connect")
     reader = ClusterReader(edges, edges, group.id, edges, world.driver)
     roll = roll_state(reader, Journal(world.journal), group, ask_all(edges, group))
-    return [f"{finding.id} {finding.message}" for finding in check_roll(roll)]
+    return [f"{finding.id} {finding.message}" for finding in check(roll_rules, roll)]
 
 
 def stopped(result: Result, *words: str, code: int = 7) -> None:

@@ -12,13 +12,14 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from connectctl.cli.session import Session
+from connectctl.ops.checks.acls import rules
 from connectctl.ops.checks.acls.emit import emit
 from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
-from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
@@ -277,7 +278,7 @@ def found(session: Session) -> tuple[AclFacts, dict[str, str]]:
     facts, unseen = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")
     assert facts is not None
     assert unseen == ()
-    return facts, {f.id: f.message for f in check(facts, Goal.NOW) if f.subject == SOURCE}
+    return facts, {f.id: f.message for f in check(rules, facts, Goal.NOW) if f.subject == SOURCE}
 
 
 @pytest.fixture
@@ -368,7 +369,7 @@ def test_what_preflight_says_a_sink_lacks_makes_its_tasks_fail_and_what_it_emits
     def lacks() -> list[tuple[str, str]]:
         facts, _ = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")
         assert facts is not None
-        return [(f.id, f.message.partition(",")[0]) for f in check(facts, Goal.NOW) if f.subject == SINK]
+        return [(f.id, f.message.partition(",")[0]) for f in check(rules, facts, Goal.NOW) if f.subject == SINK]
 
     def needs(principal: str) -> list[Binding]:
         facts, _ = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")

@@ -23,6 +23,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -78,17 +79,17 @@ class Edges:
 
     def of_brokers(self, *connectors: Connector, goal: Goal = Goal.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
         facts = broker_observe.observe(self.seen(*connectors), goal)
-        return {finding.id: finding for finding in broker_rules.check(facts, goal)}, list(facts.unseen)
+        return {finding.id: finding for finding in check(broker_rules, facts, goal)}, list(facts.unseen)
 
     def of_topics(self, *connectors: Connector, now: float = 0.0) -> dict[tuple[str, str], Finding]:
         seen = internal_topics_rules.observe(self.seen(*connectors), now or time.time())
         assert seen.unseen == ()
-        return {(finding.id, finding.subject): finding for finding in internal_topics_rules.check(seen)}
+        return {(finding.id, finding.subject): finding for finding in check(internal_topics_rules, seen)}
 
     def of_readers(self, *connectors: Connector, goal: Goal = Goal.ENABLED) -> dict[tuple[str, str], Finding]:
         facts = consumer_observe.observe(self.seen(*connectors), goal)
         assert facts.unseen == ()
-        return {(finding.id, finding.subject): finding for finding in consumer_rules.check(facts, goal)}
+        return {(finding.id, finding.subject): finding for finding in check(consumer_rules, facts, goal)}
 
     def close(self) -> None:
         self.brokers.close()

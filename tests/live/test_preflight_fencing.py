@@ -21,6 +21,7 @@ from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import CURE
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
@@ -72,7 +73,7 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     finally:
         calls.close()
     assert seen.unseen == paced.unseen == ()
-    return {f.id: f for f in (*fencing_rules.check(seen, goal), *transaction_rules.check(paced, goal))}
+    return {f.id: f for f in (*check(fencing_rules, seen, goal), *check(transaction_rules, paced, goal))}
 
 
 def test_ids_are_on_the_partitions_that_real_coordinators_put_them(cluster: Sandbox) -> None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
+from connectctl.ops.checks.offset_stores import rules
 from connectctl.ops.checks.offset_stores.observe import observe
-from connectctl.ops.checks.offset_stores.rules import check
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import StoreMode, separate_store
+from connectctl.ops.core.rule import check
 from connectctl.ops.operations.connectors import observe as reading
 from fakes.check_context import check_context
 from live.offsetchanges import VERIFIABLE, live, read_all, records
@@ -66,7 +67,7 @@ def found(
     )
     facts = observe(context, goal, time.time())
     assert facts.unseen == ()
-    return list(check(facts, goal))
+    return list(check(rules, facts, goal))
 
 
 def by_id(findings: list[Finding]) -> dict[str, Finding]:

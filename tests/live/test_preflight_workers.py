@@ -15,6 +15,7 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import rules as area
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, observe
 from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.core.rule import check
 from connectctl.ops.operations.cluster.observe import look
 from connectctl.ops.sandbox.cluster import Group, Sandbox, SandboxSpec, down, up
 from fakes.sandboxes import add_worker, extra_group
@@ -47,7 +48,7 @@ def seen(sandbox: Sandbox, group: Group | None = None) -> WorkersSeen:
 
 
 def found(view: WorkersSeen, goal: Goal = Goal.NOW) -> dict[str, Finding]:
-    return {finding.id: finding for finding in area.check(view, goal)}
+    return {finding.id: finding for finding in check(area, view, goal)}
 
 
 def shows(sandbox: Sandbox, *ids: str, group: Group | None = None, goal: Goal = Goal.NOW) -> dict[str, Finding]:
@@ -74,7 +75,7 @@ def connector_at_last(sandbox: Sandbox, name: str) -> Iterator[None]:
 def test_an_enabled_worker_is_clean_for_every_wish(sandbox: Sandbox) -> None:
     with connector(sandbox, "workers-clean", SOURCE):
         view = eventually(lambda: v if (v := seen(sandbox)).proof is Proof.PREPARING else None)
-        assert {goal: list(area.check(view, goal)) for goal in Goal} == {goal: [] for goal in Goal}
+        assert {goal: list(check(area, view, goal)) for goal in Goal} == {goal: [] for goal in Goal}
         assert view.unseen == ()
 
 
@@ -153,7 +154,7 @@ def test_a_transactional_producer_on_the_config_topic_is_told(sandbox: Sandbox) 
     producer.begin_transaction()
     producer.produce(sandbox.topics["config"], key=b"logger-cluster-nobody", value=b'{"level":"INFO"}')
     producer.commit_transaction(30)
-    writers = [f for f in area.check(seen(sandbox), Goal.NOW) if f.id == "WORKER010"]
+    writers = [f for f in check(area, seen(sandbox), Goal.NOW) if f.id == "WORKER010"]
     assert any("the transactional id intruder wrote to it just now" in f.message for f in writers)
 
 

@@ -13,31 +13,29 @@ from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.acls.requirements import AclStage, Requirement, Use, stage_of
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.rule import Rule, Several
 from connectctl.ops.kafka.acls import Because, Binding, Resource
 
-WORKER_LACKS = Rule("ACL001", Severity.ERROR)
-PRODUCER_LACKS = Rule("ACL002", Severity.ERROR)
-CONSUMER_LACKS = Rule("ACL003", Severity.ERROR)
-ADMIN_LACKS = Rule("ACL004", Severity.ERROR)
-DENIED = Rule("ACL005", Severity.ERROR)
-OVERREACH = Rule("ACL006", Severity.WARNING)
-SEES_LESS = Rule("ACL007", Severity.INFO)
-SINK_LACKS = Rule("ACL008", Severity.ERROR)
-DEAD_LETTERS_LACK = Rule("ACL009", Severity.ERROR)
-PATTERN_LACKS = Rule("ACL010", Severity.WARNING)
 _BY_ROLE = {
-    Client.WORKER: WORKER_LACKS,
-    Client.PRODUCER: PRODUCER_LACKS,
-    Client.CONSUMER: CONSUMER_LACKS,
-    Client.ADMIN: ADMIN_LACKS,
+    Client.WORKER: Rule("ACL001", Severity.ERROR),
+    Client.PRODUCER: Rule("ACL002", Severity.ERROR),
+    Client.CONSUMER: Rule("ACL003", Severity.ERROR),
+    Client.ADMIN: Rule("ACL004", Severity.ERROR),
 }
-_BY_USE = {Use.SINK: SINK_LACKS, Use.DEAD_LETTERS: DEAD_LETTERS_LACK, Use.PATTERN: PATTERN_LACKS}
+_DENIED = Rule("ACL005", Severity.ERROR)
+_OVERREACH = Rule("ACL006", Severity.WARNING)
+_LESS = Rule("ACL007", Severity.INFO)
+_BY_USE = {
+    Use.SINK: Rule("ACL008", Severity.ERROR),
+    Use.DEAD_LETTERS: Rule("ACL009", Severity.ERROR),
+    Use.PATTERN: Rule("ACL010", Severity.WARNING),
+}
 _MOST = 4
 """Names that a message gives before it counts the rest."""
 
 
-def check(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
+@Several
+def of_acls(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
     """All findings about ACLs under ``goal``; none where the brokers have no authorizer."""
     evaluations = evaluate(facts, stage_of(goal, facts.enabled_now))
     yield from lacks(facts, evaluations)
@@ -51,7 +49,7 @@ def lacks(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Findin
     for (connector, _, cluster, optional, _), some in groupby(sorted(missing, key=_order), key=_order):
         found = list(some)
         needs = [j.need for j in found]
-        rule = SEES_LESS if optional else _BY_USE.get(needs[0].use) or _BY_ROLE[needs[0].role]
+        rule = _LESS if optional else _BY_USE.get(needs[0].use) or _BY_ROLE[needs[0].role]
         downgrade_severity = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
         matched = ", matched by its topics.regex" if needs[0].use is Use.PATTERN else ""
         message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}{matched}."
@@ -69,7 +67,7 @@ def denies(evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
     for (connector, cluster, _, binding), needs in hit.items():
         message = f"{_who(needs[0])} needs {said(needs)}, which is denied by the ACL: {binding}."
         subject = connector or needs[0].action.principal
-        yield DENIED.found(subject, message, f"Remove it: {removal(binding, cluster)}")
+        yield _DENIED.found(subject, message, f"Remove it: {removal(binding, cluster)}")
 
 
 def overreaches(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
@@ -79,7 +77,7 @@ def overreaches(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[
         message = f"{each.binding}, which {_named(each.connectors)} uses, also covers transactional ids of {names}."
         subject = f"{each.binding.resource.word} {each.binding.name}"
         hint = f"Allow each id by its full name instead, and remove it: {removal(each.binding, each.cluster)}"
-        yield OVERREACH.found(subject, message, hint)
+        yield _OVERREACH.found(subject, message, hint)
 
 
 def _order(evaluated: Evaluation) -> tuple[str, int, str, bool, int]:

@@ -63,6 +63,11 @@ class BrokerFacts:
     workers: tuple[str, ...] = ()
     unseen: tuple[Unseen, ...] = ()
 
+    @property
+    def logs(self) -> tuple[TopicFacts, ...]:
+        """The topic of transactions, if it was described."""
+        return () if self.transaction_state is None else (self.transaction_state,)
+
     def numbers(self, name: str) -> dict[int, int]:
         """A setting that is a whole number, by broker."""
         values = {broker: reported.get(name, "") for broker, reported in self.settings.items()}

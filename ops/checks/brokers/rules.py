@@ -19,33 +19,14 @@ from connectctl.ops.checks.brokers.observe import (
     ClientTimeout,
     concerned,
 )
-from connectctl.ops.checks.types import Goal, downgrade_severity, leads_to_enabled
+from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.release import release_of
-from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.kafka import replication
 from connectctl.ops.kafka.brokers import INIT_PRODUCER_ID, LIST_OFFSETS, TRANSACTION_VERSION, bounds_min_in_sync
 from connectctl.ops.kafka.replication import numbers
 from connectctl.ops.kafka.topics import TopicFacts
-
-TOO_OLD = Rule("BROKER001", Severity.ERROR)
-MIXED = Rule("BROKER002", Severity.WARNING)
-UNVERIFIED = Rule("BROKER003", Severity.WARNING)
-OLD_PROTOCOL = Rule("BROKER004", Severity.WARNING)
-CANNOT_BE_CREATED = Rule("BROKER005", Severity.ERROR)
-NO_LEADER = Rule("BROKER006", Severity.ERROR)
-TOO_FEW_IN_SYNC = Rule("BROKER007", Severity.ERROR)
-BEHIND = Rule("BROKER008", Severity.WARNING)
-ONE_COPY = Rule("BROKER009", Severity.WARNING)
-ACKNOWLEDGED_ALONE = Rule("BROKER010", Severity.WARNING)
-UNCLEAN = Rule("BROKER011", Severity.WARNING)
-STOPS_WITH_ONE = Rule("BROKER012", Severity.WARNING)
-TIMEOUT_REFUSED = Rule("BROKER013", Severity.ERROR)
-LEADER_REFUSED = Rule("BROKER014", Severity.ERROR)
-FENCING_REFUSED = Rule("BROKER015", Severity.ERROR)
-IDS_EXPIRE = Rule("BROKER016", Severity.WARNING)
-SLOW_TO_ABORT = Rule("BROKER017", Severity.WARNING)
-SESSION_REFUSED = Rule("BROKER018", Severity.ERROR)
 
 _END_OFFSETS = 2
 """The version of ListOffsets with isolation levels (KIP-98)."""
@@ -58,39 +39,33 @@ _CLEANUP_MS = 10_000
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
-def check(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
-    """Everything about the brokers; where neither the goal nor the cluster has transactions, only about sinks' sessions."""
-    yield from session_refused(facts)
-    if not concerned(facts.enabled, goal):
-        return
-    for rule in (too_old, mixed, unverified, old_protocol, cannot_be_created):
-        yield from rule(facts)
-    yield from _of_log(facts)
-    for by_goal in (timeouts_refused, leader_refused, fencing_refused, ids_expire, slow_to_abort):
-        yield from by_goal(facts, goal)
+def with_transactions(facts: BrokerFacts, goal: Goal) -> bool:
+    """Whether the goal or the cluster has transactions."""
+    return concerned(facts.enabled, goal)
 
 
-def too_old(facts: BrokerFacts) -> Iterator[Finding]:
+@rule("BROKER001", Severity.ERROR, when=with_transactions)
+def too_old(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER001, for each broker without transactions or end offsets by isolation level."""
     for broker, seen in sorted(facts.versions.items()):
         if INIT_PRODUCER_ID not in seen.apis or seen.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS:
             message = f"Its API versions are those of Kafka {_text(seen.release)}, which has no transactions."
-            yield TOO_OLD.found(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
+            yield Case(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
 
 
-def mixed(facts: BrokerFacts) -> Iterator[Finding]:
+@rule("BROKER002", Severity.WARNING, when=with_transactions)
+def mixed(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER002, once."""
     by_release: dict[tuple[int, ...], list[int]] = {}
     for broker, seen in sorted(facts.versions.items()):
         by_release.setdefault(seen.release, []).append(broker)
     if len(by_release) > 1:
         text = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
-        yield MIXED.found(
-            "brokers", f"Their API versions are those of different releases: {text}.", "Finish the upgrade."
-        )
+        yield Case("brokers", f"Their API versions are those of different releases: {text}.", "Finish the upgrade.")
 
 
-def unverified(facts: BrokerFacts) -> Iterator[Finding]:
+@rule("BROKER003", Severity.WARNING, when=with_transactions)
+def unverified(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER003, once for those that are too old and once for those that are told not to."""
     old = [broker for broker, seen in facts.versions.items() if not seen.verifies]
     off = [
@@ -98,13 +73,14 @@ def unverified(facts: BrokerFacts) -> Iterator[Finding]:
     ]
     if old:
         message = f"{_brokers(old)}: older than 3.6, which is the first release that verifies."
-        yield UNVERIFIED.found("brokers", message, "Upgrade the brokers; until then: connectctl transactions hanging")
+        yield Case("brokers", message, "Upgrade the brokers; until then: connectctl transactions hanging")
     if off:
         hint = f"Set {VERIFICATION}=true on the brokers; until then: connectctl transactions hanging"
-        yield UNVERIFIED.found("brokers", f"{_brokers(off)}: {VERIFICATION} is false.", hint)
+        yield Case("brokers", f"{_brokers(off)}: {VERIFICATION} is false.", hint)
 
 
-def old_protocol(facts: BrokerFacts) -> Iterator[Finding]:
+@rule("BROKER004", Severity.WARNING, when=with_transactions)
+def old_protocol(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER004: a warning where one command cures it, an information where brokers or workers are too old for it."""
     if not facts.versions:
         return
@@ -117,17 +93,18 @@ def old_protocol(facts: BrokerFacts) -> Iterator[Finding]:
     message = f"{TRANSACTION_VERSION} is {level}."
     if old:
         message += f" {_brokers(old)}: older than 4.0, which knows 2."
-        yield OLD_PROTOCOL.found("brokers", message, "Upgrade the brokers.", severity=Severity.INFO)
+        yield Case("brokers", message, "Upgrade the brokers.", severity=Severity.INFO)
         return
     releases = [release for version in facts.workers if (release := release_of(version))]
     useless = bool(releases) and max(releases) < _WORKERS_USE_IT_SINCE
     if useless:
         message += " The workers are older than 4.0, and would not use it."
     hint = f"kafka-features.sh --bootstrap-server … upgrade --feature {TRANSACTION_VERSION}={_EPOCH_PER_TRANSACTION}"
-    yield OLD_PROTOCOL.found("brokers", message, hint, severity=Severity.INFO if useless else None)
+    yield Case("brokers", message, hint, severity=Severity.INFO if useless else None)
 
 
-def cannot_be_created(facts: BrokerFacts) -> Iterator[Finding]:
+@rule("BROKER005", Severity.ERROR, when=with_transactions)
+def cannot_be_created(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER005, where the topic is known not to exist."""
     if facts.transaction_state is not None or facts.log_hidden or not facts.brokers:
         return
@@ -136,103 +113,124 @@ def cannot_be_created(facts: BrokerFacts) -> Iterator[Finding]:
         brokers = "is 1 broker" if facts.brokers == 1 else f"are {facts.brokers} brokers"
         message = f"{LOG_REPLICAS} is {max(replicas.values())}, and there {brokers}."
         hint = f"Set {LOG_REPLICAS} to {min(3, facts.brokers)} on the brokers, and {LOG_MIN_ISR} below it or to 1."
-        yield CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
+        yield Case(TRANSACTION_STATE, message, hint)
         return
     above = [broker for broker, count in wanted.items() if count > replicas.get(broker, count)]
     if above and not bounds_min_in_sync(facts.versions.values()):
         message = f"{LOG_MIN_ISR} is {wanted[above[0]]}, and {LOG_REPLICAS} is {replicas[above[0]]}."
         hint = f"Set {LOG_MIN_ISR} on the brokers to no more than {LOG_REPLICAS}."
-        yield CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
+        yield Case(TRANSACTION_STATE, message, hint)
 
 
-def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
-    """BROKER006 to BROKER012, on the topic as it is."""
-    log = facts.transaction_state
-    if log is None:
-        return
-    if found := replication.leaderless(log):
-        message = f"No broker leads {numbers(found)}."
-        yield NO_LEADER.found(log.name, message, "Start the brokers that host its replicas.")
-    bounded = bounds_min_in_sync(facts.versions.values())
-    if found := replication.too_few_in_sync(log, bounded=bounded):
-        wanted = replication.min_in_sync(log)
-        message = f"On {numbers(found)} fewer replicas are in sync than min.insync.replicas ({wanted})."
-        yield TOO_FEW_IN_SYNC.found(log.name, message, replication.cure_of_too_few(log))
-    if found := replication.behind(log, bounded=bounded):
-        message = f"On {numbers(found)} replicas are not in sync."
-        yield BEHIND.found(log.name, message, "Check the brokers.")
-    yield from _of_settings(log, facts.brokers)
+@rule("BROKER006", Severity.ERROR, when=with_transactions, each="logs")
+def no_leader(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    """BROKER006, on the topic as it is, as all up to BROKER012."""
+    dark = replication.leaderless(log)
+    message = f"No broker leads {numbers(dark)}."
+    return Case(log.name, message, "Start the brokers that host its replicas.") if dark else None
 
 
-def _of_settings(log: TopicFacts, brokers: int) -> Iterator[Finding]:
-    """BROKER009 to BROKER012."""
-    if brokers > 1 and replication.fewest_replicas(log) == 1:
-        hint = "Set 3 replicas: kafka-reassign-partitions.sh"
-        yield ONE_COPY.found(log.name, f"It has one replica on {brokers} brokers.", hint)
-    if replication.keeps_no_second_copy(log):
-        message = f"min.insync.replicas is 1 with {replication.fewest_replicas(log)} replicas."
-        yield ACKNOWLEDGED_ALONE.found(log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}=2"))
-    if replication.elects_uncleanly(log):
-        message = f"{replication.UNCLEAN} is true."
-        yield UNCLEAN.found(log.name, message, replication.alter(log.name, f"{replication.UNCLEAN}=false"))
-    if replication.stops_with_one_broker(log):
-        count = replication.fewest_replicas(log)
-        message = f"It has {count} replicas, and min.insync.replicas is {replication.min_in_sync(log)}."
-        yield STOPS_WITH_ONE.found(
-            log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}={count - 1}")
-        )
+@rule("BROKER007", Severity.ERROR, when=with_transactions, each="logs")
+def too_few_in_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    few = replication.too_few_in_sync(log, bounded=bounds_min_in_sync(facts.versions.values()))
+    wanted = replication.min_in_sync(log)
+    message = f"On {numbers(few)} fewer replicas are in sync than min.insync.replicas ({wanted})."
+    return Case(log.name, message, replication.cure_of_too_few(log)) if few else None
 
 
-def timeouts_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
+@rule("BROKER008", Severity.WARNING, when=with_transactions, each="logs")
+def behind(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    found = replication.behind(log, bounded=bounds_min_in_sync(facts.versions.values()))
+    return Case(log.name, f"On {numbers(found)} replicas are not in sync.", "Check the brokers.") if found else None
+
+
+@rule("BROKER009", Severity.WARNING, when=with_transactions, each="logs")
+def one_copy(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    if facts.brokers <= 1 or replication.fewest_replicas(log) != 1:
+        return None
+    message = f"It has one replica on {facts.brokers} brokers."
+    return Case(log.name, message, "Set 3 replicas: kafka-reassign-partitions.sh")
+
+
+@rule("BROKER010", Severity.WARNING, when=with_transactions, each="logs")
+def acknowledged_alone(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    if not replication.keeps_no_second_copy(log):
+        return None
+    message = f"min.insync.replicas is 1 with {replication.fewest_replicas(log)} replicas."
+    return Case(log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}=2"))
+
+
+@rule("BROKER011", Severity.WARNING, when=with_transactions, each="logs")
+def unclean(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    if not replication.elects_uncleanly(log):
+        return None
+    step = replication.alter(log.name, f"{replication.UNCLEAN}=false")
+    return Case(log.name, f"{replication.UNCLEAN} is true.", step)
+
+
+@rule("BROKER012", Severity.WARNING, when=with_transactions, each="logs")
+def stops_with_one(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    if not replication.stops_with_one_broker(log):
+        return None
+    count = replication.fewest_replicas(log)
+    message = f"It has {count} replicas, and min.insync.replicas is {replication.min_in_sync(log)}."
+    return Case(log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}={count - 1}"))
+
+
+@rule("BROKER013", Severity.ERROR, when=enabling)
+def timeouts_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER013, for each source connector."""
-    if not leads_to_enabled(facts.enabled, goal):
-        return
     for each in facts.sources:
         if refusing := _refusing(facts, each.milliseconds):
             limit = min(refusing.values())
             hint = f"Set producer.override.{TIMEOUT} to {limit} or less, or raise {MAX_TIMEOUT} on the brokers."
-            severity = downgrade_severity(TIMEOUT_REFUSED.severity, goal)
+            severity = downgrade_severity(Severity.ERROR, goal)
             message = f"{_said(each)}, and {_allowed(refusing)}."
-            yield TIMEOUT_REFUSED.found(each.name, message, hint, severity=severity)
+            yield Case(each.name, message, hint, severity=severity)
 
 
-def leader_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
+@rule("BROKER014", Severity.ERROR, when=with_transactions)
+def leader_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER014, once: the leader has transactions from preparing on."""
     refusing = _refusing(facts, facts.leader.milliseconds)
     if refusing and (goal is not Goal.NOW or facts.enabled):
         hint = f"Raise {MAX_TIMEOUT} on the brokers, or set {TIMEOUT}={min(refusing.values())} on the workers."
-        yield LEADER_REFUSED.found("leader", f"{_said(facts.leader)}, and {_allowed(refusing)}.", hint)
+        yield Case("leader", f"{_said(facts.leader)}, and {_allowed(refusing)}.", hint)
 
 
-def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
+@rule("BROKER015", Severity.ERROR, when=enabling)
+def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER015, once; older workers fence with a timeout of 1 ms."""
     releases = [release_of(version) for version in facts.workers]
     new = not releases or any(release is None or release >= _FENCES_WITH_IT_SINCE for release in releases)
     refusing = _refusing(facts, _FENCING_TIMEOUT_MS)
-    if refusing and new and leads_to_enabled(facts.enabled, goal):
+    if refusing and new:
         hint = f"Set {MAX_TIMEOUT} on the brokers to {_FENCING_TIMEOUT_MS} at least."
-        severity = downgrade_severity(FENCING_REFUSED.severity, goal)
-        yield FENCING_REFUSED.found("brokers", f"{_allowed(refusing)}.", hint, severity=severity)
+        severity = downgrade_severity(Severity.ERROR, goal)
+        yield Case("brokers", f"{_allowed(refusing)}.", hint, severity=severity)
 
 
-def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
+@rule("BROKER016", Severity.WARNING, when=enabling)
+def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER016, once."""
     soon = {broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS}
-    if soon and leads_to_enabled(facts.enabled, goal):
+    if soon:
         message = f"{EXPIRATION} of {_brokers(list(soon))} is {min(soon.values()):,} ms."
-        yield IDS_EXPIRE.found("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
+        yield Case("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
 
 
-def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
+@rule("BROKER017", Severity.WARNING, when=enabling)
+def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER017, once."""
     slow = {broker: value for broker, value in facts.numbers(CLEANUP).items() if value > _CLEANUP_MS}
-    if slow and leads_to_enabled(facts.enabled, goal):
+    if slow:
         message = f"{CLEANUP} of {_brokers(list(slow))} is {max(slow.values()):,} ms."
         hint = f"Set {CLEANUP} on the brokers to {_CLEANUP_MS}, the default."
-        yield SLOW_TO_ABORT.found("brokers", message, hint)
+        yield Case("brokers", message, hint)
 
 
-def session_refused(facts: BrokerFacts) -> Iterator[Finding]:
+@rule("BROKER018", Severity.ERROR)
+def session_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """BROKER018, for each sink whose session time-out is outside of the brokers' bounds."""
     least, most = facts.numbers(LEAST), facts.numbers(MOST)
     for each in facts.sessions:
@@ -244,7 +242,7 @@ def session_refused(facts: BrokerFacts) -> Iterator[Finding]:
                 brokers = _brokers(list(refusing))
                 message = f"{each.property} is {each.milliseconds:,} ms, and {name} of {brokers} is {bound:,} ms."
                 hint = f"Set {each.property} to {bound} or {'more' if name is LEAST else 'less'}."
-                yield SESSION_REFUSED.found(each.name, message, hint)
+                yield Case(each.name, message, hint)
 
 
 def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:

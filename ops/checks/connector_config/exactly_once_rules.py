@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, number_problem, word_problem
+from collections.abc import Iterator
+
+from connectctl.ops.checks.connector_config.observe import (
+    SINK,
+    SOURCE,
+    PropertyCase,
+    Subject,
+    number_problem,
+    of_no_sink,
+    refused,
+    word_problem,
+)
 from connectctl.ops.checks.types import Goal, PluginAnswer
 from connectctl.ops.connect.source_transactions import (
     BOUNDARY,
@@ -14,24 +25,9 @@ from connectctl.ops.connect.source_transactions import (
 )
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.finding import Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.rule import Rule, rule
 
-WORKERS_NOT_ENABLED = Rule("EOS001", Severity.ERROR)
-UNSUPPORTED = Rule("EOS002", Severity.ERROR)
-SUPPORT_UNKNOWN = Rule("EOS003", Severity.ERROR)
-FAILS_WHEN_ASKED = Rule("EOS004", Severity.ERROR)
-NO_GUARANTEE = Rule("EOS005", Severity.WARNING)
-BAD_SUPPORT = Rule("EOS006", Severity.ERROR)
-BAD_BOUNDARY = Rule("EOS007", Severity.ERROR)
-NO_OWN_BOUNDARIES = Rule("EOS008", Severity.ERROR)
-BAD_INTERVAL = Rule("EOS009", Severity.ERROR)
-IDLE_INTERVAL = Rule("EOS010", Severity.INFO)
-LONG_INTERVAL = Rule("EOS011", Severity.ERROR)
-WORKERS_INTERVAL = Rule("EOS012", Severity.WARNING)
-NO_EFFECT = Rule("EOS013", Severity.INFO)
-WORKERS_PROPERTY = Rule("EOS014", Severity.WARNING)
 DISAGREE = Rule("EOS015", Severity.ERROR)
-RUNS_PROPERTY = Rule("EOS016", Severity.INFO)
 
 SUPPORT = "exactly.once.support"
 OFFSETS_TOPIC = "offsets.storage.topic"
@@ -64,75 +60,57 @@ WORKERS_OWN = {
 _REQUESTED = f"Set {SUPPORT} to requested"
 
 
-def check(subject: Subject, words: Words) -> None:
-    worker_properties(subject, words)
-    if subject.kind == SINK:
-        of_a_sink(subject, words)
-        return
-    support(subject, words)
-    boundary(subject, words)
-    interval(subject, words)
-
-
-def worker_properties(subject: Subject, words: Words) -> None:
-    """EOS014 and EOS016: properties that only a worker has, or only a run."""
+@rule("EOS014", Severity.WARNING)
+def workers_property(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
+    """EOS014: properties that only a worker has."""
     for name, step in WORKERS_OWN.items():
         if name in subject.config:
-            words.add(WORKERS_PROPERTY, name, f"{name} is a worker's property, and ignored here.", f"{step}.")
-    if LATENCY in subject.config:
-        message = f"{LATENCY} is a property of connectctl run: workers ignore it."
-        words.add(RUNS_PROPERTY, LATENCY, message, f"On workers, set {BOUNDARY}=interval and a short {INTERVAL}.")
+            yield PropertyCase(name, f"{name} is a worker's property, and ignored here.", f"{step}.")
 
 
-def of_a_sink(subject: Subject, words: Words) -> None:
-    """EOS013: a sink with properties of sources."""
-    found = [name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config]
-    if found:
-        message = f"It is a sink connector: workers neither use nor check {', '.join(found)}."
-        words.add(NO_EFFECT, tuple(found), message, f"Leave out {', '.join(found)}.")
+@rule("EOS016", Severity.INFO)
+def runs_property(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """EOS016: a property that only a run has."""
+    message = f"{LATENCY} is a property of connectctl run: workers ignore it."
+    step = f"On workers, set {BOUNDARY}=interval and a short {INTERVAL}."
+    return PropertyCase(LATENCY, message, step) if LATENCY in subject.config else None
 
 
-def support(subject: Subject, words: Words) -> None:
-    """EOS001 to EOS006."""
+def _support_problem(subject: Subject) -> str | None:
     value = subject.text(SUPPORT)
-    if value is not None and (problem := word_problem(SUPPORT, value, ("REQUIRED", "REQUESTED"), any_case=True)):
-        words.refused(BAD_SUPPORT, SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.")
-        return
-    if subject.word(SUPPORT, "requested") == "required":
-        required(subject, words)
-    elif True in subject.modes and subject.plugin in (PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS):
-        no = subject.plugin is PluginAnswer.UNSUPPORTED
-        answer = "does not support exactly-once" if no else "fails when it is asked about exactly-once"
-        message = f"With this configuration the connector {answer}; it runs without exactly-once."
-        step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
-        words.add(NO_GUARANTEE, SUPPORT, message, step)
+    return None if value is None else word_problem(SUPPORT, value, ("REQUIRED", "REQUESTED"), any_case=True)
 
 
-def required(subject: Subject, words: Words) -> None:
-    """EOS001 to EOS004: what a worker refuses to do without.
+@rule("EOS006", Severity.ERROR, when=of_no_sink)
+def bad_support(subject: Subject, goal: Goal) -> PropertyCase | None:
+    problem = _support_problem(subject)
+    return refused(SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.") if problem else None
 
-    On the way to preparing or disabled they are warnings for a connector that is there: it is not validated when workers
-    change, and keeps running.
-    """
-    if subject.running and subject.goal in (Goal.PREPARING, Goal.DOWNGRADE):
-        words.add(WORKERS_NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)
-        return
+
+def required(subject: Subject, goal: Goal) -> bool:
+    """Whether the connector is not to run without exactly-once."""
+    return subject.kind != SINK and subject.word(SUPPORT, "requested") == "required"
+
+
+def keeps_running(subject: Subject, goal: Goal) -> bool:
+    """Whether it is there, on the way to preparing or disabled: it is not validated when workers change."""
+    return subject.running and goal in (Goal.PREPARING, Goal.DOWNGRADE)
+
+
+def validated(subject: Subject, goal: Goal) -> bool:
+    """Whether workers refuse what it cannot do without."""
+    return required(subject, goal) and not keeps_running(subject, goal)
+
+
+@rule("EOS001", Severity.ERROR, when=required)
+def workers_not_enabled(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """EOS001, a warning for a connector that keeps running."""
+    if keeps_running(subject, goal):
+        return PropertyCase(SUPPORT, GOES_ON, GOES_ON_STEP, Severity.WARNING)
     if unaware(subject):
-        words.add(
-            WORKERS_NOT_ENABLED, SUPPORT, UNAWARE, f"{_REQUESTED}, or upgrade the workers.", severity=Severity.WARNING
-        )
-    elif False in subject.modes:
-        step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
-        words.add(WORKERS_NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
-    details = {each.plugin: each.detail for each in subject.answers}
-    if PluginAnswer.UNSUPPORTED in details:
-        step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
-        words.add(UNSUPPORTED, SUPPORT, NOT_SUPPORTED_BY_CLASS, step, text=NOT_SUPPORTED_BY_CLASS)
-    if PluginAnswer.UNKNOWN in details:
-        words.add(SUPPORT_UNKNOWN, SUPPORT, NO_ANSWER_OF_CLASS, f"{_REQUESTED}.", text=NO_ANSWER_OF_CLASS)
-    if PluginAnswer.FAILS in details:
-        said = details[PluginAnswer.FAILS] or FAILED
-        words.add(FAILS_WHEN_ASKED, SUPPORT, said, "Correct the connector's other properties.", text=said)
+        return PropertyCase(SUPPORT, UNAWARE, f"{_REQUESTED}, or upgrade the workers.", Severity.WARNING)
+    step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
+    return PropertyCase(SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED) if False in subject.modes else None
 
 
 def unaware(subject: Subject) -> bool:
@@ -140,54 +118,122 @@ def unaware(subject: Subject) -> bool:
     return subject.goal is Goal.NOW and {each.support for each in subject.answers} == {Support.NOT_SUPPORTED}
 
 
-def boundary(subject: Subject, words: Words) -> None:
-    """EOS007 and EOS008, and EOS013 where there are no transactions to end."""
+def _answered(subject: Subject, plugin: PluginAnswer) -> bool:
+    return any(each.plugin is plugin for each in subject.answers)
+
+
+@rule("EOS002", Severity.ERROR, when=validated)
+def unsupported(subject: Subject, goal: Goal) -> PropertyCase | None:
+    step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
+    case = PropertyCase(SUPPORT, NOT_SUPPORTED_BY_CLASS, step, text=NOT_SUPPORTED_BY_CLASS)
+    return case if _answered(subject, PluginAnswer.UNSUPPORTED) else None
+
+
+@rule("EOS003", Severity.ERROR, when=validated)
+def support_unknown(subject: Subject, goal: Goal) -> PropertyCase | None:
+    case = PropertyCase(SUPPORT, NO_ANSWER_OF_CLASS, f"{_REQUESTED}.", text=NO_ANSWER_OF_CLASS)
+    return case if _answered(subject, PluginAnswer.UNKNOWN) else None
+
+
+@rule("EOS004", Severity.ERROR, when=validated)
+def fails_when_asked(subject: Subject, goal: Goal) -> PropertyCase | None:
+    details = [each.detail for each in subject.answers if each.plugin is PluginAnswer.FAILS]
+    said = (details[-1] if details else None) or FAILED
+    return PropertyCase(SUPPORT, said, "Correct the connector's other properties.", text=said) if details else None
+
+
+@rule("EOS005", Severity.WARNING, when=of_no_sink)
+def no_guarantee(subject: Subject, goal: Goal) -> PropertyCase | None:
+    fails = subject.plugin in (PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS)
+    if required(subject, goal) or _support_problem(subject) or True not in subject.modes or not fails:
+        return None
+    no = subject.plugin is PluginAnswer.UNSUPPORTED
+    answer = "does not support exactly-once" if no else "fails when it is asked about exactly-once"
+    message = f"With this configuration the connector {answer}; it runs without exactly-once."
+    step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
+    return PropertyCase(SUPPORT, message, step)
+
+
+def _boundary_problem(subject: Subject) -> str | None:
     value = subject.text(BOUNDARY)
-    if value is None:
-        return
-    if problem := word_problem(BOUNDARY, value, ("POLL", "INTERVAL", "CONNECTOR"), any_case=True):
-        words.refused(BAD_BOUNDARY, BOUNDARY, problem, "Set it to poll, interval or connector.")
-        return
-    if value.lower() == "connector":
+    return None if value is None else word_problem(BOUNDARY, value, ("POLL", "INTERVAL", "CONNECTOR"), any_case=True)
+
+
+@rule("EOS007", Severity.ERROR, when=of_no_sink)
+def bad_boundary(subject: Subject, goal: Goal) -> PropertyCase | None:
+    problem = _boundary_problem(subject)
+    return refused(BOUNDARY, problem, "Set it to poll, interval or connector.") if problem else None
+
+
+@rule("EOS008", Severity.ERROR, when=of_no_sink)
+def no_own_boundaries(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
+    if subject.word(BOUNDARY, "poll") == "connector":
         texts = {text for each in subject.answers for text in each.errors.get(BOUNDARY, ())}
         for text in sorted(text for text in texts if text.startswith(NO_BOUNDARIES)):
-            words.refused(NO_OWN_BOUNDARIES, BOUNDARY, text, f"Set {BOUNDARY} to poll or interval.")
-    if subject.modes == {False} and subject.kind == SOURCE:
-        message = f"{BOUNDARY} is {value}, and has no effect where exactly-once is not enabled."
-        words.add(NO_EFFECT, BOUNDARY, message, "connectctl upgrade plan")
+            yield refused(BOUNDARY, text, f"Set {BOUNDARY} to poll or interval.")
 
 
-def interval(subject: Subject, words: Words) -> None:
-    """EOS009 to EOS012."""
+@rule("EOS013", Severity.INFO)
+def no_effect(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """EOS013: a sink with properties of sources, and a boundary where there are no transactions to end."""
+    if subject.kind == SINK:
+        found = tuple(name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config)
+        message = f"It is a sink connector: workers neither use nor check {', '.join(found)}."
+        return PropertyCase(found, message, f"Leave out {', '.join(found)}.") if found else None
+    value = subject.text(BOUNDARY)
+    if value is None or _boundary_problem(subject) or subject.modes != {False} or subject.kind != SOURCE:
+        return None
+    message = f"{BOUNDARY} is {value}, and has no effect where exactly-once is not enabled."
+    return PropertyCase(BOUNDARY, message, "connectctl upgrade plan")
+
+
+def _interval_problem(subject: Subject) -> str | None:
     value = subject.text(INTERVAL)
-    used = subject.word(BOUNDARY, "poll") == "interval"
-    if value is not None and (problem := number_problem(INTERVAL, value, "LONG", 0)):
-        words.refused(BAD_INTERVAL, INTERVAL, problem, "Set a number of milliseconds of at least 0, or leave it out.")
-        return
-    if value is not None and not used:
-        at_hand = subject.word(BOUNDARY, "poll")
-        message = f"{INTERVAL} is {value}, and {BOUNDARY} is {at_hand}: it is not used."
-        words.add(IDLE_INTERVAL, INTERVAL, message, f"Set {BOUNDARY} to interval, or leave it out.")
+    return None if value is None else number_problem(INTERVAL, value, "LONG", 0)
+
+
+@rule("EOS009", Severity.ERROR, when=of_no_sink)
+def bad_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
+    problem = _interval_problem(subject)
+    step = "Set a number of milliseconds of at least 0, or leave it out."
+    return refused(INTERVAL, problem, step) if problem else None
+
+
+@rule("EOS010", Severity.INFO, when=of_no_sink)
+def idle_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
+    value, at_hand = subject.text(INTERVAL), subject.word(BOUNDARY, "poll")
+    if value is None or _interval_problem(subject) or at_hand == "interval":
+        return None
+    message = f"{INTERVAL} is {value}, and {BOUNDARY} is {at_hand}: it is not used."
+    return PropertyCase(INTERVAL, message, f"Set {BOUNDARY} to interval, or leave it out.")
+
+
+def ends_by_interval(subject: Subject, goal: Goal) -> bool:
+    """Whether an interval is to end its transactions before they time out. TXN005 reports of a connector that runs."""
+    used = subject.kind != SINK and subject.word(BOUNDARY, "poll") == "interval" and not subject.running
+    return used and subject.modes != {False} and _timeout(subject) is not None
+
+
+@rule("EOS011", Severity.ERROR, when=ends_by_interval)
+def long_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
+    value, timeout = subject.text(INTERVAL), _timeout(subject)
+    if value is None or timeout is None or _interval_problem(subject) or int(value) < timeout:
+        return None
+    equal = int(value) == timeout
+    rolls = "may roll them back" if equal else "rolls them back"
+    message = f"Transactions end after {int(value)} ms, and the broker {rolls} after {timeout} ms."
+    step = f"Set {INTERVAL} well below {timeout}, or {TIMEOUT} well above {int(value)}."
+    severity = Severity.ERROR if True in subject.modes and not equal else Severity.WARNING
+    return PropertyCase(INTERVAL, message, step, severity)
+
+
+@rule("EOS012", Severity.WARNING, when=ends_by_interval)
+def workers_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
     timeout = _timeout(subject)
-    if not used or timeout is None or subject.modes == {False} or (INTERVAL in subject.config and value is None):
-        return
-    if subject.running:
-        return  # TXN005 reports it, with what the brokers say
-    sure = True in subject.modes
-    if value is None:
-        if timeout <= DEFAULT_INTERVAL_MS:
-            message = (
-                f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL_MS} by default; the transaction"
-            )
-            step = f"Set {INTERVAL}, well below {timeout}."
-            words.add(WORKERS_INTERVAL, INTERVAL, f"{message} times out after {timeout} ms.", step)
-    elif int(value) >= timeout:
-        equal = int(value) == timeout
-        rolls = "may roll them back" if equal else "rolls them back"
-        message = f"Transactions end after {int(value)} ms, and the broker {rolls} after {timeout} ms."
-        step = f"Set {INTERVAL} well below {timeout}, or {TIMEOUT} well above {int(value)}."
-        severity = Severity.ERROR if sure and not equal else Severity.WARNING
-        words.add(LONG_INTERVAL, INTERVAL, message, step, severity=severity)
+    if INTERVAL in subject.config or timeout is None or timeout > DEFAULT_INTERVAL_MS:
+        return None
+    message = f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL_MS} by default; the transaction"
+    return PropertyCase(INTERVAL, f"{message} times out after {timeout} ms.", f"Set {INTERVAL}, well below {timeout}.")
 
 
 def _timeout(subject: Subject) -> int | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 
 from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
 from connectctl.ops.connect.connector_class import has_reference, kind_of
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.rule import CheckedRule
 
 SOURCE, SINK = "source", "sink"
 _SIZES = {"SHORT": 15, "INT": 31, "LONG": 63}
@@ -114,32 +115,57 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Words:
-    """Builds the hits of one subject."""
+class PropertyCase:
+    """Something that a rule found in a configuration; ``text`` and ``validated`` as those of ``Hit``.
 
-    subject: Subject
-    hits: list[Hit] = field(default_factory=list)
+    With ``unreported`` it counts only if no rule before reports its property.
+    """
 
-    def add(
-        self,
-        rule: Rule,
-        properties: str | tuple[str, ...],
-        message: str,
-        step: str | None = None,
-        *,
-        text: str | None = None,
-        severity: Severity | None = None,
-        validated: bool = False,
-    ) -> None:
-        """A rule is met; ``message`` is scrubbed of secrets."""
-        named = (properties,) if isinstance(properties, str) else properties
-        said = scrubbed(message, self.subject.config, named[0])
-        finding = rule.found(self.subject.name, said, step, severity=severity)
-        self.hits.append(Hit(finding, named, text, validated))
+    properties: str | tuple[str, ...]
+    message: str
+    next_step: str | None = None
+    severity: Severity | None = None
+    text: str | None = None
+    validated: bool = False
+    unreported: bool = False
 
-    def refused(self, rule: Rule, properties: str | tuple[str, ...], text: str, step: str | None = None) -> None:
-        """A rule is met that the workers' validation has words for."""
-        self.add(rule, properties, text, step, text=text, validated=True)
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The properties."""
+        return (self.properties,) if isinstance(self.properties, str) else self.properties
+
+
+def refused(properties: str | tuple[str, ...], text: str, step: str | None = None) -> PropertyCase:
+    """Return a case that the workers' validation has a text for."""
+    return PropertyCase(properties, text, step, text=text, validated=True)
+
+
+def of_sink(subject: Subject, goal: Goal) -> bool:
+    """Whether the configuration is a sink's."""
+    return subject.kind == SINK
+
+
+def of_source(subject: Subject, goal: Goal) -> bool:
+    """Whether the configuration is a source's."""
+    return subject.kind == SOURCE
+
+
+def of_no_sink(subject: Subject, goal: Goal) -> bool:
+    """Whether the configuration is a source's, or of a connector of an unknown kind."""
+    return subject.kind != SINK
+
+
+def hits(modules: Sequence[ModuleType], subject: Subject) -> list[Hit]:
+    """Return what the rules of modules find, in their order; messages are scrubbed of secrets."""
+    found: list[Hit] = []
+    for rule in (each for module in modules for each in vars(module).values() if isinstance(each, CheckedRule)):
+        reported = {name for hit in found for name in hit.properties}
+        for case in rule.cases_in(subject, subject.goal):
+            if not (case.unreported and reported & {*case.named}):
+                message = scrubbed(case.message, subject.config, case.named[0])
+                finding = rule.found(subject.name, message, case.next_step, severity=case.severity)
+                found.append(Hit(finding, case.named, case.text, case.validated))
+    return found
 
 
 def invalid(name: str, value: object, why: str) -> str:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, listed, topic_problem
+from connectctl.ops.checks.connector_config.observe import (
+    SINK,
+    SOURCE,
+    PropertyCase,
+    Subject,
+    listed,
+    of_source,
+    refused,
+    topic_problem,
+)
 from connectctl.ops.checks.connector_config.properties import FLIGHT, client_problem
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.finding import Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.rule import Rule, rule
 from connectctl.ops.kafka.bootstrap import share_a_server
 
-IGNORED = Rule("CONFIG020", Severity.WARNING)
-BREAKS = Rule("CONFIG021", Severity.ERROR)
-NEVER_STARTS = Rule("CONFIG022", Severity.ERROR)
-ID_WITHOUT_IDEMPOTENCE = Rule("CONFIG023", Severity.ERROR)
-BAD_OVERRIDE = Rule("CONFIG024", Severity.ERROR)
 NOT_ALLOWED = Rule("CONFIG025", Severity.ERROR)
-NOT_ALLOWED_LATER = Rule("CONFIG028", Severity.ERROR)
-BAD_OFFSETS_TOPIC = Rule("CONFIG026", Severity.ERROR)
-BAD_TARGET = Rule("CONFIG027", Severity.ERROR)
-OFFSETS_ELSEWHERE = Rule("CONFIG029", Severity.WARNING)
 
 EMPTY_ALLOWLIST = (5, 0)
 """The first release whose workers allow no override unless they are told to (KIP-1188)."""
@@ -30,18 +31,6 @@ _FOR = {
     "producer": " for connectors when exactly-once source support is enabled",
     "consumer": " for source connectors' offset consumers when exactly-once source support is enabled",
 }
-
-
-def check(subject: Subject, words: Words) -> None:
-    for client in _clients(subject):
-        values(subject, words, client)
-    allowed_later(subject, words)
-    if subject.kind == SOURCE:
-        ignored(subject, words)
-        transactional(subject, words)
-        offsets_topic(subject, words)
-        offsets_elsewhere(subject, words)
-    topics(subject, words)
 
 
 def _clients(subject: Subject) -> Iterator[str]:
@@ -59,7 +48,23 @@ def _clients(subject: Subject) -> Iterator[str]:
             yield "admin"
 
 
-def allowed_later(subject: Subject, words: Words) -> None:
+@rule("CONFIG024", Severity.ERROR)
+def bad_override(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
+    """CONFIG024: values that a client does not accept."""
+    every = ((client, *each) for client in _clients(subject) for each in subject.overrides(client).items())
+    for client, name, value in every:
+        if client == "consumer" and subject.kind == SOURCE and name == "isolation.level":
+            continue
+        found = client_problem(name, value)
+        if found is None:
+            continue
+        step = f"Correct {client}.override.{name}, or leave it out."
+        text = found if "Not a number" in found or "true or false" in found else None
+        yield PropertyCase(f"{client}.override.{name}", found, step, text=text)
+
+
+@rule("CONFIG028", Severity.ERROR)
+def not_allowed_later(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG028: overrides that the default policy of 5.0 refuses, where none is known to be set."""
     if subject.release is None or subject.release < EMPTY_ALLOWLIST or subject.policy is not None:
         return
@@ -73,23 +78,11 @@ def allowed_later(subject: Subject, words: Words) -> None:
         wanted = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
         message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; whether they do is unknown."
         step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={wanted} on every worker (4.2 or newer), or {POLICY}=All."
-        words.add(NOT_ALLOWED_LATER, tuple(names), message, step)
+        yield PropertyCase(tuple(names), message, step)
 
 
-def values(subject: Subject, words: Words, client: str) -> None:
-    """CONFIG024: values that the client does not take."""
-    for name, value in subject.overrides(client).items():
-        if client == "consumer" and subject.kind == SOURCE and name == "isolation.level":
-            continue
-        found = client_problem(name, value)
-        if found is None:
-            continue
-        step = f"Correct {client}.override.{name}, or leave it out."
-        text = found if "Not a number" in found or "true or false" in found else None
-        words.add(BAD_OVERRIDE, f"{client}.override.{name}", found, step, text=text)
-
-
-def ignored(subject: Subject, words: Words) -> None:
+@rule("CONFIG020", Severity.WARNING, when=of_source)
+def ignored(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG020: what a worker that is enabled sets itself."""
     if subject.modes == {False}:
         return
@@ -108,32 +101,46 @@ def ignored(subject: Subject, words: Words) -> None:
             continue
         client, _, short = name.partition(".override.")
         message = f"The value '{value}' for the '{short}' property {_DROPPED}{_FOR[client]}. The value '{used}' will be"
-        words.add(IGNORED, name, f"{message} used instead.", f"Leave out {name}.")
+        yield PropertyCase(name, f"{message} used instead.", f"Leave out {name}.")
 
 
-def transactional(subject: Subject, words: Words) -> None:
-    """CONFIG021 to CONFIG023: what an idempotent or a transactional producer does not take."""
-    own = subject.overrides("producer")
-    asked = own.get("enable.idempotence", "").lower() == "true"
-    soft = None if subject.modes or asked else Severity.WARNING
-    if subject.modes != {False} or asked:
-        for name, problem in _not_idempotent(own):
+def _soft(subject: Subject) -> Severity | None:
+    """Return WARNING if it is unknown whether the producer is to be idempotent."""
+    return None if subject.modes or _is_idempotent(subject) else Severity.WARNING
+
+
+def _is_idempotent(subject: Subject) -> bool:
+    return subject.overrides("producer").get("enable.idempotence", "").lower() == "true"
+
+
+@rule("CONFIG021", Severity.ERROR, when=of_source)
+def breaks(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
+    """CONFIG021: overrides that an idempotent producer does not accept."""
+    if subject.modes != {False} or _is_idempotent(subject):
+        for name, problem in _not_idempotent(subject.overrides("producer")):
             step = f"Leave out producer.override.{name}."
-            words.add(BREAKS, f"producer.override.{name}", problem, step, severity=soft)
-    timeout = own.get("transaction.timeout.ms")
-    if (
-        subject.modes != {False}
-        and timeout
-        and not client_problem("transaction.timeout.ms", timeout)
-        and int(timeout) <= 0
-    ):
-        name = "producer.override.transaction.timeout.ms"
-        message = f"transaction timeout value is not positive: {int(timeout)}"
-        words.add(NEVER_STARTS, name, message, f"Leave out {name}, or raise it.", severity=soft)
-    if False in subject.modes and "transactional.id" in own:
-        name = "producer.override.transactional.id"
-        message = "Cannot set a transactional.id without also enabling idempotence."
-        words.add(ID_WITHOUT_IDEMPOTENCE, name, message, f"Leave out {name}.")
+            yield PropertyCase(f"producer.override.{name}", problem, step, _soft(subject))
+
+
+@rule("CONFIG022", Severity.ERROR, when=of_source)
+def never_starts(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """CONFIG022: a timeout that a transactional producer does not accept."""
+    name, timeout = "transaction.timeout.ms", subject.overrides("producer").get("transaction.timeout.ms")
+    if subject.modes == {False} or not timeout or client_problem(name, timeout) or int(timeout) > 0:
+        return None
+    message = f"transaction timeout value is not positive: {int(timeout)}"
+    step = f"Leave out producer.override.{name}, or raise it."
+    return PropertyCase(f"producer.override.{name}", message, step, _soft(subject))
+
+
+@rule("CONFIG023", Severity.ERROR, when=of_source)
+def id_without_idempotence(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """CONFIG023: a transactional id without an idempotent producer."""
+    if False not in subject.modes or "transactional.id" not in subject.overrides("producer"):
+        return None
+    name = "producer.override.transactional.id"
+    message = "Cannot set a transactional.id without also enabling idempotence."
+    return PropertyCase(name, message, f"Leave out {name}.")
 
 
 def _not_idempotent(own: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -152,7 +159,8 @@ def _not_idempotent(own: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield FLIGHT, f"To use the idempotent producer, {FLIGHT} {at_hand}"
 
 
-def offsets_topic(subject: Subject, words: Words) -> None:
+@rule("CONFIG026", Severity.ERROR, when=of_source)
+def bad_offsets_topic(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG026: a dedicated offsets topic that cannot be."""
     name = "offsets.storage.topic"
     value = subject.text(name)
@@ -160,12 +168,13 @@ def offsets_topic(subject: Subject, words: Words) -> None:
         return
     if value == "":
         text = "Invalid value  for configuration offsets.storage.topic: String must be non-empty"
-        words.refused(BAD_OFFSETS_TOPIC, name, text, f"Leave out {name} for the workers' own topic.")
+        yield refused(name, text, f"Leave out {name} for the workers' own topic.")
     elif problem := topic_problem(value):
-        words.add(BAD_OFFSETS_TOPIC, name, f"Topic name is invalid: {problem}", f"Give {name} another name.")
+        yield PropertyCase(name, f"Topic name is invalid: {problem}", f"Give {name} another name.")
 
 
-def offsets_elsewhere(subject: Subject, words: Words) -> None:
+@rule("CONFIG029", Severity.WARNING, when=of_source)
+def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG029: offsets on servers that only the connector's own configuration names."""
     name, topic = "producer.override.bootstrap.servers", "offsets.storage.topic"
     servers = subject.overrides("producer").get("bootstrap.servers")
@@ -180,10 +189,11 @@ def offsets_elsewhere(subject: Subject, words: Words) -> None:
         f"credentials are not sent to them: connections are made {how}, or the offsets are reported as not seen."
     )
     step = f"If these servers are meant, name them under clusters: in the context; else leave out {name}."
-    words.add(OFFSETS_ELSEWHERE, (name, topic), message, step)
+    yield PropertyCase((name, topic), message, step)
 
 
-def topics(subject: Subject, words: Words) -> None:
+@rule("CONFIG027", Severity.ERROR)
+def bad_target(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG027: topics to read from or to write to that cannot be."""
     for name in ("topic", "kafka.topic", "topics", "errors.deadletterqueue.topic.name"):
         if (name in ("topic", "kafka.topic")) == (subject.kind == SINK):
@@ -193,7 +203,7 @@ def topics(subject: Subject, words: Words) -> None:
         for part in parts:
             if part and (problem := topic_problem(part)):
                 message = f"{name}: Topic name is invalid: {problem}"
-                words.add(BAD_TARGET, name, message, f"Correct {name}.", severity=_sure(subject, name))
+                yield PropertyCase(name, message, f"Correct {name}.", severity=_sure(subject, name))
 
 
 def _sure(subject: Subject, name: str) -> Severity:

@@ -13,9 +13,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 
-from connectctl.ops.checks.connector_config import exactly_once_rules, framework_rules, override_rules, silent_rules
-from connectctl.ops.checks.connector_config.active_topics import configured_topics
-from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
+from connectctl.ops.checks.connector_config import (
+    exactly_once_rules,
+    framework_rules,
+    override_rules,
+    silent_rules,
+    target_rules,
+)
+from connectctl.ops.checks.connector_config.observe import Hit, Subject, hits, same_words, scrubbed
 from connectctl.ops.checks.connector_config.strimzi import Doubled
 from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED
@@ -28,9 +33,7 @@ SAME_NAME = Rule("CONFIG032", Severity.WARNING)
 BAD_STATE = Rule("CONFIG033", Severity.ERROR)
 INITIAL_OFFSETS = Rule("CONFIG034", Severity.ERROR)
 GIVEN_TWICE = Rule("CONFIG035", Severity.WARNING)
-OWN_TARGET = Rule("STORE008", Severity.ERROR)
 STATES = ("RUNNING", "PAUSED", "STOPPED")
-OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 _POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")
 _NO_CLASS = "Failed to find any class that implements Connector"
 _PLUGIN_NAME = re.compile(r"name='([^']+)'")
@@ -67,12 +70,9 @@ class Evaluated:
 
 def evaluate(subject: Subject) -> Evaluated:
     """The findings about the configuration, and what becomes of it. A worker's error that a rule tells is one finding."""
-    words = Words(subject)
-    for area in (exactly_once_rules, framework_rules, override_rules, silent_rules):
-        area.check(subject, words)
-    own_target(subject, words)
+    found = hits((exactly_once_rules, framework_rules, override_rules, silent_rules, target_rules), subject)
     said = _said(subject)
-    kept = [hit for hit in words.hits if _stands(hit, subject, said)]
+    kept = [hit for hit in found if _stands(hit, subject, said)]
     covered = {each for each in said for hit in kept if _same(hit, each)}
     left = tuple(_left_over(each, subject) for each in said if each not in covered)
     bad = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
@@ -80,19 +80,6 @@ def evaluate(subject: Subject) -> Evaluated:
     outcome = ConfigOutcome.REFUSED if refused else ConfigOutcome.FAILS if bad else ConfigOutcome.TAKEN
     theirs = (_in_their_words(hit, said, subject) for hit in kept)
     return Evaluated((*theirs, *left, *disagreement(subject, said)), outcome)
-
-
-def own_target(subject: Subject, words: Words) -> None:
-    """STORE008, for a configuration that is not on the cluster yet; its look at connectors finds it there."""
-    if subject.running or subject.kind != SOURCE or subject.modes == {False}:
-        return
-    own = subject.text(exactly_once_rules.OFFSETS_TOPIC)
-    topic = subject.offsets_topic if own is None else own
-    targets = configured_topics({name: value for name, value in subject.config.items() if value is not None})
-    if topic and topic in targets:
-        severity = Severity.ERROR if subject.modes else Severity.WARNING
-        step = f"Write to another topic than {topic}, or give {exactly_once_rules.OFFSETS_TOPIC} another name."
-        words.add(OWN_TARGET, exactly_once_rules.OFFSETS_TOPIC, f"{OWN_TOPIC}.", step, severity=severity)
 
 
 def _said(subject: Subject) -> tuple[_Said, ...]:
@@ -149,7 +136,7 @@ def _left_over(said: _Said, subject: Subject) -> Finding:
         message, _, installed = text.partition(", available connectors are")
         step = f"{_similar(subject, installed)}Correct connector.class, or install the plugin on every worker: "
         step += "connectctl plugins list."
-        return framework_rules.NO_CLASS.found(subject.name, f"{message}.{some}", step)
+        return framework_rules.no_class.found(subject.name, f"{message}.{some}", step)
     named = said.property if said.property and said.property not in text else ""
     step = f"Correct {said.property}." if said.property else "Correct the property that the worker names."
     return WORKER_ERROR.found(subject.name, f"{named}{': ' if named else ''}{text}{some}", step)

@@ -8,16 +8,13 @@ from difflib import get_close_matches
 
 from connectctl.ops.checks.connector_config.exactly_once_rules import OFFSETS_TOPIC, SUPPORT, WORKERS_OWN
 from connectctl.ops.checks.connector_config.framework_rules import DLQ
-from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, listed
+from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, PropertyCase, Subject, listed
 from connectctl.ops.checks.connector_config.properties import CONNECTOR
 from connectctl.ops.checks.connector_config.properties import SINK as OF_SINKS
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.source_transactions import BOUNDARY, INTERVAL, LATENCY
 from connectctl.ops.core.finding import Severity
-from connectctl.ops.core.rule import Rule
-
-MISSPELT = Rule("CONFIG016", Severity.WARNING)
-PLACEHOLDER = Rule("CONFIG017", Severity.WARNING)
-LOSES_RECORDS = Rule("CONFIG018", Severity.WARNING)
+from connectctl.ops.core.rule import rule
 
 _COMMON = frozenset(CONNECTOR) | {
     "name",
@@ -60,13 +57,8 @@ _SKIPS = {
 _FILTER = "org.apache.kafka.connect.transforms.Filter"
 
 
-def check(subject: Subject, words: Words) -> None:
-    misspelt(subject, words)
-    placeholders(subject, words)
-    lost_records(subject, words)
-
-
-def misspelt(subject: Subject, words: Words) -> None:
+@rule("CONFIG016", Severity.WARNING)
+def misspelt(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG016: names that resemble a property of Connect itself, which no plugin defines."""
     asked = bool(subject.defined)
     for name in subject.config:
@@ -77,7 +69,7 @@ def misspelt(subject: Subject, words: Words) -> None:
             continue
         doubt = "" if asked else " No worker was asked whether the connector's class defines it."
         message = f"Misspelt: workers ignore {name}; do you mean {meant}?{doubt}"
-        words.add(MISSPELT, name, message, f"Rename it to {meant}, or leave it out.")
+        yield PropertyCase(name, message, f"Rename it to {meant}, or leave it out.")
 
 
 def _meant(name: str, subject: Subject) -> str | None:
@@ -96,24 +88,25 @@ def _meant(name: str, subject: Subject) -> str | None:
     return next(iter((*turned, *longer, *get_close_matches(name, long, 1, _LIKENESS))), None)
 
 
-def placeholders(subject: Subject, words: Words) -> None:
+@rule("CONFIG017", Severity.WARNING)
+def placeholders(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG017: ``${NAME}`` without a colon, in values about which no other rule reports anything."""
-    reported = {name for hit in words.hits for name in hit.properties}
     values = {"name": subject.name, **subject.config}
     for name, value in values.items():
         own = name in _COMMON | _OF_SOURCES | _OF_SINKS
         found = (_NAME if own else _VARIABLE).search(value or "")
-        if found is None or name in reported:
+        if found is None:
             continue
         message = f"{name} has {found.group()}, which is no reference without a colon: workers take it literally."
-        words.add(PLACEHOLDER, name, message, "Replace it before the configuration is sent, for example with envsubst.")
+        step = "Replace it before the configuration is sent, for example with envsubst."
+        yield PropertyCase(name, message, step, unreported=True)
 
 
-def lost_records(subject: Subject, words: Words) -> None:
+@rule("CONFIG018", Severity.WARNING)
+def lost_records(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """CONFIG018: records that are skipped or dropped without an error, a dead letter or a line in the log."""
-    reported = {name for hit in words.hits for name in hit.properties}
-    for name, message, step in (each for each in _losses(subject) if each[0] not in reported):
-        words.add(LOSES_RECORDS, name, message, step)
+    for name, message, step in _losses(subject):
+        yield PropertyCase(name, message, step, unreported=True)
 
 
 def _losses(subject: Subject) -> Iterator[tuple[str, str, str]]:

@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
+from connectctl.ops.checks.types import Goal, Unseen, answer_of, unseen_by
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.rule import Case, Several, rule
 from connectctl.ops.kafka import replication
 from connectctl.ops.kafka.brokers import BrokerVersion, bounds_min_in_sync
 from connectctl.ops.kafka.replication import numbers
@@ -28,14 +28,6 @@ from connectctl.ops.operations.transactions.lag import measure
 OFFSETS, DEDICATED = "offsets", "dedicated offsets"
 TOMBSTONES, SHORTEST_MS = "delete.retention.ms", 60 * 60 * 1000
 """Milliseconds in which any worker has read a topic from its beginning to its end."""
-
-NO_LEADER = Rule("TOPIC007", Severity.ERROR)
-REFUSES_WRITES = Rule("TOPIC008", Severity.ERROR)
-ACKNOWLEDGED_ALONE = Rule("TOPIC009", Severity.WARNING)
-UNCLEAN = Rule("TOPIC010", Severity.WARNING)
-STOPS_WITH_ONE = Rule("TOPIC011", Severity.WARNING)
-ONE_PARTITION = Rule("TOPIC012", Severity.INFO)
-TOMBSTONES_GO_EARLY = Rule("TOPIC013", Severity.WARNING)
 
 
 @dataclass(frozen=True)
@@ -52,6 +44,10 @@ class TopicsSeen:
     bounded: bool = True
     held: tuple[Finding, ...] = ()
     unseen: tuple[Unseen, ...] = ()
+
+    def role(self, topic: TopicFacts) -> str:
+        """The role of a topic."""
+        return self.roles.get(topic.name, DEDICATED)
 
 
 def observe(context: CheckContext, now: float) -> TopicsSeen:
@@ -95,61 +91,71 @@ def _roles(context: CheckContext) -> dict[str, str]:
     return dict.fromkeys(sorted(dedicated), DEDICATED) | {name: role for role, name in context.internal.items()}
 
 
-def check(seen: TopicsSeen) -> Iterator[Finding]:
-    """Everything about the internal topics; what they are is the same for every goal."""
-    for facts in seen.topics:
-        role = seen.roles.get(facts.name, DEDICATED)
-        yield from _writable(role, facts, bounded=seen.bounded)
-        yield from _durable(role, facts)
-        yield from one_partition(role, facts)
-        yield from tombstones_go_early(role, facts)
-        if role == DEDICATED:
-            about = (say.under_replicated(role, facts), say.not_replicated(role, facts, seen.brokers))
-            yield from filter(None, about)
-    yield from seen.held
+@rule("TOPIC007", Severity.ERROR, each="topics")
+def no_leader(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
+    dark = replication.leaderless(facts)
+    message = f"No broker leads {numbers(dark)} of the {seen.role(facts)} topic."
+    return Case(facts.name, message, "Start the brokers that host its replicas.") if dark else None
 
 
-def _writable(role: str, facts: TopicFacts, *, bounded: bool) -> Iterator[Finding]:
-    """TOPIC007 and TOPIC008."""
-    if dark := replication.leaderless(facts):
-        message = f"No broker leads {numbers(dark)} of the {role} topic."
-        yield NO_LEADER.found(facts.name, message, "Start the brokers that host its replicas.")
-    if few := replication.too_few_in_sync(facts, bounded=bounded):
-        message = (
-            f"On {numbers(few)} of the {role} topic fewer replicas are in sync than min.insync.replicas "
-            f"({replication.min_in_sync(facts)})."
-        )
-        yield REFUSES_WRITES.found(facts.name, message, replication.cure_of_too_few(facts))
+@rule("TOPIC008", Severity.ERROR, each="topics")
+def refuses_writes(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
+    few = replication.too_few_in_sync(facts, bounded=seen.bounded)
+    message = (
+        f"On {numbers(few)} of the {seen.role(facts)} topic fewer replicas are in sync than min.insync.replicas "
+        f"({replication.min_in_sync(facts)})."
+    )
+    return Case(facts.name, message, replication.cure_of_too_few(facts)) if few else None
 
 
-def _durable(role: str, facts: TopicFacts) -> Iterator[Finding]:
-    """TOPIC009 to TOPIC011."""
+@rule("TOPIC009", Severity.WARNING, each="topics")
+def acknowledged_alone(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
+    if not replication.keeps_no_second_copy(facts):
+        return None
     replicas = replication.fewest_replicas(facts)
-    if replication.keeps_no_second_copy(facts):
-        message = f"min.insync.replicas of the {role} topic is 1, with {replicas} replicas."
-        hint = replication.alter(facts.name, f"{replication.MIN_IN_SYNC}=2")
-        yield ACKNOWLEDGED_ALONE.found(facts.name, message, hint)
-    if replication.elects_uncleanly(facts):
-        message = f"{replication.UNCLEAN} of the {role} topic is true."
-        yield UNCLEAN.found(facts.name, message, replication.alter(facts.name, f"{replication.UNCLEAN}=false"))
-    if replication.stops_with_one_broker(facts):
-        wanted = replication.min_in_sync(facts)
-        message = f"The {role} topic has {replicas} replicas, and its min.insync.replicas is {wanted}."
-        hint = replication.alter(facts.name, f"{replication.MIN_IN_SYNC}={replicas - 1}")
-        yield STOPS_WITH_ONE.found(facts.name, message, hint)
+    message = f"min.insync.replicas of the {seen.role(facts)} topic is 1, with {replicas} replicas."
+    return Case(facts.name, message, replication.alter(facts.name, f"{replication.MIN_IN_SYNC}=2"))
 
 
-def one_partition(role: str, facts: TopicFacts) -> Iterator[Finding]:
+@rule("TOPIC010", Severity.WARNING, each="topics")
+def unclean(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
+    if not replication.elects_uncleanly(facts):
+        return None
+    message = f"{replication.UNCLEAN} of the {seen.role(facts)} topic is true."
+    return Case(facts.name, message, replication.alter(facts.name, f"{replication.UNCLEAN}=false"))
+
+
+@rule("TOPIC011", Severity.WARNING, each="topics")
+def stops_with_one(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Case | None:
+    if not replication.stops_with_one_broker(facts):
+        return None
+    replicas, wanted = replication.fewest_replicas(facts), replication.min_in_sync(facts)
+    message = f"The {seen.role(facts)} topic has {replicas} replicas, and its min.insync.replicas is {wanted}."
+    return Case(facts.name, message, replication.alter(facts.name, f"{replication.MIN_IN_SYNC}={replicas - 1}"))
+
+
+@rule("TOPIC012", Severity.INFO, each="topics")
+def one_partition(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Iterator[Case]:
     """TOPIC012, for offsets topics; the config topic must have one, the status topic has no transactions."""
-    if role in (OFFSETS, DEDICATED) and facts.partitions == 1:
+    if seen.role(facts) in (OFFSETS, DEDICATED) and facts.partitions == 1:
         hint = "Leave it as it is, or: connectctl offsets merge CONNECTOR --into dedicated --topic NAME --stop"
-        yield ONE_PARTITION.found(facts.name, f"The {role} topic has one partition.", hint)
+        yield Case(facts.name, f"The {seen.role(facts)} topic has one partition.", hint)
 
 
-def tombstones_go_early(role: str, facts: TopicFacts) -> Iterator[Finding]:
-    """TOPIC013."""
+@rule("TOPIC013", Severity.WARNING, each="topics")
+def tombstones_go_early(seen: TopicsSeen, facts: TopicFacts, goal: Goal) -> Iterator[Case]:
     value = whole_number(facts.config.get(TOMBSTONES))
     if value is not None and value < SHORTEST_MS:
-        message = f"{TOMBSTONES} of the {role} topic is {value:,}."
+        message = f"{TOMBSTONES} of the {seen.role(facts)} topic is {value:,}."
         hint = replication.alter(facts.name, f"{TOMBSTONES}=86400000")
-        yield TOMBSTONES_GO_EARLY.found(facts.name, message, hint)
+        yield Case(facts.name, message, hint)
+
+
+@Several
+def of_topics(seen: TopicsSeen, goal: Goal) -> Iterator[Finding]:
+    """TOPIC005 and TOPIC006 of dedicated offsets topics, and what holds topics back."""
+    for facts in seen.topics:
+        if seen.role(facts) == DEDICATED:
+            about = (say.under_replicated(DEDICATED, facts), say.not_replicated(DEDICATED, facts, seen.brokers))
+            yield from filter(None, about)
+    yield from seen.held

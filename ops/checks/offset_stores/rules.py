@@ -1,13 +1,13 @@
 """What can go wrong with where source connectors keep their offsets: rules over ``offset_stores.observe``, pure.
 
-``check`` also gives the OFFSETS findings of the connectors, without those that a rule here says better.
+They include the OFFSETS findings of the connectors, without those of which a rule here says more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config.rules import OWN_TARGET
+from connectctl.ops.checks.connector_config import target_rules
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, names, target_mode
 from connectctl.ops.checks.types import Goal, downgrade_severity
 from connectctl.ops.connect.last_commit import Commits, Side, is_copied, last_commit, lateness
@@ -15,53 +15,32 @@ from connectctl.ops.connect.offset_store import Kind, StoreMode
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.connect.source_offsets import SourceOffset
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.rule import Case, Several, rule
 
-LOSES_ITS_PLACE = Rule("STORE001", Severity.ERROR)
-STALE = Rule("STORE002", Severity.ERROR)
-CANNOT_BE_CREATED = Rule("STORE003", Severity.ERROR)
-WILL_BE_CREATED = Rule("STORE004", Severity.INFO)
-TWO_SPELLINGS = Rule("STORE005", Severity.WARNING)
-INTERNAL_TOPIC = Rule("STORE006", Severity.ERROR)
-CLIENTS_APART = Rule("STORE007", Severity.ERROR)
-IMPLICIT = Rule("STORE009", Severity.INFO)
-LEFT_BEHIND = Rule("STORE010", Severity.WARNING)
-SHARED = Rule("STORE011", Severity.INFO)
-RESET_FAILS = Rule("STORE012", Severity.INFO)
-
+_INSTEAD = {
+    "OFFSETS001": ("STORE001",),
+    "OFFSETS010": ("STORE004", "STORE003", "STORE001"),
+    "OFFSETS013": ("STORE002",),
+}
+"""The rules here that say more than one about offsets."""
 _FIRST_BROKEN_RESET, _LAST_KNOWN = (3, 8), (4, 3)
 
 
-def check(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
-    """Everything about offset stores: the rules here, and OFFSETS001–018 where no rule here says more."""
-    found = [*_of_each(facts, goal), *shared(facts), *filter(None, [reset_fails(facts, goal)])]
-    yield from _offsets_findings(facts, {(each.id, each.subject) for each in found})
-    yield from found
-
-
-def _of_each(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
-    rules = (loses_its_place, stale, cannot_be_created, will_be_created, two_spellings, internal_topic, split_clients)
-    for each in facts.connectors:
-        yield from filter(None, (rule(facts, each, goal) for rule in (*rules, own_target, implicit, orphaned_topic)))
-
-
-def _offsets_findings(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator[Finding]:
+@Several
+def of_offsets(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
+    """OFFSETS001–018, where no rule here says more."""
+    better = (loses_its_place, stale, cannot_be_created, will_be_created)
+    reported = {(found.id, found.subject) for each in better for found in each.findings(facts, goal)}
     known = {each.name for each in facts.connectors if each.offsets is not None}
     for finding in facts.offsets_findings:
-        instead = {
-            "OFFSETS001": [LOSES_ITS_PLACE.id],
-            "OFFSETS010": [WILL_BE_CREATED.id, CANNOT_BE_CREATED.id, LOSES_ITS_PLACE.id],
-            "OFFSETS013": [STALE.id],
-        }.get(finding.id, [])
-        if any((id, finding.subject) in said for id in instead):
+        if any((id_, finding.subject) in reported for id_ in _INSTEAD.get(finding.id, ())):
             continue
-        # Of a separate topic that was asked for it says what is not a fault; of the others STORE005 tells more.
+        # Of a separate topic that was requested it reports no fault; of the others STORE005 reports more.
         if finding.id == "OFFSETS015" and finding.subject in known:
             continue
         # The order of members concerns what REST returns; what the connector's own tasks look up is unknown.
-        if finding.id == "OFFSETS019":
-            continue
-        yield finding
+        if finding.id != "OFFSETS019":
+            yield finding
 
 
 def _softly(rule_is: Severity, each: ConnectorStore, goal: Goal) -> Severity:
@@ -100,7 +79,8 @@ def _seed(each: ConnectorStore) -> str:
     )
 
 
-def loses_its_place(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE001", Severity.ERROR, each="connectors")
+def loses_its_place(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE001, for a separate topic without what the global one has of the connector."""
     lost = _lost(each)
     if each.then.kind is not Kind.SEPARATE or not lost or (_seeded(each) and each.now == each.then):
@@ -112,10 +92,11 @@ def loses_its_place(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Find
         f"{count} from the beginning, for example {lost[0].key.text}."
     )
     severity = _softly(Severity.ERROR, each, goal)
-    return LOSES_ITS_PLACE.found(each.name, message, _seed(each), severity=severity)
+    return Case(each.name, message, _seed(each), severity=severity)
 
 
-def stale(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE002", Severity.ERROR, each="connectors")
+def stale(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE002, for a separate topic of earlier times that is about to be used again."""
     if each.then.kind is not Kind.SEPARATE or each.now == each.then or _same_topic(facts, each):
         return None
@@ -127,7 +108,7 @@ def stale(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None
                 f"{entry.key.text}, and takes precedence as soon as exactly-once is enabled: its tasks go back to the "
                 "older offset."
             )
-            return STALE.found(each.name, message, _seed(each), severity=_softly(Severity.ERROR, each, goal))
+            return Case(each.name, message, _seed(each), severity=_softly(Severity.ERROR, each, goal))
     return None
 
 
@@ -143,7 +124,8 @@ def _replicas(facts: StoreFacts) -> int:
     return max(known.replicas.values(), default=0) if known else 0
 
 
-def cannot_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE003", Severity.ERROR, each="connectors")
+def cannot_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE003, for a topic that needs more brokers than there are."""
     there = facts.cluster(each.then.bootstrap)
     if there is None or not _missing(facts, each) or _replicas(facts) <= there.brokers:
@@ -153,10 +135,11 @@ def cannot_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Fi
         f"{_replicas(facts)} replicas, as {facts.offsets_topic} has, of {there.brokers} brokers."
     )
     hint = f"Create {each.then.topic} there with cleanup.policy=compact and fewer replicas."
-    return CANNOT_BE_CREATED.found(each.name, message, hint, severity=_softly(Severity.ERROR, each, goal))
+    return Case(each.name, message, hint, severity=_softly(Severity.ERROR, each, goal))
 
 
-def will_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE004", Severity.INFO, each="connectors")
+def will_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE004, for a topic that the workers will make, and nothing to lose."""
     there = facts.cluster(each.then.bootstrap)
     if there is None or not _missing(facts, each) or _replicas(facts) > there.brokers or _lost(each):
@@ -166,10 +149,11 @@ def will_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Find
         "start, like the workers' own, and needs the right to Create it."
     )
     hint = f"Let its admin principal Create {each.then.topic}, or create it with cleanup.policy=compact."
-    return WILL_BE_CREATED.found(each.name, message, hint)
+    return Case(each.name, message, hint)
 
 
-def two_spellings(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE005", Severity.WARNING, each="connectors")
+def two_spellings(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE005, for the workers' own topic that Connect takes for another one."""
     if not _same_topic(facts, each):
         return None
@@ -182,20 +166,22 @@ def two_spellings(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findin
     hint = (
         f"Remove producer.override.bootstrap.servers from {each.name}, or spell it as the workers' bootstrap.servers."
     )
-    return TWO_SPELLINGS.found(each.name, message, hint)
+    return Case(each.name, message, hint)
 
 
-def internal_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE006", Severity.ERROR, each="connectors")
+def internal_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE006, for a dedicated topic that is the workers' config or status topic."""
     roles = {facts.internal.get(role): role for role in ("config", "status")}
     role = roles.get(each.then.topic)
     if role is None or each.then.kind is not Kind.SEPARATE or not facts.is_workers(each.then.bootstrap):
         return None
     message = f"Its dedicated topic {each.then.topic} is the workers' {role} topic."
-    return INTERNAL_TOPIC.found(each.name, message, f"Set offsets.storage.topic={each.name}-offsets on it.")
+    return Case(each.name, message, f"Set offsets.storage.topic={each.name}-offsets on it.")
 
 
-def split_clients(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE007", Severity.ERROR, each="connectors")
+def split_clients(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE007, for offsets that are written on one Kafka cluster and read on another."""
     if each.then.kind is Kind.WORKERS:
         return None
@@ -210,25 +196,26 @@ def split_clients(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findin
         "are written where they are not read."
     )
     hint = "; ".join(f"{client}.override.bootstrap.servers={each.clients['producer']}" for client in apart)
-    return CLIENTS_APART.found(each.name, message, f"Set {hint}", severity=_softly(Severity.ERROR, each, goal))
+    return Case(each.name, message, f"Set {hint}", severity=_softly(Severity.ERROR, each, goal))
 
 
-def own_target(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
-    """STORE008, for a connector that writes its records to an offsets topic of its own."""
-    writes_to = each.clients.get("producer")
-    own = {each.then.topic} if each.then.kind is not Kind.WORKERS else set()
-    own |= {facts.offsets_topic} if facts.is_workers(writes_to) else set()
-    hit = sorted(own & each.targets)
-    if not hit:
-        return None
-    refused = target_mode(facts.mode, goal) is StoreMode.ENABLED and each.then.topic in hit
-    message = f"It writes its records to {hit[0]}, where its source offsets are."
-    message += " With exactly-once enabled its tasks fail at the first record." if refused else ""
-    severity = _softly(Severity.ERROR, each, goal) if refused else Severity.WARNING
-    return OWN_TARGET.found(each.name, message, "Give it another target topic.", severity=severity)
+@Several
+def own_target(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
+    """STORE008, for connectors that write their records to an offsets topic of their own; files may have it as well."""
+    for each in facts.connectors:
+        writes_to = each.clients.get("producer")
+        own = {each.then.topic} if each.then.kind is not Kind.WORKERS else set()
+        own |= {facts.offsets_topic} if facts.is_workers(writes_to) else set()
+        if hit := sorted(own & each.targets):
+            refused = target_mode(facts.mode, goal) is StoreMode.ENABLED and each.then.topic in hit
+            message = f"It writes its records to {hit[0]}, where its source offsets are."
+            message += " With exactly-once enabled its tasks fail at the first record." if refused else ""
+            severity = _softly(Severity.ERROR, each, goal) if refused else Severity.WARNING
+            yield target_rules.own_target.found(each.name, message, "Give it another target topic.", severity=severity)
 
 
-def implicit(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE009", Severity.INFO, each="connectors")
+def implicit(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE009, for a dedicated topic that comes with exactly-once, without anything to lose."""
     if each.now == each.then or not each.then.implicit or _lost(each) or facts.is_workers(each.then.bootstrap):
         return None
@@ -236,12 +223,11 @@ def implicit(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | N
         f"It writes to {each.then.bootstrap}. With exactly-once enabled its offsets move there, to a topic that is named "
         f"{each.then.topic} like the workers' own."
     )
-    return IMPLICIT.found(
-        each.name, message, f"Set offsets.storage.topic={each.name}-offsets on it, for a name of its own."
-    )
+    return Case(each.name, message, f"Set offsets.storage.topic={each.name}-offsets on it, for a name of its own.")
 
 
-def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
+@rule("STORE010", Severity.WARNING, each="connectors")
+def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
     """STORE010, for offsets that only the dedicated topic has when workers stop reading it."""
     back = goal is Goal.DOWNGRADE or (goal is Goal.PREPARING and facts.mode is StoreMode.ENABLED)
     if not back or each.now.kind is not Kind.SEPARATE or each.offsets is None:
@@ -257,10 +243,11 @@ def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findi
     )
     severity = Severity.INFO if each.then.kind is Kind.SEPARATE else Severity.WARNING
     hint = f"connectctl offsets merge {each.name} --into global --stop"
-    return LEFT_BEHIND.found(each.name, message, hint, severity=severity)
+    return Case(each.name, message, hint, severity=severity)
 
 
-def shared(facts: StoreFacts) -> Iterator[Finding]:
+@rule("STORE011", Severity.INFO)
+def shared(facts: StoreFacts, goal: Goal) -> Iterator[Case]:
     """STORE011, for a dedicated topic that several connectors name."""
     by_place: dict[tuple[str, str], list[ConnectorStore]] = {}
     for each in facts.connectors:
@@ -271,10 +258,11 @@ def shared(facts: StoreFacts) -> Iterator[Finding]:
     for (_, topic), connectors in sorted(by_place.items()):
         if len(connectors) > 1:
             message = f"It is the dedicated offsets topic of {len(connectors)} connectors: {names(connectors)}."
-            yield SHARED.found(topic, message, "Set another offsets.storage.topic on all but one of them.")
+            yield Case(topic, message, "Set another offsets.storage.topic on all but one of them.")
 
 
-def reset_fails(facts: StoreFacts, goal: Goal) -> Finding | None:
+@rule("STORE012", Severity.INFO)
+def reset_fails(facts: StoreFacts, goal: Goal) -> Case | None:
     """STORE012, for connectors whose offsets the workers' own REST API cannot reset."""
     release = release_of(facts.version)
     hit = [each for each in facts.connectors if each.then.kind is Kind.SEPARATE]
@@ -285,4 +273,4 @@ def reset_fails(facts: StoreFacts, goal: Goal) -> Finding | None:
         f"DELETE /connectors/…/offsets fails for them on {facts.version} with exactly-once enabled, and leaves their "
         "global offsets deleted and the dedicated ones in place."
     )
-    return RESET_FAILS.found(names(hit), message, f"connectctl offsets reset {hit[0].name} --stop")
+    return Case(names(hit), message, f"connectctl offsets reset {hit[0].name} --stop")

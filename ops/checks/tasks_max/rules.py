@@ -6,38 +6,12 @@ from collections.abc import Iterator
 
 from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
 from connectctl.ops.connect.connector import State
-from connectctl.ops.core.finding import Finding, Severity, counted
-from connectctl.ops.core.rule import Rule
-
-REFUSED = Rule("TASK001", Severity.ERROR)
-SET_FAILED = Rule("TASK002", Severity.ERROR)
-DOOMED = Rule("TASK003", Severity.ERROR)
-UPGRADE = Rule("TASK004", Severity.WARNING)
-ALLOWED = Rule("TASK005", Severity.WARNING)
-UNUSED_ALLOWANCE = Rule("TASK006", Severity.INFO)
-FEWER = Rule("TASK007", Severity.INFO)
-INVALID = Rule("TASK008", Severity.ERROR)
-RESUME = Rule("TASK009", Severity.WARNING)
+from connectctl.ops.core.finding import Severity, counted
+from connectctl.ops.core.rule import Case, rule
 
 
-def check(seen: TasksSeen, for_version: Release | None = None) -> Iterator[Finding]:
-    """All findings about tasks, except failed observations.
-
-    ``for_version`` is the release that is planned; None: the next that changes anything.
-    """
-    for tasks in seen.sets:
-        yield from refused(tasks)
-        yield from set_failed(tasks)
-        yield from doomed(tasks, seen)
-        yield from fails_after_upgrade(tasks, seen, for_version)
-        yield from needs_allowance(tasks, seen)
-        yield from unused_allowance(tasks)
-        yield from fewer(tasks)
-        yield from invalid(tasks, seen, for_version)
-        yield from too_many_on_resume(tasks, seen)
-
-
-def refused(tasks: TaskSet) -> Iterator[Finding]:
+@rule("TASK001", Severity.ERROR, each="sets")
+def refused(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK001: the worker has made the connector FAILED."""
     refusal = tasks.refusal
     if refusal is None:
@@ -45,10 +19,11 @@ def refused(tasks: TaskSet) -> Iterator[Finding]:
     many = f"{refusal.generated} tasks with a tasks.max of {refusal.limit}" if refusal.generated else "too many tasks"
     rest = f"It still has its previous {counted(tasks.size, 'task')}."
     kept = rest if tasks.size else "It has no tasks."
-    yield REFUSED.found(tasks.name, f"It is FAILED: it generated {many}. {kept}", _allow(refusal.generated, tasks))
+    yield Case(tasks.name, f"It is FAILED: it generated {many}. {kept}", _allow(refusal.generated, tasks))
 
 
-def set_failed(tasks: TaskSet) -> Iterator[Finding]:
+@rule("TASK002", Severity.ERROR, each="sets")
+def set_failed(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK002: tasks have failed because their set is too large."""
     if not tasks.refused_tasks:
         return
@@ -59,20 +34,22 @@ def set_failed(tasks: TaskSet) -> Iterator[Finding]:
         restart = f"{_allow(tasks.size, tasks)} Then: {restart}"
     else:
         message += "the set was larger than tasks.max when they started. It no longer is."
-    yield SET_FAILED.found(tasks.name, message, restart)
+    yield Case(tasks.name, message, restart)
 
 
-def doomed(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
+@rule("TASK003", Severity.ERROR, each="sets")
+def doomed(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK003: a set that is too large, none of whose tasks has had to start again yet."""
     if not tasks.too_large or tasks.enforce is False or not seen.enforcing or tasks.refused_tasks:
         return
     where = "" if len(seen.enforcing) == len(seen.workers) else f" on {', '.join(seen.enforcing)}"
     has = f"It has {counted(tasks.size, 'task')}, and tasks.max is {tasks.limit}"
     message = f"{has}: each task that starts again{where} FAILS."
-    yield DOOMED.found(tasks.name, message, _allow(tasks.size, tasks))
+    yield Case(tasks.name, message, _allow(tasks.size, tasks))
 
 
-def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
+@rule("TASK004", Severity.WARNING, each="sets")
+def fails_after_upgrade(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK004: no worker enforces tasks.max yet, or none reports its version; the next release does."""
     if not tasks.too_large or tasks.enforce is False or seen.enforcing:
         return
@@ -89,10 +66,11 @@ def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | 
         f"on {for_version or TASKS_MAX} every task of the set FAILS."
     )
     severity = Severity.ERROR if for_version else None
-    yield UPGRADE.found(tasks.name, message, _allow(tasks.size, tasks), severity=severity)
+    yield Case(tasks.name, message, _allow(tasks.size, tasks), severity=severity)
 
 
-def needs_allowance(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
+@rule("TASK005", Severity.WARNING, each="sets")
+def needs_allowance(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK005: without tasks.max.enforce=false it would fail."""
     if tasks.enforce is not False or not (tasks.too_large or tasks.too_large_on_resume):
         return
@@ -104,10 +82,11 @@ def needs_allowance(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
         )
     severity = None if seen.enforcing or not seen.releases else Severity.INFO
     hint = f"Set tasks.max to {size}, remove tasks.max.enforce, and report it to the plugin's maintainers."
-    yield ALLOWED.found(tasks.name, message, hint, severity=severity)
+    yield Case(tasks.name, message, hint, severity=severity)
 
 
-def unused_allowance(tasks: TaskSet) -> Iterator[Finding]:
+@rule("TASK006", Severity.INFO, each="sets")
+def unused_allowance(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK006: tasks.max.enforce=false, and nothing that needs it."""
     if tasks.enforce is not False or tasks.limit is None or tasks.too_large or tasks.too_large_on_resume:
         return
@@ -115,35 +94,38 @@ def unused_allowance(tasks: TaskSet) -> Iterator[Finding]:
     if size:
         had = "It has" if tasks.size else "When it last ran it had"
         message = f"{had} {counted(size, 'task')} with a tasks.max of {tasks.limit}."
-        yield UNUSED_ALLOWANCE.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.")
+        yield Case(tasks.name, message, "Remove tasks.max.enforce from its configuration.")
 
 
-def fewer(tasks: TaskSet) -> Iterator[Finding]:
+@rule("TASK007", Severity.INFO, each="sets")
+def fewer(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK007: it has fewer tasks than it may have."""
     if tasks.limit is None or tasks.stopped or tasks.size >= tasks.limit or tasks.refusal:
         return
     if tasks.size:
-        yield FEWER.found(tasks.name, f"It has {counted(tasks.size, 'task')} with a tasks.max of {tasks.limit}.")
+        yield Case(tasks.name, f"It has {counted(tasks.size, 'task')} with a tasks.max of {tasks.limit}.")
     elif tasks.health.verdict.state is State.RUNNING:
         hint = f"connectctl connectors show {tasks.name}"
-        yield FEWER.found(tasks.name, "It has generated no task: it runs, and copies nothing.", hint)
+        yield Case(tasks.name, "It has generated no task: it runs, and copies nothing.", hint)
 
 
-def invalid(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
+@rule("TASK008", Severity.ERROR, each="sets")
+def invalid(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK008: a value that is not a number, or neither true nor false."""
     if tasks.limit is None and "tasks.max" not in tasks.references:
         message = f"tasks.max is {tasks.config.get('tasks.max')!r}, which is not an integer of at least 1."
-        yield INVALID.found(tasks.name, message, "Set tasks.max to a number.")
+        yield Case(tasks.name, message, "Set tasks.max to a number.")
     if tasks.enforce is None and "tasks.max.enforce" not in tasks.references:
         message = f"tasks.max.enforce is {tasks.config.get('tasks.max.enforce')!r}, which is neither true nor false."
         later = not seen.enforcing and bool(seen.releases)
         if later:
             message += f" Its workers ignore the property; workers of {for_version or TASKS_MAX} fail on it."
         severity = Severity.WARNING if later and not enforces(for_version) else None
-        yield INVALID.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.", severity=severity)
+        yield Case(tasks.name, message, "Remove tasks.max.enforce from its configuration.", severity=severity)
 
 
-def too_many_on_resume(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
+@rule("TASK009", Severity.WARNING, each="sets")
+def too_many_on_resume(seen: TasksSeen, tasks: TaskSet, for_version: Release | None) -> Iterator[Case]:
     """TASK009: the task configs that it generated last would be too many now."""
     if not tasks.too_large_on_resume or tasks.enforce is False:
         return
@@ -152,7 +134,7 @@ def too_many_on_resume(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
         message += f" They were generated for a tasks.max of {tasks.last_limit}: its plugin ignores it."
     if seen.releases and not seen.enforcing:
         message += f" From {TASKS_MAX} on that is enforced."
-    yield RESUME.found(tasks.name, message, f"Set tasks.max to {tasks.last} before you resume it.")
+    yield Case(tasks.name, message, f"Set tasks.max to {tasks.last} before you resume it.")
 
 
 def _allow(size: int | None, tasks: TaskSet) -> str:

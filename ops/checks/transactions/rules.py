@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connectctl.ops.checks.transactions.observe import BROKER_LIMIT_MS, TransactionFacts, TransactionPacing
-from connectctl.ops.checks.types import Goal, downgrade_severity, leads_to_enabled
-from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain
+from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
+from connectctl.ops.connect.fenced_task_diagnosis import explain
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.rule import Case, Several, rule
 from connectctl.ops.kafka.transactions import Transaction
 
 NEAR = 0.75
@@ -23,26 +23,9 @@ LONG = 0.5
 BLOCKING_MS = 300_000
 """A time-out that is too long to wait for when tasks start."""
 
-INTERVAL_TOO_LONG = Rule("TXN005", Severity.ERROR)
-OPEN_FOR_LONG = Rule("TXN006", Severity.WARNING)
-EXPIRED = Rule("TXN007", Severity.ERROR)
-BLOCKS_OTHERS = Rule("TXN008", Severity.WARNING)
-SILENTLY_ABORTED = Rule("TXN009", Severity.ERROR)
 
-
-def check(facts: TransactionFacts, goal: Goal) -> Iterator[Finding]:
-    """Everything about the size and time of transactions; of failed tasks for every goal, as they have failed already."""
-    leads = leads_to_enabled(facts.enabled, goal)
-    for each in facts.connectors:
-        yield from failures(facts, each)
-        if leads:
-            yield from filter(None, [interval_too_long(facts, each, goal)])
-            yield from open_for_long(facts, each)
-            yield from silently_aborted(facts, each)
-            yield from filter(None, [blocks_others(facts, each)])
-
-
-def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Finding | None:
+@rule("TXN005", Severity.ERROR, when=enabling, each="connectors")
+def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Case | None:
     """TXN005, an error where the interval alone is longer than the time-out."""
     if each.boundary is not Boundary.INTERVAL or each.interval_ms < each.timeout_ms * NEAR:
         return None
@@ -61,10 +44,11 @@ def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Go
     hint = f"Set {INTERVAL}={max(1000, each.timeout_ms // 4)} on {each.name}"
     if each.interval_ms * 2 <= BROKER_LIMIT_MS:
         hint += f", or {TIMEOUT}={each.interval_ms * 2}"
-    return INTERVAL_TOO_LONG.found(each.name, message, hint, severity=severity)
+    return Case(each.name, message, hint, severity=severity)
 
 
-def open_for_long(facts: TransactionFacts, each: TransactionPacing) -> Iterator[Finding]:
+@rule("TXN006", Severity.WARNING, when=enabling, each="connectors")
+def open_for_long(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Iterator[Case]:
     """TXN006, for tasks whose transactions are open now; an interval that has not ended is not reported."""
     usual = each.interval_ms / 1000 if each.boundary is Boundary.INTERVAL else 0.0
     for task, known in sorted(each.tasks.items()):
@@ -73,10 +57,11 @@ def open_for_long(facts: TransactionFacts, each: TransactionPacing) -> Iterator[
         if known.state != "Ongoing" or seconds is None or seconds <= max(timeout / 1000 * LONG, usual):
             continue
         message = f"Its transaction has been open for {seconds:.0f} s, and is aborted after {_seconds(timeout)}."
-        yield OPEN_FOR_LONG.found(f"{each.name} task {task}", message, _remedy(facts, each, timeout))
+        yield Case(f"{each.name} task {task}", message, _remedy(facts, each, timeout))
 
 
-def silently_aborted(facts: TransactionFacts, each: TransactionPacing) -> Iterator[Finding]:
+@rule("TXN009", Severity.ERROR, when=enabling, each="connectors")
+def silently_aborted(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Iterator[Case]:
     """TXN009, for running tasks whose id was last seen aborted, where only a time-out or a tool can have done that."""
     if each.boundary is Boundary.CONNECTOR:
         return
@@ -88,28 +73,31 @@ def silently_aborted(facts: TransactionFacts, each: TransactionPacing) -> Iterat
             )
             restart = f"connectctl connectors restart {each.name}"
             timeout = known.timeout_ms or each.timeout_ms
-            yield SILENTLY_ABORTED.found(
-                f"{each.name} task {task}", message, f"{_remedy(facts, each, timeout)}; then {restart}"
-            )
+            yield Case(f"{each.name} task {task}", message, f"{_remedy(facts, each, timeout)}; then {restart}")
 
 
-def failures(facts: TransactionFacts, each: TransactionPacing) -> Iterator[Finding]:
-    """TXN007 for a transaction that really expired, FENCE007 for what Connect only takes for one."""
+@rule("TXN007", Severity.ERROR, each="connectors")
+def expired(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Iterator[Case]:
+    """TXN007, for tasks that have failed because their transaction expired, whatever the goal is."""
     for task, seen in each.failed:
         if isinstance(seen, Transaction) and seen.state == "CompleteAbort":
-            yield _expired(facts, each, task, seen)
-        elif (finding := explain(task, seen)) is not None:
-            yield finding
+            timeout = seen.timeout_ms or each.timeout_ms
+            message = f"Its transaction was open for longer than {_seconds(timeout)}, and its coordinator aborted it."
+            hint = f"{_remedy(facts, each, timeout)}; then connectctl connectors restart {each.name} --only-failed"
+            yield Case(f"{each.name} task {task.owner.task}", message, hint)
 
 
-def _expired(facts: TransactionFacts, each: TransactionPacing, task: FailedTask, seen: Transaction) -> Finding:
-    timeout = seen.timeout_ms or each.timeout_ms
-    message = f"Its transaction was open for longer than {_seconds(timeout)}, and its coordinator aborted it."
-    hint = f"{_remedy(facts, each, timeout)}; then connectctl connectors restart {each.name} --only-failed"
-    return EXPIRED.found(f"{each.name} task {task.owner.task}", message, hint)
+@Several
+def fenced(facts: TransactionFacts, goal: Goal) -> Iterator[Finding]:
+    """FENCE007, for tasks that Connect reports as expired, and that were fenced."""
+    for each in facts.connectors:
+        for task, seen in each.failed:
+            if not (isinstance(seen, Transaction) and seen.state == "CompleteAbort") and (found := explain(task, seen)):
+                yield found
 
 
-def blocks_others(facts: TransactionFacts, each: TransactionPacing) -> Finding | None:
+@rule("TXN008", Severity.WARNING, when=enabling, each="connectors")
+def blocks_others(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Case | None:
     """TXN008, for a time-out that was made long, and other connectors on the same topic."""
     if not each.timeout_configured or each.timeout_ms < BLOCKING_MS:
         return None
@@ -121,7 +109,7 @@ def blocks_others(facts: TransactionFacts, each: TransactionPacing) -> Finding |
         f"{others} other connector{'s have' if others > 1 else ' has'} offsets, too."
     )
     hint = f"connectctl offsets merge {each.name} --into dedicated --topic {each.name}-offsets --stop"
-    return BLOCKS_OTHERS.found(each.name, message, hint)
+    return Case(each.name, message, hint)
 
 
 def _remedy(facts: TransactionFacts, each: TransactionPacing, timeout_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""Whether the workers are one group that can have exactly-once (KIP-618): WORKER001 to WORKER016.
+"""Whether the workers are one group that can have exactly-once (KIP-618): WORKER001 to WORKER014.
 
 What ``cluster show`` finds already is not repeated: versions that differ (CLUSTER005), support on some workers only
 (CLUSTER006), a worker on another Kafka cluster (CLUSTER007).
@@ -13,31 +13,13 @@ from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, addresses
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
-from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.core.finding import Finding, Severity, some_of
-from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.finding import Severity, some_of
+from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.kafka.transactions import PartitionProducer
 from connectctl.ops.kafka.visibility import Gap
-
-TOO_OLD = Rule("WORKER001", Severity.ERROR)
-COMPATIBLE = Rule("WORKER002", Severity.WARNING)
-EAGER = Rule("WORKER003", Severity.WARNING)
-LEADER_BEHIND = Rule("WORKER004", Severity.ERROR)
-UNPREPARED = Rule("WORKER005", Severity.INFO)
-UNPROVEN = Rule("WORKER006", Severity.INFO)
-NO_ID = Rule("WORKER007", Severity.ERROR)
-LEADER_OPEN = Rule("WORKER008", Severity.WARNING)
-ID_ELSEWHERE = Rule("WORKER009", Severity.ERROR)
-OTHER_WRITER = Rule("WORKER010", Severity.WARNING)
-OUTSIDE = Rule("WORKER011", Severity.WARNING)
-LISTS_DIFFER = Rule("WORKER012", Severity.ERROR)
-SHARED_CONFIG = Rule("WORKER013", Severity.ERROR)
-SHARED_STATUS = Rule("WORKER014", Severity.WARNING)
-UNFINISHED = Rule("WORKER015", Severity.WARNING)
-HALF_ROLLED = Rule("WORKER016", Severity.WARNING)
 
 PLAIN = (3, 2, 0)
 """The first release whose workers surely write with plain producers, which have no producer id."""
@@ -47,50 +29,40 @@ _NAMED = 3
 """The number of names that a message lists before it only counts."""
 
 
-def check(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
-    """All findings about the workers as a group, except failed observations."""
-    yield from too_old(seen, goal)
-    yield from protocol(seen)
-    yield from leader_behind(seen)
-    yield from unprepared(seen, goal)
-    yield from unproven(seen, goal)
-    of_any_goal = (without_id, leader_open, id_elsewhere, other_writers, outside_transactions)
-    for rule in (*of_any_goal, lists_differ, shared_config, shared_status):
-        yield from rule(seen)
+def towards(seen: WorkersSeen, goal: Goal) -> bool:
+    """Whether the goal is on the way to exactly-once."""
+    return goal in (Goal.PREPARING, Goal.ENABLED)
 
 
-def check_roll(roll: RollState) -> Iterator[Finding]:
-    """WORKER015, WORKER016: a rolling change that has not ended, and workers that are preparing beside disabled ones."""
-    if run := roll.unfinished:
-        hint = f"connectctl upgrade resume {run}, or connectctl upgrade abort {run}"
-        yield UNFINISHED.found("workers", f"The run {run} ({roll.purpose}) has not ended.", hint)
-    by_mode = {mode: sorted(w for w, m in roll.modes.items() if m == mode) for mode in ("preparing", "disabled")}
-    if all(by_mode.values()):
-        message = "; ".join(f"{some_of(names, _NAMED)} {mode}" for mode, names in by_mode.items())
-        yield HALF_ROLLED.found("workers", f"They have different modes: {message}.", "connectctl upgrade status")
-
-
-def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
+@rule("WORKER001", Severity.ERROR, when=towards)
+def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER001: on the way to exactly-once, a worker before 3.3."""
-    if goal not in (Goal.PREPARING, Goal.ENABLED):
-        return
     for worker in seen.workers:
         if worker.support is Support.NOT_SUPPORTED or older(worker.version, EXACTLY_ONCE):
             running = worker.version or "of an unknown version"
             message = f"It runs Kafka Connect {running}; exactly-once source support requires 3.3."
-            yield TOO_OLD.found(worker.address, message, "Upgrade this worker to 3.3 or newer.")
+            yield Case(worker.address, message, "Upgrade this worker to 3.3 or newer.")
 
 
-def protocol(seen: WorkersSeen) -> Iterator[Finding]:
-    """WORKER002, WORKER003: the group's protocol is not sessioned."""
-    rule = {"compatible": COMPATIBLE, "default": EAGER, "eager": EAGER}.get(seen.group.protocol)
-    if rule is not None:
-        name = "compatible" if rule is COMPATIBLE else "eager"
-        hint = "Remove connect.protocol from the properties of every worker, and restart them one by one."
-        yield rule.found(seen.group.id, f"The protocol of the group is {name}, and not sessioned.", hint)
+@rule("WORKER002", Severity.WARNING)
+def compatible(seen: WorkersSeen, goal: Goal) -> Case | None:
+    """WORKER002: the group's protocol is compatible."""
+    return _protocol(seen, "compatible") if seen.group.protocol == "compatible" else None
 
 
-def leader_behind(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER003", Severity.WARNING)
+def eager(seen: WorkersSeen, goal: Goal) -> Case | None:
+    """WORKER003: the group's protocol is eager, which members call default."""
+    return _protocol(seen, "eager") if seen.group.protocol in ("default", "eager") else None
+
+
+def _protocol(seen: WorkersSeen, name: str) -> Case:
+    hint = "Remove connect.protocol from the properties of every worker, and restart them one by one."
+    return Case(seen.group.id, f"The protocol of the group is {name}, and not sessioned.", hint)
+
+
+@rule("WORKER004", Severity.ERROR)
+def leader_behind(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER004: an enabled worker under a leader that is disabled."""
     leading = seen.leading
     enabled = [worker.address for worker in seen.workers if worker.support is Support.ENABLED]
@@ -99,20 +71,22 @@ def leader_behind(seen: WorkersSeen) -> Iterator[Finding]:
     if seen.proof in (Proof.ABSENT, Proof.LEFT):
         message = f"The leader is disabled, and {', '.join(enabled)} enabled. {_evidence(seen)}"
         hint = "Set exactly.once.source.support to preparing on it and on all that are not enabled, and restart them."
-        yield LEADER_BEHIND.found(leading.address, message, hint)
+        yield Case(leading.address, message, hint)
 
 
-def unprepared(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
+@rule("WORKER005", Severity.INFO)
+def unprepared(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER005: on the way to enabled, a leader that shows nothing of preparing."""
     leading = seen.leading
     if goal is not Goal.ENABLED or leading is None or leading.support is not Support.NOT_ENABLED:
         return
     if seen.proof in (Proof.ABSENT, Proof.LEFT):
         hint = "Make every worker preparing before the first is enabled: connectctl upgrade plan"
-        yield UNPREPARED.found(leading.address, f"It is the leader. {_evidence(seen)}", hint)
+        yield Case(leading.address, f"It is the leader. {_evidence(seen)}", hint)
 
 
-def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
+@rule("WORKER006", Severity.INFO)
+def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER006: on the way to enabled, followers whose value could not be determined."""
     leading = seen.leading
     proven = seen.proof in (Proof.PREPARING, Proof.CLAIMED)
@@ -122,27 +96,30 @@ def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     if others:
         message = f"The leader is preparing or enabled; whether {some_of(others, _NAMED)} also are, is unknown."
         hint = "See exactly.once.source.support in their properties, or: connectctl upgrade plan"
-        yield UNPROVEN.found("workers", message, hint)
+        yield Case("workers", message, hint)
 
 
-def without_id(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER007", Severity.ERROR)
+def without_id(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER007: the leader is enabled, and Kafka has no state of its transactional id."""
     leading = seen.leading
     if leading is not None and leading.support is Support.ENABLED and seen.proof is Proof.ABSENT:
         id = leader_id(seen.group.id)
         hint = f"Give the workers' principal Write and Describe on the transactional id {id}."
-        yield NO_ID.found(leading.address, f"No coordinator knows the transactional id {id}.", hint)
+        yield Case(leading.address, f"No coordinator knows the transactional id {id}.", hint)
 
 
-def leader_open(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER008", Severity.WARNING)
+def leader_open(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER008: a transaction of the leader that does not end."""
     seconds = seen.leader.seconds_open(seen.now) if seen.leader else None
     if seen.leader and seconds is not None and seconds >= LONG:
         message = f"Its transaction is open for {seconds:.0f} s ({seen.leader.state})."
-        yield LEADER_OPEN.found(seen.leader.id, message, f"connectctl transactions show {seen.leader.id}")
+        yield Case(seen.leader.id, message, f"connectctl transactions show {seen.leader.id}")
 
 
-def id_elsewhere(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER009", Severity.ERROR)
+def id_elsewhere(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER009: the leader's id has a transaction on other topics."""
     if seen.leader is None or seen.config is None:
         return
@@ -150,10 +127,11 @@ def id_elsewhere(seen: WorkersSeen) -> Iterator[Finding]:
     if others:
         message = f"Its transaction writes to {some_of(others, _NAMED)}, and not to {seen.config.name} alone."
         hint = f"Give the other application an id of its own; connectctl transactions show {seen.leader.id}"
-        yield ID_ELSEWHERE.found(seen.leader.id, message, hint)
+        yield Case(seen.leader.id, message, hint)
 
 
-def other_writers(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER010", Severity.WARNING)
+def other_writers(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER010: producers on the config topic that are not the leader's."""
     if seen.config is None or isinstance(seen.leader_id, Gap):
         return
@@ -169,20 +147,22 @@ def other_writers(seen: WorkersSeen) -> Iterator[Finding]:
             message += f" That is the leader of the group {group}."
         hint = f"connectctl transactions show {id}" if id else "Let only the workers' principal write to it."
         severity = Severity.ERROR if group is not None else None
-        yield OTHER_WRITER.found(seen.config.name, message, hint, severity=severity)
+        yield Case(seen.config.name, message, hint, severity=severity)
 
 
-def outside_transactions(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER011", Severity.WARNING)
+def outside_transactions(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER011: a leader's record without a transaction, under a leader that is enabled."""
     leading, config = seen.leading, seen.config
     if leading is None or leading.support is not Support.ENABLED or seen.proof is not Proof.LEFT:
         return
     if config is not None and config.newest is not None:
         message = f"The record {config.newest.key} at offset {config.newest.offset} is in no transaction."
-        yield OUTSIDE.found(config.name, message, "Let only the workers' principal write to it.")
+        yield Case(config.name, message, "Let only the workers' principal write to it.")
 
 
-def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER012", Severity.ERROR)
+def lists_differ(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER012: workers that list different connectors."""
     if len(set(seen.lists.values())) < 2:
         return
@@ -190,10 +170,11 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
     lacking = {name: sorted(every - listed) for name, listed in sorted(seen.lists.items()) if every - listed}
     text = "; ".join(f"{name} does not list {some_of(missing, _NAMED)}" for name, missing in lacking.items())
     hint = "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
-    yield LISTS_DIFFER.found("workers", f"They list different connectors: {text}.", hint)
+    yield Case("workers", f"They list different connectors: {text}.", hint)
 
 
-def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER013", Severity.ERROR)
+def shared_config(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER013: another group that runs our connectors and has no other config topic; more evidence makes it certain."""
     for neighbour in seen.other_groups:
         if seen.config is None or neighbour.id not in seen.groups_sharing_topics:
@@ -206,16 +187,17 @@ def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
             f"Give {some_of(sorted(addresses(neighbour)), _NAMED)} this group.id, or a config.storage.topic of its own."
         )
         severity = None if certain else Severity.WARNING
-        yield SHARED_CONFIG.found(seen.config.name, message, hint, severity=severity)
+        yield Case(seen.config.name, message, hint, severity=severity)
 
 
-def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
+@rule("WORKER014", Severity.WARNING)
+def shared_status(seen: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """WORKER014: states in our status topic that another group's worker wrote about what it runs."""
     for neighbour in seen.other_groups:
         if names := _reported_by(seen, neighbour):
             message = f"{neighbour.id} writes the states of {some_of(names, _NAMED)} to the status topic of this group."
             hint = f"Give {some_of(sorted(addresses(neighbour)), _NAMED)} a status.storage.topic of its own."
-            yield SHARED_STATUS.found(seen.group.id, message, hint)
+            yield Case(seen.group.id, message, hint)
 
 
 def _reported_by(seen: WorkersSeen, neighbour: ConnectGroup) -> list[str]:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from connectctl.ops.checks.connector_config import rules
 from connectctl.ops.checks.connector_config.exactly_once_rules import (
     FAILED,
-    LONG_INTERVAL,
     NO_ANSWER_OF_CLASS,
     NO_BOUNDARIES,
     NOT_SUPPORTED_BY_CLASS,
     SUPPORT,
+    long_interval,
 )
 from connectctl.ops.checks.connector_config.observe import Subject, number_problem, word_problem
 from connectctl.ops.checks.types import Goal
@@ -84,7 +84,7 @@ def _problems(
     )
     for finding in rules.evaluate(subject).findings:
         # Without a configured timeout, a task uses one that is long enough.
-        fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config
+        fits = finding.id == long_interval.id and TIMEOUT not in config
         if finding.severity is Severity.ERROR and not fits:
             yield finding.message
     yield from _worker_problems(config)

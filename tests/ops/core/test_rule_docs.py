@@ -30,7 +30,8 @@ def _rules() -> Iterator[Rule]:
     for area in ("checks", "audit"):
         package = import_module(f"{ops.__name__}.{area}")
         for module in walk_packages(package.__path__, f"{package.__name__}."):
-            members = vars(import_module(module.name)).values()
+            members = [*vars(import_module(module.name)).values()]
+            members += [value for each in members if isinstance(each, dict) for value in each.values()]
             found |= {id(rule): rule for rule in members if isinstance(rule, Rule)}
     yield from found.values()
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from connectctl.ops.checks.acls import rules
 from connectctl.ops.checks.acls.clusters import ClusterAcls
 from connectctl.ops.checks.acls.emit import additions, emit, removal
 from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 from connectctl.ops.checks.acls.principals import CLIENTS, Client
 from connectctl.ops.checks.acls.requirements import AclStage
-from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.acls import Acls, Authorizer, Binding, Operation, Pattern, Resource
 from fakes.acl_documents import read
 from fakes.acls import allow
@@ -135,7 +136,7 @@ def test_every_cluster_has_a_document_and_its_own_commands() -> None:
 def test_after_what_is_printed_is_applied_nothing_is_missing(goal: Goal, prefixed: bool) -> None:
     before = facts()
     (wanted,) = read(emit(before, goal, "yaml", prefixed=prefixed))
-    assert list(check(facts(*wanted.bindings), goal)) == []
+    assert list(check(rules, facts(*wanted.bindings), goal)) == []
     assert {s for s, _ in wanted.items} <= set(AclStage)
 
 

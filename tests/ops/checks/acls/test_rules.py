@@ -5,15 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from connectctl.ops.checks.acls import rules
 from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
-from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Resource
 from connectctl.ops.kafka.visibility import Complete
 from fakes.acls import FakeAcls, allow
@@ -95,7 +96,7 @@ class World:
         facts, unseen = self.look()
         assert facts is not None
         assert unseen == ()
-        return list(check(facts, goal))
+        return list(check(rules, facts, goal))
 
     def without(self, *gone: Binding) -> World:
         assert self.acls.acls is not None
@@ -361,7 +362,7 @@ def test_a_cluster_that_cannot_be_asked_is_told_and_the_rest_is_checked() -> Non
         Unseen("the ACLs of the Kafka cluster at other:9092", "no rights: lacks Describe on Cluster", "Give it."),
     )
     assert facts is not None
-    assert ids(list(check(facts, Goal.ENABLED))) == ["ACL001"]
+    assert ids(list(check(rules, facts, Goal.ENABLED))) == ["ACL001"]
 
 
 def test_a_principal_that_may_not_list_acls_learns_that_nothing_was_checked() -> None:
@@ -385,7 +386,7 @@ def test_an_authorizer_that_may_decide_by_more_than_acls_is_told_and_makes_error
     facts, (unseen,) = world.look()
     assert "com.example.Ranger" in unseen.why
     assert facts is not None
-    assert [(f.id, f.severity) for f in check(facts, Goal.ENABLED)] == [("ACL001", Severity.WARNING)]
+    assert [(f.id, f.severity) for f in check(rules, facts, Goal.ENABLED)] == [("ACL001", Severity.WARNING)]
 
 
 def test_principals_that_nobody_told_are_told_once_for_each_reason() -> None:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from connectctl.ops.checks.acls import rules
 from connectctl.ops.checks.acls.emit import emit
 from connectctl.ops.checks.acls.observe import AclFacts, literal_prefix, observe
 from connectctl.ops.checks.acls.principals import parse_principals
-from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.acls import Operation, Resource
 from connectctl.ops.kafka.visibility import Complete
 from fakes.acl_documents import read
@@ -52,7 +53,7 @@ class World:
     def said_of_it(self, goal: Goal = Goal.NOW) -> list[tuple[str, str]]:
         facts, unseen = self.look()
         assert unseen == ()
-        return [(f.id, f.message) for f in check(facts, goal)]
+        return [(f.id, f.message) for f in check(rules, facts, goal)]
 
 
 @pytest.mark.parametrize("goal", list(Goal))
@@ -97,7 +98,7 @@ def test_of_a_pattern_those_topics_are_checked_that_are_there() -> None:
     topics = {"orders.a", "orders.b", "other", "__consumer_offsets"}
     world = World({"topics.regex": r"orders\..*|__.*"}, FakeAcls([READS[0]], topics=topics))
     facts, unseen = world.look()
-    (finding,) = check(facts, Goal.NOW)
+    (finding,) = check(rules, facts, Goal.NOW)
     assert unseen == ()
     assert (finding.id, finding.severity) == ("ACL010", Severity.WARNING)
     message = "User:c, its consumer, lacks Read on Topic orders.a and orders.b, matched by its topics.regex."
@@ -107,7 +108,7 @@ def test_of_a_pattern_those_topics_are_checked_that_are_there() -> None:
 def test_a_pattern_that_python_does_not_take_is_told_and_covers_no_topic() -> None:
     facts, (unseen,) = World({"topics.regex": r"\p{Lower}+"}).look()
     assert unseen.what == "the permissions of snk on its topics"
-    assert list(check(facts, Goal.NOW)) == []
+    assert list(check(rules, facts, Goal.NOW)) == []
 
 
 def test_a_sink_that_reads_elsewhere_needs_its_permissions_there() -> None:

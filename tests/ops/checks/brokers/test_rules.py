@@ -20,6 +20,7 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.topics import TopicFacts
 from fakes.brokers import APIS, DEFAULTS, FakeBrokers, broker
@@ -62,7 +63,7 @@ def settings(**told: str) -> dict[int, dict[str, str]]:
 
 
 def ids(facts: BrokerFacts, goal: Goal = Goal.ENABLED) -> list[tuple[str, Severity]]:
-    return [(finding.id, finding.severity) for finding in rules.check(facts, goal)]
+    return [(finding.id, finding.severity) for finding in check(rules, facts, goal)]
 
 
 def version(release: tuple[int, ...] = (4, 3), apis: dict[int, int] | None = None, **features: int) -> BrokerVersion:
@@ -160,7 +161,7 @@ def test_a_timeout_is_refused_exactly_where_it_is_above_the_brokers(timeout: int
     seen = facts(
         settings=settings(transaction_max_timeout_ms=str(limit)), sources=(ClientTimeout("orders", timeout, OVERRIDE),)
     )
-    refused = [finding for finding in rules.check(seen, Goal.ENABLED) if finding.id == "BROKER013"]
+    refused = [finding for finding in check(rules, seen, Goal.ENABLED) if finding.id == "BROKER013"]
     assert bool(refused) is (timeout > min(limit, 900_000))
     for finding in refused:
         assert (finding.subject, f"{timeout:,}" in finding.message) == ("orders", True)

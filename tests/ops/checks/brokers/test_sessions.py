@@ -8,6 +8,7 @@ from connectctl.ops.checks.brokers.observe import CLEANUP, BrokerFacts, observe
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.core.rule import check
 from fakes.brokers import DEFAULTS, FakeBrokers
 from fakes.check_context import check_context
 
@@ -22,7 +23,7 @@ def seen(brokers: FakeBrokers | None = None, goal: Goal = Goal.NOW, **more: Any)
 
 
 def said(facts: BrokerFacts, goal: Goal = Goal.NOW) -> list[tuple[str, str]]:
-    return [(finding.id, finding.message) for finding in rules.check(facts, goal)]
+    return [(finding.id, finding.message) for finding in check(rules, facts, goal)]
 
 
 @pytest.mark.parametrize(

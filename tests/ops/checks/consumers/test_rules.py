@@ -12,6 +12,7 @@ from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.status_topic import topics as recorded_topics
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderMember
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import ConsumerRecord
@@ -85,7 +86,7 @@ def committed(id_: str, offset: int, state: str = "Stable") -> ReaderGroup:
 
 
 def found(given: CheckContext, goal: Goal = Goal.ENABLED) -> list[Finding]:
-    return list(rules.check(observe(given, goal), goal))
+    return list(check(rules, observe(given, goal), goal))
 
 
 def ids(given: CheckContext, goal: Goal = Goal.ENABLED) -> list[tuple[str, str]]:
@@ -295,12 +296,12 @@ def test_without_last_stable_offsets_groups_are_named_and_the_gap_is_said() -> N
 
 
 def test_facts_without_anything_give_no_finding() -> None:
-    assert list(rules.check(ReaderFacts(), Goal.ENABLED)) == []
+    assert list(check(rules, ReaderFacts(), Goal.ENABLED)) == []
 
 
 def test_the_readers_of_a_cluster_are_gone_through_once_however_many_connectors_write() -> None:
     written = {f"c{n}": frozenset({f"t{n}", "shared"}) for n in range(100)}
     groups = Counted(ReaderGroup(f"g{n}", committed={TopicPartition(f"t{n}", 0): 1}) for n in range(100))
-    told = list(rules.check(ReaderFacts(written, groups=groups, enabled=True), Goal.ENABLED))
+    told = list(check(rules, ReaderFacts(written, groups=groups, enabled=True), Goal.ENABLED))
     assert sorted(f.subject for f in told if f.id == "READER005") == sorted(written)
     assert groups.passes < 5

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.fencing import rules
 from connectctl.ops.checks.fencing.observe import Coordinators, FencedSource, FencingFacts, ids_of, observe
-from connectctl.ops.checks.fencing.rules import check, seconds
+from connectctl.ops.checks.fencing.rules import seconds
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
@@ -16,6 +17,7 @@ from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_
 from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import coordinator_partition, java_hash
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -92,7 +94,7 @@ def facts(*connectors: FencedSource, enabled: bool | None = True, workers: int =
 
 
 def one(found: FencingFacts, goal: Goal = Goal.NOW) -> Finding | None:
-    findings = list(check(found, goal))
+    findings = list(check(rules, found, goal))
     assert len(findings) < 2, findings
     return findings[0] if findings else None
 
@@ -161,8 +163,8 @@ def test_nothing_is_fenced_without_exactly_once(enabled: bool | None, goal: Goal
 
 def test_a_round_that_is_due_is_told_instead_of_one_that_will_be() -> None:
     due = FencingRound("c", (110,), (100,), 5.0, Backoff(), 2)
-    assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Goal.NOW)] == ["FENCE008"]
-    assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Goal.ENABLED)] == ["FENCE010"]
+    assert [finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.NOW)] == ["FENCE008"]
+    assert [finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.ENABLED)] == ["FENCE010"]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_versions_that_fail_to_fence_open_transactions_are_told(version: str, to
 def colliding(name: str, ours: str, others: dict[str, set[str]], ids: int = 1) -> list[Finding]:
     directory = TransactionalIdIndex({ours: frozenset((name,))} | {g: frozenset(names) for g, names in others.items()})
     connector = FencedSource(name, ids, {1: ids}, Backoff())
-    return list(check(FencingFacts(ours, (connector,), directory, True), Goal.NOW))
+    return list(check(rules, FencingFacts(ours, (connector,), directory, True), Goal.NOW))
 
 
 def test_two_groups_whose_names_run_into_each_other_share_their_ids() -> None:
@@ -279,7 +281,7 @@ def test_a_transaction_that_no_task_can_have_begun_is_a_strangers(
     calls = FakeCoordinators({"g-c-1": ongoing("g-c-1", *topics)})
     seen = observe(sources(calls, enabled, calls=Active(active)), 10.0)
     assert (set(seen.connectors[0].foreign) == {"g-c-1"}) is strange
-    told = [finding for finding in check(seen, Goal.ENABLED) if finding.id == "FENCE012"]
+    told = [finding for finding in check(rules, seen, Goal.ENABLED) if finding.id == "FENCE012"]
     assert bool(told) is strange
     if told:
         assert told[0].severity == ("error" if enabled is False else "warning")

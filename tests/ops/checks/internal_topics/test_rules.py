@@ -10,6 +10,7 @@ from connectctl.ops.checks.internal_topics.rules import DEDICATED, TopicsSeen, o
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
@@ -40,7 +41,7 @@ def topic(name: str = "off", partitions: int = 2, replicas: int = 3, in_sync: in
 
 def ids(*topics: TopicFacts, roles: dict[str, str] | None = None, brokers: int = 3, bounded: bool = True) -> list[str]:
     named = {name: role for role, name in INTERNAL.items()} if roles is None else roles
-    return [finding.id for finding in rules.check(TopicsSeen(topics, named, brokers, bounded))]
+    return [finding.id for finding in check(rules, TopicsSeen(topics, named, brokers, bounded))]
 
 
 def test_topics_as_they_should_be_give_no_finding() -> None:
@@ -80,7 +81,7 @@ def test_brokers_before_3_7_refuse_writes_to_a_topic_that_wants_more_in_sync_tha
 
 def test_what_says_how_to_cure_too_few_in_sync_depends_on_whether_brokers_can() -> None:
     def hint(facts: TopicFacts) -> str | None:
-        (finding,) = rules.check(TopicsSeen((facts,), {"off": "offsets"}, 3, bounded=False))
+        (finding,) = check(rules, TopicsSeen((facts,), {"off": "offsets"}, 3, bounded=False))
         return finding.next_step
 
     assert hint(topic(in_sync=1)) == "Start the brokers that host its replicas."
@@ -164,7 +165,7 @@ def test_a_transaction_that_holds_an_offsets_topic_for_long_is_told_and_one_that
     known = Transaction("app", "Ongoing", 7, 0, 600_000, 0, (TopicPartition("off", 0),))
     calls = FakeCoordinators(known={"app": known}, partitions=dict(places))
     seen = observe(sources(kafka(cfg={"cleanup.policy": "compact"}), calls, a={"offsets.storage.topic": "own"}), 100.0)
-    assert {(finding.id, finding.severity, finding.subject) for finding in rules.check(seen)} == {
+    assert {(finding.id, finding.severity, finding.subject) for finding in check(rules, seen)} == {
         ("TXN004", Severity.WARNING, "off-0"),
         ("TXN001", Severity.ERROR, "own-0"),
     }

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.offset_stores import rules
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, SeenCluster, StoreFacts, observe, target_mode
-from connectctl.ops.checks.offset_stores.rules import check
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Kind, Store, StoreMode, store_of
@@ -17,6 +17,7 @@ from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset, effective, worker_reads
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.topics import TopicFacts
 from fakes.check_context import check_context
 from fakes.kafkareads import FakeKafka, records
@@ -149,12 +150,12 @@ def facts(
 
 def only(found: StoreFacts, id: str, goal: Goal = Goal.NOW) -> Finding:
     """The one finding with this id."""
-    (finding,) = [finding for finding in check(found, goal) if finding.id == id]
+    (finding,) = [finding for finding in check(rules, found, goal) if finding.id == id]
     return finding
 
 
 def ids(found: StoreFacts, goal: Goal = Goal.NOW) -> set[str]:
-    return {finding.id for finding in check(found, goal)}
+    return {finding.id for finding in check(rules, found, goal)}
 
 
 FAR = SeenCluster("far", 3, {GLOBAL: layout(GLOBAL, 3)})
@@ -164,7 +165,7 @@ FAR = SeenCluster("far", 3, {GLOBAL: layout(GLOBAL, 3)})
 @pytest.mark.parametrize("mode", [StoreMode.ENABLED, StoreMode.NOT_ENABLED])
 def test_a_connector_without_overrides_gives_no_finding(mode: StoreMode, goal: Goal) -> None:
     found = facts({"topic": "lines"}, entry(5, separate=False), mode=mode, goal=goal, targets=("lines",))
-    assert list(check(found, goal)) == []
+    assert list(check(rules, found, goal)) == []
 
 
 def test_a_dedicated_topic_that_is_not_seeded_loses_the_place() -> None:

@@ -12,6 +12,7 @@ from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.cluster import observe as cluster_observe
 from connectctl.ops.operations.connectors.observe import with_health
@@ -59,11 +60,11 @@ def seen(each: TaskSet, *versions: str | None) -> TasksSeen:
 
 
 def found(each: TaskSet, *versions: str | None, on: Release | None = None) -> list[tuple[str, str]]:
-    return [(f.id, f.severity.value) for f in rules.check(seen(each, *versions), on)]
+    return [(f.id, f.severity.value) for f in check(rules, seen(each, *versions), on)]
 
 
 def text(each: TaskSet, *versions: str, on: Release | None = None) -> str:
-    return " ".join(f"{f.message} {f.next_step or ''}" for f in rules.check(seen(each, *versions), on))
+    return " ".join(f"{f.message} {f.next_step or ''}" for f in check(rules, seen(each, *versions), on))
 
 
 FITS = tasks("2", 2)
@@ -205,7 +206,7 @@ def test_what_is_ok_now_and_then_has_no_error_and_what_fails_has_one(
     each = tasks(str(limit), size, enforce=enforce)
     view = seen(each, NEW if new else OLD)
     after = Release(4, 0)
-    worst = {f.severity.value for f in rules.check(view, after)}
+    worst = {f.severity.value for f in check(rules, view, after)}
     assert ("error" in worst) == (then(each, after) is TasksMaxForecast.FAILS) == (size > limit and enforce != "false")
 
 
@@ -292,7 +293,7 @@ def look(reads: FakeKafka, calls: FakeWorkers) -> TasksSeen:
 
 def test_a_clean_cluster_gives_nothing() -> None:
     view = look(kafka(), FakeWorkers({"a": FakeConnector()}))
-    assert (view.unseen, list(rules.check(view))) == ((), [])
+    assert (view.unseen, list(check(rules, view))) == ((), [])
     assert [(s.name, s.size, s.limit) for s in view.sets] == [("a", 1, 1)]
     assert (view.releases, view.enforcing) == (frozenset({Release(4, 3)}), ("one:8083",))
 
@@ -334,7 +335,7 @@ def test_a_reference_is_what_was_not_seen() -> None:
     each = tasks("${file:/etc/a.properties:tasks}", 2)
     view = seen(each, NEW)
     assert [u.what for u in view.unseen] == ["tasks.max of a"]
-    assert list(rules.check(view)) == []
+    assert list(check(rules, view)) == []
 
 
 def test_only_the_named_connectors_are_left() -> None:
@@ -347,6 +348,6 @@ def test_only_the_named_connectors_are_left() -> None:
 def test_every_rule_is_met_by_the_table_and_findings_are_whole() -> None:
     met: dict[str, Finding] = {}
     for each in (FITS, TOO_MANY, FREED, tasks("0"), tasks("1", own="STOPPED", last=2), tasks("3", 1)):
-        met |= {f.id: f for f in rules.check(seen(each, NEW))}
+        met |= {f.id: f for f in check(rules, seen(each, NEW))}
     assert all(f.why and f.next_step for f in met.values() if f.id != "TASK007")
     assert met.keys() <= {f"TASK{n:03}" for n in range(1, 10)}

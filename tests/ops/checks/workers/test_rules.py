@@ -14,6 +14,7 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -51,11 +52,11 @@ def seen(
 
 
 def ids(view: WorkersSeen, goal: Goal = Goal.NOW) -> list[str]:
-    return [f.id for f in rules.check(view, goal)]
+    return [f.id for f in check(rules, view, goal)]
 
 
 def text(view: WorkersSeen, goal: Goal = Goal.NOW) -> str:
-    return " ".join(f"{f.subject}: {f.message} {f.next_step}" for f in rules.check(view, goal))
+    return " ".join(f"{f.subject}: {f.message} {f.next_step}" for f in check(rules, view, goal))
 
 
 CLEAN = seen(ON, ON)
@@ -136,7 +137,7 @@ def test_other_writers_are_told_by_what_is_known_of_them(
     producer: PartitionProducer, owners: Mapping[int, str], version: str, said: tuple[str, str] | None
 ) -> None:
     config = replace(WROTE, foreign=(producer,), owners=owners)
-    found = list(rules.check(seen(ON, config=config, version=version), Goal.NOW))
+    found = list(check(rules, seen(ON, config=config, version=version), Goal.NOW))
     assert [f.id for f in found] == ([] if said is None else ["WORKER010"])
     if said is not None:
         assert found[0].severity == said[0]
@@ -161,13 +162,13 @@ NEIGHBOUR = connect_group("other", three=[("a", -1), ("a", 0)])
 )
 def test_another_group_on_our_topics(more: Mapping[str, Any], expected: list[tuple[str, str]]) -> None:
     view = seen(ON, other_groups=(NEIGHBOUR,), **more)
-    assert [(f.id, f.severity.value) for f in rules.check(view, Goal.NOW)] == expected
+    assert [(f.id, f.severity.value) for f in check(rules, view, Goal.NOW)] == expected
 
 
 def test_another_leader_that_writes_makes_a_shared_topic_certain() -> None:
     config = replace(WROTE, foreign=(writer(9),), owners={9: "connect-cluster-other"})
     view = seen(ON, other_groups=(NEIGHBOUR,), groups_sharing_topics=frozenset({"other"}), config=config)
-    assert {(f.id, f.severity.value) for f in rules.check(view, Goal.NOW)} == {
+    assert {(f.id, f.severity.value) for f in check(rules, view, Goal.NOW)} == {
         ("WORKER010", "error"),
         ("WORKER013", "error"),
     }

@@ -1,0 +1,28 @@
+"""Rolling changes of the workers: WORKER015 and WORKER016."""
+
+from __future__ import annotations
+
+from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.roll_state import RollState
+from connectctl.ops.core.finding import Severity, some_of
+from connectctl.ops.core.rule import Case, rule
+
+_NAMED = 3
+"""The number of names that a message lists before it only counts."""
+
+
+@rule("WORKER015", Severity.WARNING)
+def unfinished(roll: RollState, goal: Goal) -> Case | None:
+    """WORKER015: a rolling change that has not ended."""
+    run = roll.unfinished
+    hint = f"connectctl upgrade resume {run}, or connectctl upgrade abort {run}"
+    return Case("workers", f"The run {run} ({roll.purpose}) has not ended.", hint) if run else None
+
+
+@rule("WORKER016", Severity.WARNING)
+def half_rolled(roll: RollState, goal: Goal) -> Case | None:
+    """WORKER016: workers that are preparing beside disabled ones."""
+    by_mode = {mode: sorted(w for w, m in roll.modes.items() if m == mode) for mode in ("preparing", "disabled")}
+    message = "; ".join(f"{some_of(names, _NAMED)} {mode}" for mode, names in by_mode.items())
+    step = "connectctl upgrade status"
+    return Case("workers", f"They have different modes: {message}.", step) if all(by_mode.values()) else None
