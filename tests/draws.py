@@ -2,6 +2,7 @@
 
 A test marked ``drawn`` runs one cell of its parameters, ``drawn(3)`` three of them. The others become ``slow``.
 ``drawn(each="case")`` draws for each value of the parameter ``case``, which is another behaviour.
+``drawn(3, matrix="name")`` draws from all tests with this name, wherever they are.
 ``CONNECTCTL_TEST_DRAW`` draws as another commit does.
 """
 
@@ -39,8 +40,10 @@ def chosen(cells: list[str], number: int, seed: str) -> set[str]:
     return set(sorted(cells, key=lambda cell: hashlib.sha256(f"{seed} {cell}".encode()).digest())[:number])
 
 
-def _matrix(item: pytest.Item, each: str | None) -> str:
-    """The test of a cell, with the cell's value of the parameter ``each``."""
+def _matrix(item: pytest.Item, each: str | None = None, matrix: str | None = None) -> str:
+    """The name of a cell's matrix, or its test with the cell's value of the parameter ``each``."""
+    if matrix is not None:
+        return matrix
     test = item.nodeid.partition("[")[0]
     return test if each is None else f"{test} {item.callspec.params[each]!r}"  # type: ignore[attr-defined]
 
@@ -52,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     matrices: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if (marker := item.get_closest_marker("drawn")) is not None:
-            matrices[_matrix(item, marker.kwargs.get("each"))].append(item)
+            matrices[_matrix(item, **marker.kwargs)].append(item)
     seed = drawn_by() if matrices else ""
     for matrix in matrices.values():
         marker = matrix[0].get_closest_marker("drawn")
@@ -98,8 +101,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     matrices: dict[str, list[str]] = defaultdict(list)
     for cell in _left_out(config):
         test, _, parameters = cell.partition("[")
-        matrices[test].append(parameters.removesuffix("]"))
+        matrices[test] += [parameters.removesuffix("]")] if parameters else []
     if matrices:
         terminalreporter.section(f"cells that commit {drawn_by()} does not draw ({VARIABLE}; -m slow has them all)")
     for test, cells in sorted(matrices.items()):
-        terminalreporter.line(f"{test}: {', '.join(cells)}")
+        terminalreporter.line(f"{test}: {', '.join(cells)}" if cells else test)

@@ -62,6 +62,25 @@ def test_each_behaviour_of_a_matrix_is_drawn_for(tmp_path: Path) -> None:
     assert [plain.count(f"ran {case}\n") for case in range(3)] == [1, 1, 1]
 
 
+NAMED = """
+import pytest
+
+pytestmark = pytest.mark.drawn(2, matrix="kinds")
+
+def test_one(): print("ran one")
+def test_two(): print("ran two")
+def test_three(): print("ran three")
+"""
+
+
+def test_a_matrix_of_several_tests_is_drawn_from_and_names_the_tests_that_are_left_out(tmp_path: Path) -> None:
+    plain, slow = of_matrix(tmp_path, "not slow", matrix=NAMED), of_matrix(tmp_path, "slow", matrix=NAMED)
+    (left,) = {each for each in ("one", "two", "three") if f"ran {each}\n" not in plain}
+    assert f"ran {left}\n" in slow
+    assert f"\ntest_it.py::test_{left}\n" in plain
+    assert slow.count("ran ") == 1
+
+
 def test_processes_that_share_the_tests_leave_out_the_same(tmp_path: Path) -> None:
     assert "2 passed" in (found := of_matrix(tmp_path, "not slow", "-n", "2"))
     assert found.count("test_it.py::test_matrix: ") == 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import psutil
+import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, config_topic_state
 from live.real import FILE_SOURCE, Ran, connectctl, create_topic, eventually
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 
+KILLED = pytest.mark.drawn(3, matrix="a Python worker of Spark is killed")
+"""One fault for tasks of each kind, on a Spark of their own."""
 SCHEMAS = Path(__file__).parents[2] / "docs/schema"
 
 

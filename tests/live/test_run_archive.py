@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import Arch
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import archived, sweep
 from live.piped import FourPartitions
 from live.real import connectctl, eventually
-from live.rundirectory import SCHEMAS, python_workers, well
+from live.rundirectory import KILLED, SCHEMAS, python_workers, well
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def audited(place: Archived) -> None:
     (place.out / "aside").rename(place.out / lost.name)
 
 
+@KILLED
 def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twice(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from live.real import eventually
-from live.rundirectory import Place, python_workers, well
+from live.rundirectory import KILLED, Place, python_workers, well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -69,6 +69,7 @@ def test_records_are_visible_while_the_poll_behind_them_has_nothing_to_give(clus
     assert (found["records"], found["promiseMs"]) == (10, 200)
 
 
+@KILLED
 def test_a_killed_task_with_a_promise_loses_and_repeats_nothing_and_its_latency_is_in_the_status(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

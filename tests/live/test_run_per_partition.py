@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from live.piped import Piped
 from live.real import connectctl, eventually
-from live.rundirectory import python_workers, well
+from live.rundirectory import KILLED, python_workers, well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -74,6 +74,7 @@ def test_ids_are_those_of_input_partitions_and_a_change_of_the_guarantee_fences_
     assert all(again[id_] > after[id_] for id_ in partitions | tasks)
 
 
+@KILLED
 def test_a_killed_worker_of_spark_and_the_rebalances_behind_it_cost_no_record_and_give_none_twice(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from live.real import connector, create_topic, eventually, write
-from live.rundirectory import Place, python_workers, well
+from live.rundirectory import KILLED, Place, python_workers, well
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -65,6 +65,7 @@ def test_a_sink_writes_each_record_and_a_second_run_goes_on_where_the_first_ende
     place.all_there()
 
 
+@KILLED
 def test_a_killed_worker_of_spark_costs_a_sink_no_record(cluster: Sandbox, tmp_path: Path) -> None:
     place = Sunk(cluster, tmp_path, **{"offset.flush.interval.ms": "500"})
     place.append(40)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from live.piped import Piped
 from live.real import eventually, write
-from live.rundirectory import python_workers, well
+from live.rundirectory import KILLED, python_workers, well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -50,6 +50,7 @@ def test_a_function_of_a_dataframe_is_a_transform(
     assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, 400, 2))
 
 
+@KILLED
 def test_what_a_function_of_dataframes_gives_is_written_as_columns_each_record_once(
     cluster: Sandbox, tmp_path: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_what_a_function_of_dataframes_gives_is_written_as_columns_each_record_o
     assert place.committed() == 4
 
 
+@KILLED
 def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
     cluster: Sandbox, tmp_path: Path
 ) -> None:
