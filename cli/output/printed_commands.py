@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connectctl.cli.invocation import cluster_options
@@ -16,6 +16,9 @@ _OF_A_CLUSTER = (
 """Commands that connect to the cluster of a context, or show the context."""
 _COMMAND = re.compile(rf"(?<![\w/.-])connectctl (?=(?:{_OF_A_CLUSTER})(?![\w-])(?! (?:ended|has|is|needs)\b))")
 """The name of connectctl before such a command; ``connectctl run is …`` is a sentence about a run."""
+_OF_A_FILE = re.compile(r"(?<![\w/.-])connectctl (?=context (?!show\b))")
+"""The same before a command on the contexts of a file."""
+CONFIG = "--config"
 
 
 def name_cluster(given: Mapping[str, Any]) -> None:
@@ -37,8 +40,13 @@ def with_cluster(text: str) -> str:
     """Return ``text`` with these options in each command."""
     if not cluster_options or "connectctl " not in text:
         return text
-    options = shlex.join(cluster_options)
-    return _COMMAND.sub(lambda match: f"{match[0]}{options} ", text)
+    text = _with(_COMMAND, cluster_options, text)
+    at = cluster_options.index(CONFIG) if CONFIG in cluster_options else None
+    return text if at is None else _with(_OF_A_FILE, cluster_options[at : at + 2], text)
+
+
+def _with(command: re.Pattern[str], options: Sequence[str], text: str) -> str:
+    return command.sub(lambda match: f"{match[0]}{shlex.join(options)} ", text)
 
 
 def in_json(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -105,7 +105,7 @@ def _of_connector(bootstrap: str, overrides: Mapping[str, str], *, secured: bool
         if mechanism not in _WITH_PASSWORD:
             raise _not_named(bootstrap, f"the connector logs in by {mechanism}, for which it has no password")
         if not all(theirs.get(name) for name in _LOGIN):
-            raise _not_named(bootstrap, "the connector's overrides have no name and password")
+            raise _not_named(bootstrap, "the connector's overrides have no complete login")
     dropped = ("ssl.certificate.location", "ssl.key.location")
     return {name: value for name, value in theirs.items() if name not in dropped}
 

@@ -45,7 +45,7 @@ def test_the_context_of_a_sandbox_is_used_by_its_name_and_not_made_current(
     assert "b:1" in invoke(["--context", "sandbox-x", "context", "show"]).output
     monkeypatch.setenv("CONNECTCTL_CONTEXT", "sandbox-x")
     assert "b:1" in invoke(["context", "show"]).output
-    assert "See connectctl context list" in run(file, "use", "sandbox-other").output
+    assert f"See connectctl --config {file} context list" in run(file, "use", "sandbox-other").output
 
 
 def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:

@@ -48,6 +48,14 @@ def test_what_is_no_command_stays(text: str) -> None:
     assert with_cluster(text) == text
 
 
+def test_commands_on_contexts_get_the_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--context", "prod", "--config", "my.yaml", "--group-id", "g"]
+    monkeypatch.setattr("connectctl.cli.output.printed_commands.cluster_options", options)
+    assert with_cluster("connectctl context remove a") == "connectctl --config my.yaml context remove a"
+    told = "connectctl --context prod --config my.yaml --group-id g context show"
+    assert with_cluster("connectctl context show") == told
+
+
 @pytest.mark.usefixtures("in_prod")
 def test_next_steps_in_json_have_it_and_values_stay() -> None:
     found = {"message": "See connectctl runs list.", "nextStep": "connectctl runs list"}

@@ -253,8 +253,8 @@ def committed_with_rows_of_the_table(broker: Sandbox, topic: str, directory: Pat
             ran = as_principal(without=right)
             said = f"without {right}: exit {ran.code}\n{ran.out}{ran.err}"
             assert principals.is_refusal(ran, [need]), said
-            assert str(right.name) in ran.err, said
-            assert right.operation.word in ran.err or need.operation is Operation.DESCRIBE, said
+            assert str(right.name) in ran.out + ran.err, said
+            assert right.operation.word in ran.out + ran.err or need.operation is Operation.DESCRIBE, said
         return as_principal()
     finally:
         grants.close()

@@ -151,7 +151,8 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
         return None
     id = suspect.transaction.transaction.id
     message = f"{id} has a transaction open for {seconds:.0f} s; read_committed consumers cannot read beyond it."
-    return rules.OPEN_FOR_LONG.found(str(lag.place), message, f"connectctl transactions show {id}")
+    hint = f"connectctl transactions show {id}. If its producer is gone: connectctl transactions abort {id}."
+    return rules.OPEN_FOR_LONG.found(str(lag.place), message, hint)
 
 
 def _unread(place: TopicPartition, code: Code) -> Finding:

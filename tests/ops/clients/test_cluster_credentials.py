@@ -94,7 +94,7 @@ def test_named_servers_are_asked_at_the_contexts_addresses_over_the_contexts_enc
     [
         ({}, "it connects with the workers'"),
         ({"sasl.jaas.config": JAAS}, "it connects with the workers'"),
-        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, "have no name and password"),
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, "have no complete login"),
         (LOGIN | {"sasl.jaas.config": JAAS.replace("theirs", "${env:P}")}, "only workers can resolve"),
         (LOGIN | {"sasl.mechanism": "OAUTHBEARER"}, "logs in by OAUTHBEARER"),
         ({"security.protocol": "SASL_SSL", "sasl.jaas.config": JAAS}, "logs in by GSSAPI"),

@@ -74,7 +74,10 @@ def of_change(
     if isinstance(seen, str):
         if carry:
             raise Refused(
-                f"The source offsets of {connector.name} cannot be carried over", why=seen, code="unsupported"
+                f"The source offsets of {connector.name} cannot be carried over",
+                why=seen,
+                next_step="Workers that do not answer may wait for an open transaction: connectctl transactions lag.",
+                code="unsupported",
             )
         return OffsetsOfChange((f"what it does to its source offsets is unknown ({seen})",))
     found = outlook(old, new, seen)
