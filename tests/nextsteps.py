@@ -58,6 +58,8 @@ PLACEHOLDERS = frozenset(("CONNECTOR", "DIR", "FILE", "HOST:PORT", "ID", "JOB", 
 BROKEN_ON_PURPOSE = ("broken off", "Interrupted")
 """Words of the faults that tests inject: they are still there in a copy."""
 EXCUSED = {
+    "test_it_writes_three_files_and_says_what_to_do_next": "no cluster is named to run the new job on",
+    "test_yes_is_not_enough_for_a_protected_context_where_nobody_can_type_its_name": "nobody is there to type the name",
     "test_a_connector_that_was_changed_meanwhile_is_left_as_it_is": "somebody else changes the connector again",
     "test_where_the_deletion_fails_nobody_takes_the_source_partitions_over": "somebody else changes the connector again",
     "test_a_plan_is_stale_where_its_job_file_has_changed_even_if_it_is_no_job_file_now": "the job file has to be mended",

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/fence.json").read_text())
+SCHEMAS = {
+    kind: json.loads((Path(__file__).parents[2] / f"docs/schema/{name}.json").read_text())
+    for kind, name in {"FenceResult": "fence", "Plan": "plan"}.items()
+}
 SOURCE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
 ZOMBIE = """
 import sys
@@ -52,7 +55,7 @@ else:
 def fence(cluster: Sandbox, *args: str, code: int = 0) -> Any:
     ran = connectctl("--context", f"sandbox-{cluster.spec.name}", "fence", *args, "-o", "json")
     assert ran.code == code, ran.out + ran.err
-    jsonschema.validate(ran.json, SCHEMA)
+    jsonschema.validate(ran.json, SCHEMAS[ran.json["kind"]])
     return ran.json
 
 
