@@ -204,8 +204,8 @@ class RollingWorld:
     def existing(self, names: Sequence[str]) -> Any:
         return self._topics.existing(names)
 
-    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> Any:
-        return self._topics.image(topics, patience=patience, superseded=superseded)
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False, takes: Any = None) -> Any:
+        return self._topics.image(topics, patience=patience, superseded=superseded, takes=takes)
 
     @property
     def _topics(self) -> FakeKafka:
