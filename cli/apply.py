@@ -81,18 +81,15 @@ def carry_out(
     run: Run,
     *,
     on_result: Callable[[Result], None] | None,
+    on_step: Callable[[Any], None] = lambda step: None,
     start: int = 0,
     again: Collection[int] = (),
 ) -> list[Result]:
     """Execute the plan as ``run`` from step ``start`` on, and ``again`` what is done, with the cluster's lock.
 
-    ``on_result`` prints results.
+    ``on_step`` announces steps, ``on_result`` prints results.
     """
     from connectctl.ops.core.executor import execute
-
-    def on_step(step: Any) -> None:
-        if on_result is not None and step.describe().startswith("wait"):
-            announce(step)
 
     return execute(
         plan.steps,

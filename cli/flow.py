@@ -126,7 +126,9 @@ def carry_out(session: Session, operation: Operation[R, A], access: A, planned: 
     results = apply.unchanged(plan, output)
     run, context = journal.begin_plan(plan, planned.subjects), context_of(operation, access, planned)
     with view.execution(planned, context, output) as on_result:
-        results += apply.carry_out(session, plan, context, journal, run, on_result=on_result)
+        results += apply.carry_out(
+            session, plan, context, journal, run, on_result=on_result, on_step=view.on_step(output)
+        )
     done = any(result.outcome is Outcome.DONE for result in results)
     if operation.can_be_undone and output.for_people and changes and done:
         terminal.say(operation.undo_hint(run))

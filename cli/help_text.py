@@ -42,7 +42,6 @@ ENVIRONMENT = {
     "NO_COLOR": "no colour if it is set, whatever its value",
     "FORCE_COLOR": "colour also where output is not a terminal",
     "JAVA_HOME": "Java 17 or newer, for sandboxes and for Spark",
-    "TMPDIR": "directory for sorting offsets that do not fit in memory",
     "XDG_CONFIG_HOME": "directory of connectctl/config.yaml, the context file",
     "XDG_STATE_HOME": "directory of connectctl/, with the journal and sandboxes",
     "XDG_CACHE_HOME": "directory of connectctl/, with the jars of sandboxes",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.context import RunContext
     from connectctl.ops.core.operation import Planned
     from connectctl.ops.core.plan import Result
+    from connectctl.ops.core.step import Step
 
 SHOWN = 20
 """The most records or offsets shown of a plan; all are in ``-o json``."""
@@ -47,6 +48,10 @@ class OffsetsView(View):
         if asked and apply.somebody_is_there():
             for line in _lines(_changes_of(planned)):
                 terminal.note(line)
+
+    def on_step(self, output: Output) -> Callable[[Step[Any]], None]:
+        """Announce each step: reading and writing of many offsets takes a while."""
+        return apply.announce
 
     def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
         """Print the results for scripts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.context import RunContext
     from connectctl.ops.core.operation import Planned
     from connectctl.ops.core.plan import Result
+    from connectctl.ops.core.step import Step
 
 
 class View:
@@ -34,6 +35,15 @@ class View:
     ) -> Iterator[Callable[[Result], None] | None]:
         """Yield the function that prints each result, None for scripts."""
         yield apply.print_result if output.for_people else None
+
+    def on_step(self, output: Output) -> Callable[[Step[Any]], None]:
+        """Return the function that announces steps before their execution: waits, for people."""
+
+        def waits(step: Step[Any]) -> None:
+            if output.for_people and step.describe().startswith("wait"):
+                apply.announce(step)
+
+        return waits
 
     def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
         """Print the results for scripts, and exit with the code for them. Without steps, ``context`` is None."""

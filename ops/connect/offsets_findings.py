@@ -74,9 +74,6 @@ class OffsetFindings:
         if self._stale is None and ours is not None and theirs is not None:
             self._stale = _stale(self.name, entry, theirs, ours)
 
-    def pass_by(self, count: int) -> None:
-        self._count += count
-
     def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
         if not self.configured and self._count:
             message = (

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -35,7 +35,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 ROWS = "source string, bucket int, rows binary"
 """A frame of records: where they are from (``source_of``), and as ``marshal`` writes a list of them."""
 FOUND = "number int, kind string, subject string, count int, content binary"
-"""A frame of what tasks found: records by their source, and by connector what is decided; numbered in each task."""
+"""A frame of the results of tasks: records by source, and decisions by connector; numbered in each task."""
 TEXTS = "number int, value string"
 """A frame of lines, thousands in a text."""
 KEPT, WRITES, CONFLICTS, REFUSALS, COUNTS = "kept", "writes", "conflicts", "refusals", "counts"
@@ -78,8 +78,8 @@ Records = Iterable[tuple[Source, Sequence[ConsumerRecord]]]
 class Packed(Collection[T], Generic[T]):
     """Named tuples of plain values as bytes, thousands together: a third of the memory. Can be gone through again."""
 
-    def __init__(self, make: Callable[[Iterable[Any]], T]) -> None:
-        self._make, self._packs, self._count = make, list[bytes](), 0
+    def __init__(self, kind: Callable[..., T]) -> None:
+        self._kind, self._packs, self._count = kind, list[bytes](), 0
 
     def add(self, pack: bytes, count: int) -> None:
         """Add ``count`` tuples that ``marshal`` has written as a list. Raises ``ConnectctlError`` where memory ends."""
@@ -88,7 +88,7 @@ class Packed(Collection[T], Generic[T]):
         memory.check(self._count, "what Spark's tasks found", PACKED_BYTES)
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._make, chain.from_iterable(map(marshal.loads, self._packs)))
+        return starmap(self._kind, chain.from_iterable(map(marshal.loads, self._packs)))
 
     def __len__(self) -> int:
         return self._count
@@ -106,7 +106,7 @@ def _packs(some: Collection[tuple[Any, ...]]) -> Iterator[tuple[bytes, int]]:
 
 
 def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]:
-    """Rows of a frame (``ROWS``) with ``records``, for as many tasks as ``parts`` says: those of a key go to one bucket."""
+    """Yield rows of a frame (``ROWS``) with ``records`` for ``parts`` tasks. All records of a key go to one bucket."""
     held: dict[Source, list[list[ConsumerRecord]]] = {}
     count, buckets = 0, parts * BUCKETS
 
@@ -127,7 +127,7 @@ def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]
 
 @dataclass(frozen=True)
 class Looked:
-    """What one connector is looked at for, how its topics are laid out, and of which topics its backup has something.
+    """A connector with the purpose for which it is read, the layout of its topics, and the topics in its backup.
 
     Records in ``places`` are ignored.
     """
@@ -138,25 +138,25 @@ class Looked:
 
 
 def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) -> DataFrame:
-    """What is decided by ``parts`` tasks, or what matters for it (``FOUND``), in as many partitions as ``results`` says.
+    """Return the decisions of ``parts`` tasks and the records that later checks need (``FOUND``), in ``results`` partitions.
 
-    Of each place a key more is kept in each part, so that it is known what there is.
+    Each task keeps one key of each place in addition: an empty place is then an empty topic.
     """
     empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
 
     def found(part: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         return ((n, *one) for n, one in enumerate(look_at_part(part, empty)))
 
-    # Behind the second shuffle a part is small, and all tasks have ended before the first of them is collected.
+    # After the second shuffle a part is small, and all tasks have ended before the first part is collected.
     return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(results, "number")
 
 
 def look_at_part(rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
-    """What ``look`` finds in some buckets, without numbers: the part of one task."""
+    """Yield what ``look`` finds in some buckets, without numbers: the part of one task."""
     there: dict[Source, Newest] = {}
     for source, _, content in rows:
         add_newest(there.setdefault(source_of(source), {}), marshal.loads(content))
-    records = {source: list(map(ConsumerRecord._make, newest.values())) for source, newest in there.items()}
+    records = {source: list(starmap(ConsumerRecord, newest.values())) for source, newest in there.items()}
     for one in looked:
         name = one.purpose.connector
         saved = [each for each in records if each.saved_for == name]
@@ -210,26 +210,26 @@ def _kept(source: Source, records: Collection[ConsumerRecord]) -> Iterator[tuple
 
 @dataclass
 class Found:
-    """What the tasks found: the records that matter by source, and by connector what is decided."""
+    """The results of all tasks: records by source, and decisions by connector."""
 
     records: dict[Source, Packed[ConsumerRecord]] = field(default_factory=dict)
     decided: dict[str, OffsetChanges] = field(default_factory=dict)
 
 
 def collected(found: DataFrame) -> Found:
-    """What is in a frame (``FOUND``), a part of it at a time in this process."""
+    """Return the results in a frame (``FOUND``). One part at a time is in this process."""
     return gather(row[1:] for row in found.toLocalIterator(prefetchPartitions=True))
 
 
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
-    """The same of its rows, without their numbers."""
+    """Return the results in the rows of such a frame, without their numbers."""
     kept, writes = dict[Source, Packed[ConsumerRecord]](), dict[str, Packed[RecordChange]]()
     conflicts, refusals, counts = dict[str, list[Conflict]](), dict[str, list[str]](), Counter[tuple[str, int]]()
     for kind, subject, count, content in found:
         if kind == KEPT:
-            kept.setdefault(source_of(subject), Packed(ConsumerRecord._make)).add(bytes(content), count)
+            kept.setdefault(source_of(subject), Packed(ConsumerRecord)).add(bytes(content), count)
         elif kind == WRITES:
-            writes.setdefault(subject, Packed(RecordChange._make)).add(bytes(content), count)
+            writes.setdefault(subject, Packed(RecordChange)).add(bytes(content), count)
         elif kind == CONFLICTS:
             conflicts.setdefault(subject, []).extend(Conflict(*each) for each in marshal.loads(content))
         elif kind == REFUSALS:
@@ -250,7 +250,7 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
 
 
 def texts(records: Records, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[tuple[int, str]]:
-    """Rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``, None for every connector."""
+    """Yield rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``; None stands for all."""
     parts = ((source, some[n : n + THOUSANDS]) for source, some in records for n in range(0, len(some), THOUSANDS))
     found = (
         "\n".join(lines_of(_owned(some, owners.get(source, frozenset())), *reversed(source[:2])))

@@ -1,4 +1,4 @@
-"""The memory that is left, and the error where it does not hold the records of a topic."""
+"""The available memory, and the error of a topic whose records need more."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MEMINFO, _CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def available() -> int | None:
-    """Return the bytes that this process can still take: of the machine, or of its container; None if neither tells."""
+    """Return the bytes that are available to this process; None if neither the machine nor its container reports them."""
     found = [left for left in (_of_machine(), _of_container()) if left is not None]
     return min(found, default=None)
 
 
 def holds(keys: int) -> bool:
-    """Return whether so many ``keys`` can be read and compared in memory, as far as is known."""
+    """Return ``True`` unless so many ``keys`` are known to need more than the available memory."""
     left = available()
     return left is None or keys * (READ_BYTES + WORK_BYTES) <= left
 

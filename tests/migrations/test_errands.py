@@ -222,8 +222,12 @@ def test_what_a_migration_of_offsets_observes_is_the_steps_that_move_them() -> N
 
 
 def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
+    def key(name: str) -> bytes:
+        return f'["a",{{"t":"{name}"}}]'.encode()
+
     def topic_state(topic: str, side: Side, **lsn: int) -> OffsetsTopicState:
-        records = {k.encode(): (ConsumerRecord(k.encode(), str(v).encode(), 0, 0, 0),) for k, v in lsn.items()}
+        keys = {key(name): str(value).encode() for name, value in lsn.items()}
+        records = {raw: (ConsumerRecord(raw, value, 0, 0, 0),) for raw, value in keys.items()}
         return OffsetsTopicState(topic, side, 1, records)
 
     subject = ConnectorState(
@@ -233,8 +237,8 @@ def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
         True,
         {},
     )
-    writes = (RecordChange("off", 0, b"y", b"2", b"1", None), RecordChange("off", 0, b"z", b"3", None, None))
-    changes = Changes(Plan("offsets merge", "cluster", ()), writes, ())
+    writes = (RecordChange("off", 0, key("y"), b"2", b"1", None), RecordChange("off", 0, key("z"), b"3", None, None))
+    changes = Changes(Plan("offsets merge", "cluster", ()), writes, (), merged={"a": 3})
     assert current_states([(subject, MergeOffsets("a", "global"))], changes) == [
         "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1 (as of now)."
     ]

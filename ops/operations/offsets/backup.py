@@ -1,4 +1,4 @@
-"""All that a backup saves, from one look at the topics."""
+"""The records of a backup, from one reading of the topics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_
 
 
 def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[str], Sequence[ConfiguredConnector]]:
-    """The source connectors in ``names`` (or globs, all for none), the lines of their backup, and the sinks among them.
+    """Return the source connectors in ``names``, the lines of their backup, and the sinks in ``names``.
 
-    Raises as ``everything`` does.
+    Names may be globs; no names are all connectors. Raises as ``everything`` does.
     """
     snapshot = observe(sources, OffsetsQuery(names))
     configs = snapshot.configs.connectors if snapshot.configs else {}
@@ -37,7 +37,7 @@ def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[
 def everything(
     sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]
 ) -> dict[str, list[OffsetsTopicState]]:
-    """The places of the connectors in ``names``, of all for none, by name.
+    """Return the places of the connectors in ``names`` by name; of all connectors for no names.
 
     Raises ``BadInput`` for a sink and for an unknown name, ``ConnectctlError`` where not all can be seen.
     """

@@ -72,7 +72,7 @@ def _by_owner(snapshot: OffsetsSnapshot) -> dict[Owner, ByKey]:
 
 
 def _alike(left: list[ConsumerRecord] | None, right: list[ConsumerRecord] | None) -> bool:
-    """Return whether both sides say the same of a key. With two records of it the partition tells which one counts."""
+    """Return ``True`` if each side has one record of a key, with the same value: of two records one counts, by partition."""
     return left is not None and right is not None and len(left) == len(right) == 1 and left[0].value == right[0].value
 
 

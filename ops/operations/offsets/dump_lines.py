@@ -36,7 +36,7 @@ Text = str | None | UnsetType
 
 
 class _Origin(msgspec.Struct, gc=False):
-    """The topic of a line; ``group`` and ``kind`` tell lines that are no records."""
+    """The topic of a line. Lines with ``group`` or ``kind`` and without a key are no records."""
 
     topic: str = UNNAMED
     bootstrapServers: Text = UNSET
@@ -98,8 +98,7 @@ def lines_of(records: Iterable[ConsumerRecord], topic: str, bootstrap: str | Non
 def read_records(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[tuple[Where, ConsumerRecord]]:
     """Yield each record of a dump with its origin. Raises ``BadInput`` that names the line.
 
-    Where that is not the ``whole`` dump also for one without an offset: nothing tells then which record of a key is the
-    newest.
+    In a part of a dump, which is not ``whole``, each line needs an offset: line numbers do not show the newest record.
     """
     number = 1
     for block in blocks:
@@ -134,7 +133,7 @@ def _records(block: bytes, source: str, first: int, whole: bool = True) -> Itera
     found: list[_Line] = []
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _LINES.decode_lines(block)
-    # Where there is another number of lines, one at a time tells which is wrong, or empty.
+    # If the number of lines differs, one of them is empty or wrong.
     alone = len(found) == block.count(b"\n") + (not block.endswith(b"\n"))
     lines = enumerate(found, first) if alone else _by_line(block, source, first)
     for number, line in lines:

@@ -21,7 +21,7 @@ from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_
 
 @dataclass(frozen=True)
 class Asked:
-    """What one connector is looked at for.
+    """The purpose for which one connector is read.
 
     ``dedicated_topic`` stands in for one that its configuration does not name; ``backup`` is the one that a restore reads.
     ``streamed``: the records are gone through once, with ``View.lines``, and need not be held by key.
