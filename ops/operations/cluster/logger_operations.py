@@ -66,7 +66,7 @@ class SetLevels(ConnectorOperation[LevelRequest]):
         steps = [step for step in undone.plan.steps if isinstance(step, SetLogLevels)]
         proves = clients.settings.get("rest") and access.group is not None
         members = None if proves else access.calls.urls
-        return Planned(plan_undo(access.cluster_id(), steps, access.group_id, undone.run.id, members))
+        return Planned(plan_undo(access.cluster_id(), access.calls, steps, access.group_id, undone.run.id, members))
 
 
 class UndoLevels(SetLevels):
