@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
+from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import PrecedingLog
-    from connectctl.ops.kafka.acls import Right
     from connectctl.ops.kafka.batch_headers import Marker
     from connectctl.ops.kafka.transactions import PartitionProducer
 
