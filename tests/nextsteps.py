@@ -53,7 +53,9 @@ MOST = 2
 """How often one next step is followed after one command in a file of tests, but in those that the table names."""
 PROCESSES = ("sandbox", "demo")
 """Commands that start processes, which a copy must not."""
-PLACEHOLDERS = frozenset(("CONNECTOR", "DIR", "FILE", "HOST:PORT", "ID", "JOB", "NAME", "RUN", "TOPIC", "-", "…"))
+PLACEHOLDERS = frozenset(
+    ("CONNECTOR", "DIR", "FILE", "GROUP", "HOST:PORT", "ID", "JOB", "NAME", "RUN", "TOPIC", "-", "…")
+)
 """Words for which a person has to choose a value."""
 BROKEN_ON_PURPOSE = ("broken off", "Interrupted")
 """Words of the faults that tests inject: they are still there in a copy."""
@@ -271,7 +273,8 @@ class NextSteps:
         typed, _ = global_options(args[:begins])
         for printed, words in commands_in(f"{result.stdout}\n{result.stderr}"):
             made = "FILE" in words and " ".join(words[:2]) in FILES
-            if words[0] in PROCESSES or PLACEHOLDERS & {*words} - ({"FILE"} if made else set()):
+            values = {*words, *(word for option in printed for word in option)}
+            if {words[0], args[begins]} & {*PROCESSES} or PLACEHOLDERS & values - ({"FILE"} if made else set()):
                 continue
             key = _NUMBERS.sub("0", " ".join(words)), tuple(args[begins : begins + 2]), result.exit_code
             self.followed[key] = self.followed.get(key, 0) + 1
