@@ -130,7 +130,7 @@ def carry_out(session: Session, operation: Operation[R, A], access: A, planned: 
             session, plan, context, journal, run, on_result=on_result, on_step=view.on_step(output)
         )
     done = any(result.outcome is Outcome.DONE for result in results)
-    if operation.can_be_undone and output.for_people and changes and done:
+    if operation.can_be_undone and operation.offers_undo and output.for_people and changes and done:
         terminal.say(operation.undo_hint(run))
     view.report(planned, context, results, output)
 

@@ -70,14 +70,14 @@ class KafkaReads(Protocol):
         *,
         patience: float,
         superseded: bool = False,
-        takes: Callable[[str], bool] | None = None,
+        includes: Callable[[str], bool] | None = None,
     ) -> dict[str, TopicImage]:
         """Read ``topics`` with read_committed to their ends as they stand now.
 
         Where an open transaction keeps the end from being read for more than ``patience`` seconds, what could be read is
         given with ``held_back`` telling the rest. Topics that do not exist are left out, hidden ones are ``NotAuthorized``.
-        With ``takes`` the source offsets of other connectors are left out. Raises ``ConnectctlError`` for what memory does
-        not hold.
+        With ``includes`` the source offsets of other connectors are left out. Raises ``ConnectctlError`` for what memory
+        does not hold.
         """
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:

@@ -82,6 +82,8 @@ class Operation(Generic[R, A]):
     name: ClassVar[str]
     steps: ClassVar[tuple[type[Step[Any]], ...]]
     irreversible: ClassVar[str | None] = None
+    offers_undo: ClassVar[bool] = True
+    """Whether a run ends with the command that undoes it."""
     needs_group: ClassVar[bool] = False
     """Whether it changes a Connect cluster, which is locked if its ``group.id`` is known."""
     printed_by: ClassVar[str | None] = None

@@ -92,7 +92,7 @@ class FakeKafka:
         *,
         patience: float,
         superseded: bool = False,
-        takes: Callable[[str], bool] | None = None,
+        includes: Callable[[str], bool] | None = None,
     ) -> dict[str, TopicImage]:
         images = {}
         for topic in self._readable(topics):
@@ -100,7 +100,7 @@ class FakeKafka:
             stable = {tail.partition: tail.stable for tail in held_back}
             every = [r for r in self.records[topic] if r.partition not in stable or r.offset < stable[r.partition]]
             owners = {name.decode(errors="surrogatepass") for name in owners_of([r.key for r in every]) if name}
-            left_out = frozenset(name for name in owners if takes is not None and not takes(name))
+            left_out = frozenset(name for name in owners if includes is not None and not includes(name))
             records = [r for r in every if owner_of(r.key).decode(errors="surrogatepass") not in left_out]
             newest = {(r.partition, r.key): r for r in records}
             older = tuple(r for r in records if newest[(r.partition, r.key)] is not r) if superseded else ()

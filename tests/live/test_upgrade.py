@@ -64,7 +64,7 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
         killed_and_resumed("--to", "preparing")
         leader, follower = sorted(modes().values())
         assert {leader[0], follower[0]} == {"preparing"}
-        assert "proven" in (leader[1], follower[1])
+        assert "verified" in (leader[1], follower[1])
 
         ran = run("apply", "--to", "disabled", "--yes", "--pause-after", "5", *PATIENCE)
         assert "upgrade resume" in ran.out

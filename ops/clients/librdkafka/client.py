@@ -207,11 +207,11 @@ class Kafka(Connection):
         *,
         patience: float,
         superseded: bool = False,
-        takes: Callable[[str], bool] | None = None,
+        includes: Callable[[str], bool] | None = None,
     ) -> dict[str, TopicImage]:
         known = self._known(topics)
         return self.ask(
-            "read topics", lambda: read_images(self, known, patience=patience, superseded=superseded, takes=takes)
+            "read topics", lambda: read_images(self, known, patience=patience, superseded=superseded, includes=includes)
         )
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:

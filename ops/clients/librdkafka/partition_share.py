@@ -29,8 +29,8 @@ def read_share(
     if not ends:
         return
     offsets = {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}
-    takes = {topic: names.__contains__ for topic, names in wanted.items() if names is not None}
-    reading = TopicReading(kafka, offsets, takes=takes)
+    includes = {topic: names.__contains__ for topic, names in wanted.items() if names is not None}
+    reading = TopicReading(kafka, offsets, includes=includes)
     with closing(consumer_of(kafka, "read_committed")) as consumer:
         for _ in reading.rounds(consumer, None):
             if not newest and reading.held > MOST:

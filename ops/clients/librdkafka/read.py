@@ -38,22 +38,29 @@ _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 KEY_OF = methodcaller("key")
 _ERROR = methodcaller("error")
 Latest = dict[int, dict[bytes | None, Any]]
-Takes = Callable[[str], bool]
+Includes = Callable[[str], bool]
 """Says of a connector whether its keys are read."""
 
 
 def read_images(
-    kafka: Connection, topics: Sequence[str], *, patience: float, superseded: bool = False, takes: Takes | None = None
+    kafka: Connection,
+    topics: Sequence[str],
+    *,
+    patience: float,
+    superseded: bool = False,
+    includes: Includes | None = None,
 ) -> dict[str, TopicImage]:
     """Return the image of each topic. ``patience`` is how long to wait, in seconds, for open transactions to end.
 
-    With ``takes`` the source offsets of other connectors are left out. Raises ``ConnectctlError`` for what memory does not
-    hold.
+    With ``includes`` the source offsets of other connectors are left out. Raises ``ConnectctlError`` for what memory does
+    not hold.
     """
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    reading = TopicReading(kafka, ends, keep_all=superseded, takes=dict.fromkeys(topics, takes) if takes else {})
+    reading = TopicReading(
+        kafka, ends, keep_all=superseded, includes=dict.fromkeys(topics, includes) if includes else {}
+    )
     with closing(consumer_of(kafka, "read_committed")) as consumer:
         reading.run(consumer, patience)
     return {topic: reading.image(topic) for topic in topics}
@@ -100,7 +107,7 @@ def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
 class TopicReading:
     """One pass over some topics: where it has to get, how far it got, what it found.
 
-    ``takes`` has, by topic, the connectors whose source offsets are read; of topics without it all are.
+    ``includes`` has, by topic, the connectors whose source offsets are read; of topics without it all are.
     """
 
     def __init__(
@@ -109,7 +116,7 @@ class TopicReading:
         ends: Mapping[str, Mapping[int, Offset]],
         *,
         keep_all: bool = False,
-        takes: Mapping[str, Takes] = MappingProxyType({}),
+        includes: Mapping[str, Includes] = MappingProxyType({}),
     ):
         self._kafka = kafka
         self._ends = ends
@@ -118,8 +125,8 @@ class TopicReading:
         self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
         self._counts = dict.fromkeys(ends, 0)
         self._keep_all = keep_all
-        self._takes = takes
-        self._taken: dict[str, dict[bytes, bool]] = {topic: {b"": True} for topic in takes}
+        self._includes = includes
+        self._taken: dict[str, dict[bytes, bool]] = {topic: {b"": True} for topic in includes}
         self._only = next(iter(ends)) if len(ends) == 1 else None
         self.all: dict[str, list[ConsumerRecord]] = {t: [] for t in ends}
 
@@ -197,11 +204,11 @@ class TopicReading:
     def _chosen(self, topic: str, messages: list[Any]) -> tuple[Sequence[bytes | None], Sequence[Any]]:
         """Return the keys and the messages to keep. A key that does not begin as Connect's is kept, too: it is a finding."""
         keys = list(map(KEY_OF, messages))
-        if topic not in self._takes:
+        if topic not in self._includes:
             return keys, messages
-        owners, taken, takes = owners_of(keys), self._taken[topic], self._takes[topic]
+        owners, taken, includes = owners_of(keys), self._taken[topic], self._includes[topic]
         for owner in set(owners) - taken.keys():
-            taken[owner] = takes(owner.decode(errors="surrogatepass"))
+            taken[owner] = includes(owner.decode(errors="surrogatepass"))
         chosen = [taken[owner] for owner in owners]
         return list(compress(keys, chosen)), list(compress(messages, chosen))
 

@@ -40,12 +40,16 @@ class _Once:
         *,
         patience: float,
         superseded: bool = False,
-        takes: Callable[[str], bool] | None = None,
+        includes: Callable[[str], bool] | None = None,
     ) -> dict[str, TopicImage]:
         with self._reading:
             found = {topic: self._images[topic][0] for topic in topics if self._has(topic, superseded)}
             missing = [topic for topic in topics if topic not in found]
-            read = self.kafka.image(missing, patience=patience, superseded=superseded, takes=takes) if missing else {}
+            read = (
+                self.kafka.image(missing, patience=patience, superseded=superseded, includes=includes)
+                if missing
+                else {}
+            )
             for topic, image in read.items():
                 found[topic] = self._as_before(image)
                 if not image.left_out:  # of others only a part was read

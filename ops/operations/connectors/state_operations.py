@@ -49,6 +49,8 @@ class ChangeState(ConnectorOperation[StateRequest]):
     """Set the target state of connectors. A subclass is the operation of one verb."""
 
     steps = (SetTargetState, Await)
+    # Each of the verbs is the undo of another one.
+    offers_undo = False
 
     @property
     def verb(self) -> str:

@@ -72,7 +72,7 @@ class Sources:
 
 def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
     wanted = [t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t]
-    images = sources.kafka.image(wanted, patience=sources.patience, superseded=query.superseded, takes=query.chosen)
+    images = sources.kafka.image(wanted, patience=sources.patience, superseded=query.superseded, includes=query.chosen)
     configs = None
     findings: list[Finding] = []
     if sources.config_topic in images:
@@ -182,7 +182,7 @@ def _images(
     if bootstrap is not None:
         kafka = sources.other_kafka(bootstrap, next(iter(stores.values())).overrides)
     topics = sorted({store.topic for store in stores.values()})
-    images = kafka.image(topics, patience=sources.patience, superseded=query.superseded, takes=query.chosen)
+    images = kafka.image(topics, patience=sources.patience, superseded=query.superseded, includes=query.chosen)
     if bootstrap is not None and kafka.cluster_id() == sources.kafka.cluster_id():
         findings += _same_cluster(sources, stores)
     findings += _policies(kafka, topics)

@@ -49,7 +49,7 @@ class Message:
 
 
 def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None) -> list[bytes | None]:
-    reading = TopicReading(None, {"t": {}}, takes={} if wanted is None else {"t": wanted.__contains__})  # type: ignore[arg-type]  # it asks nobody
+    reading = TopicReading(None, {"t": {}}, includes={} if wanted is None else {"t": wanted.__contains__})  # type: ignore[arg-type]  # it asks nobody
     keys, messages = reading._chosen("t", list(map(Message, raws)))
     assert list(keys) == [message.raw for message in messages]
     return list(keys)

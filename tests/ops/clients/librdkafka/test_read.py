@@ -179,7 +179,7 @@ def test_of_connectors_that_were_not_asked_for_nothing_is_held_and_their_names_a
     keys = [b'["a",{"t":1}]', b'["b",{"t":1}]', b"odd", b'["c",{"t":1}]', None, b'["a",{"t":2}]']
     for singly in (False, True):
         found = TopicReading(
-            FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(6)}}, takes={"t": lambda name: name == "a"}
+            FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(6)}}, includes={"t": lambda name: name == "a"}
         )
         (found._take_singly if singly else found._take)([Kept(n, 0, key) for n, key in enumerate(keys)])
         image = found.image("t")

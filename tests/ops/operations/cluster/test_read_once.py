@@ -24,10 +24,10 @@ class Reads(FakeKafka):
     held = False
 
     def image(
-        self, topics: Sequence[str], *, patience: float, superseded: bool = False, takes: Any = None
+        self, topics: Sequence[str], *, patience: float, superseded: bool = False, includes: Any = None
     ) -> dict[str, TopicImage]:
         self.seen = [*getattr(self, "seen", []), *(t + "+" * superseded for t in topics)]
-        found = super().image(topics, patience=patience, superseded=superseded, takes=takes)
+        found = super().image(topics, patience=patience, superseded=superseded, includes=includes)
         held = (UnreadTail(0, 1, 9),) if self.held else ()
         return {topic: replace(image, held_back=held) for topic, image in found.items()}
 

@@ -31,10 +31,10 @@ class Kafka(FakeKafka):
     held = False
 
     def image(
-        self, topics: Sequence[str], *, patience: float, superseded: bool = False, takes: Any = None
+        self, topics: Sequence[str], *, patience: float, superseded: bool = False, includes: Any = None
     ) -> dict[str, TopicImage]:
         self.asked = [*getattr(self, "asked", []), *topics]
-        found = super().image(topics, patience=patience, superseded=superseded, takes=takes)
+        found = super().image(topics, patience=patience, superseded=superseded, includes=includes)
         found = {topic: replace(image, latest=Counted(image.latest)) for topic, image in found.items()}
         if self.held:
             found["ofs"] = replace(found["ofs"], held_back=(UnreadTail(0, 1, 9),))
