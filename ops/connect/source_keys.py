@@ -146,7 +146,7 @@ def owner_of(raw: bytes | None) -> bytes:
 
 
 def owners_of(raws: Collection[bytes | None]) -> list[bytes]:
-    """Return ``owner_of`` each; what begins plainly is read by one expression for all."""
+    """Return ``owner_of`` of each key. One expression finds the names without escapes."""
     text = b"\n".join([raw or b"" for raw in raws])
     if text.count(b"\n") != len(raws) - 1:  # a key has a line feed
         return list(map(owner_of, raws))
