@@ -13,6 +13,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
 
 NOT_APPLIED = {
+    "loggers undo": "Undo the run: connectctl runs undo RUN.",
     "resume": "Resume the run itself: connectctl runs resume RUN.",
     "upgrade abort": "End the run: connectctl upgrade abort --leave.",
 }

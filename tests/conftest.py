@@ -31,7 +31,7 @@ settings.load_profile("any machine")
 pytest_plugins = ["draws", "fileorder"]
 
 OFFLINE = "not live"
-WIDTH, MEMORY = 6, 3 << 30
+WIDTH, MEMORY = 5, 3 << 30
 """Processes that share the whole suite, and the bytes that each may need: at most times it waits for a cluster of its own.
 
 Four of them left two processors idle for a third of the time.

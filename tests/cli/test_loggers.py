@@ -121,14 +121,13 @@ def test_a_saved_plan_is_applied_unless_levels_have_changed(more: tuple[str, ...
     assert (done.exit_code, workers.levels[TWO]["root"]) == (0, "WARN"), done.output
 
 
-def test_a_saved_plan_of_an_undo_is_applied_unless_levels_have_changed(tmp_path: Path) -> None:
-    workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
+def test_a_saved_plan_of_an_undo_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    workers = AdminWorkers()
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
     plan = tmp_path / "plan.json"
     plan.write_text(run(workers, "loggers", "undo", last_run(), "--dry-run", "-o", "json").stdout)
     done = run(workers, "runs", "apply", str(plan), "--yes")
-    assert (done.exit_code, workers.levels) == (0, {ONE: OLD, TWO: OLD}), done.output
-    assert states() == ["done", "undone"]
+    assert (done.exit_code, "connectctl runs undo RUN" in done.stderr) == (2, True), done.output
 
 
 @pytest.mark.parametrize(

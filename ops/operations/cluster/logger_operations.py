@@ -66,7 +66,7 @@ class SetLevels(ConnectorOperation[LevelRequest]):
         steps = [step for step in undone.plan.steps if isinstance(step, SetLogLevels)]
         proves = clients.settings.get("rest") and access.group is not None
         members = None if proves else access.calls.urls
-        return Planned(plan_undo(access.cluster_id(), access.calls, steps, access.group_id, undone.run.id, members))
+        return Planned(plan_undo(access.cluster_id(), steps, access.group_id, undone.run.id, members))
 
 
 class UndoLevels(SetLevels):
@@ -74,12 +74,5 @@ class UndoLevels(SetLevels):
 
     name = "loggers undo"
     irreversible = "it is an undo itself"
-
-    def plan_again(self, access: ClusterAccess, saved: Plan) -> Planned:
-        """Return the plan that undoes the same run now."""
-        journal = access.clients.journal(read_only=True)
-        run = journal.get(str(saved.undoes))
-        kinds = {SetLogLevels.__name__: SetLogLevels}
-        return super().undo(access, Undone(journal, run, journal.plan_of(run, kinds)))
 
     undo = ConnectorOperation.undo

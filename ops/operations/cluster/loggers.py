@@ -137,18 +137,12 @@ def plan_set(
 
 
 def plan_undo(
-    cluster_id: str,
-    calls: ConnectCalls,
-    steps: Sequence[SetLogLevels],
-    group_id: str,
-    run: str,
-    members: Collection[str] | None,
+    cluster_id: str, steps: Sequence[SetLogLevels], group_id: str, run: str, members: Collection[str] | None
 ) -> Plan:
     """Return the plan that sets what was in force before ``steps``, those of ``run``, for each worker.
 
     ``members`` are the URLs of the workers in the group, None where the client proves each address. A worker that left the
-    group is left alone: its address may be another group's. Raises ``Refused`` if all of them left, and if a level is
-    neither the former one nor that of the run.
+    group is left alone: its address may be another group's. Raises ``Refused`` if all of them left.
     """
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
     left = sorted(url for url in former if members is not None and url not in members)
@@ -158,23 +152,9 @@ def plan_undo(
             next_step="See connectctl loggers get.",
             code="not-a-member",
         )
-    back: list[SetLogLevels] = []
-    noops = [Noop(address(url) or url, "it is not one of the workers now") for url in left]
-    for url, levels in sorted((url, levels) for url, levels in former.items() if url not in left):
-        now, name = _levels(calls, url), address(url) or url
-        (logger, _), *_ = levels
-        if all(level_of(now, each) == level for each, level in levels):
-            noops.append(Noop(name, "it has its former levels already"))
-        elif level_of(now, logger) not in {level for step in steps for each, level in step.levels if each == logger}:
-            raise Refused(
-                f"The level of {logger} on {name} was changed since the run {run}; nothing was undone",
-                why=f"it is {level_of(now, logger)}",
-                next_step=f"See connectctl loggers get {logger}.",
-                code="stale",
-            )
-        else:
-            back.append(SetLogLevels(name, url, levels, {url: _restoring(now, logger)}, level_of(now, logger) or ""))
-    return Plan("loggers undo", cluster_id, tuple(back), tuple(noops), group_id, independent=True, undoes=run)
+    back = (SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()) if url not in left)
+    noops = tuple(Noop(address(url) or url, "it is not one of the workers now") for url in left)
+    return Plan("loggers undo", cluster_id, tuple(back), noops, group_id, independent=True, undoes=run)
 
 
 def _is_all(levels: Levels, logger: str, level: str) -> bool:
