@@ -68,6 +68,6 @@ def test_run_status_and_other_commands_name_the_transaction_that_pending_offsets
     assert waits in audited.out + audited.err, audited.out + audited.err
     # The next step that was printed releases them.
     end = f"transactions abort {name}-app"
-    assert f"connectctl {end}" in shown.out
+    assert end in shown.out
     assert connectctl(*ours, *end.split(), "--yes").code == 0
     eventually(lambda: "are pending" not in connectctl(*ours, "run", "status", "c").out)
