@@ -83,7 +83,8 @@ def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialis
     with Slots.new(cluster, 1) as slots:
         (place,) = slots.places
         # A group that nobody is a member of takes offsets of any transaction.
-        pending = slots.producer(1)
+        # Beyond what the member needs to see it, however slow the machine is.
+        pending = slots.producer(1, timeout_ms=600_000)
         pending.initialise(PATIENCE)
         pending.begin()
         nobody = Generation.of(slots.settings.group, "", -1)
@@ -104,7 +105,7 @@ def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialis
         successor.initialise(PATIENCE)
         joining.join(PATIENCE)
         took("initialise the id, and have stable offsets", began)
-        assert ends[0] - began < 5  # and not the transaction's time-out of 10 s
+        assert ends[0] - began < 60  # and not the transaction's time-out
         assert member.assignment == slots.places
         assert slots.committed() == {}
         for each in (pending, successor):
