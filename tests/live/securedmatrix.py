@@ -87,11 +87,13 @@ class Matrix:
         """Run one command, in JSON."""
         args = ["--config", str(self.contexts), "--context", context, "--timeout", str(TIMEOUT), *self.rows[row]]
         result = invoke([*args, "-o", "json"])
-        words = result.stdout + result.stderr
+        # Printed commands repeat the context.
+        stdout, stderr = (text.replace(f"--context {context} ", "") for text in (result.stdout, result.stderr))
+        words = stdout + stderr
         try:
-            told = json.loads(result.stdout) if result.stdout.strip() else None
+            told = json.loads(stdout) if stdout.strip() else None
         except ValueError:
-            told = result.stdout
+            told = stdout
         return Ran(result.exit_code, told, words)
 
     def whole(self, row: str) -> tuple[Ran, set[tuple[str, ...]]]:
