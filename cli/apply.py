@@ -65,7 +65,9 @@ def _is_independent(journal: Journal, run: Run) -> bool:
 
 def _undo_hint(run: Run) -> str:
     """Return how to undo the run, empty if nothing can be undone."""
-    if run.operation == "upgrade":
+    from connectctl.ops.operations.upgrade.run_state import OPERATION
+
+    if run.operation == OPERATION:
         return f"Roll it back with: connectctl upgrade abort {run.id}"
     from connectctl.ops.registry import OPERATIONS
 

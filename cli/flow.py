@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from connectctl.cli import apply
 from connectctl.cli.garbage_collection import without_collection
@@ -75,21 +74,17 @@ def resume(
     apply.report(plan, results, options.output)
 
 
-def undo(
-    session: Session,
-    operation: Operation[R, A],
-    undone: Undone,
-    operation_of: Callable[[str], Operation[Any, Any]],
-    options: ApplyOptions,
-) -> None:
+def undo(session: Session, operation: Operation[R, A], undone: Undone, options: ApplyOptions) -> None:
     """Restore what a run changed. Raises ``Refused`` if the cluster is another one, or others changed it since."""
+    from connectctl.ops.registry import OPERATIONS
+
     access = operation.access_for(session, undone.plan) if undone.run.changed else None
     if access is None:
         raise Refused(f"The run {undone.run.id} is {undone.run.state}; there is nothing to undo")
     check_same_cluster(undone.run, access.cluster_id(), access.group_id)
     with without_collection():
         planned = operation.undo(access, undone)
-    carry_out(session, operation_of(planned.plan.operation), access, planned, options)
+    carry_out(session, OPERATIONS[planned.plan.operation], access, planned, options)
 
 
 def carry_out(session: Session, operation: Operation[R, A], access: A, planned: Planned, options: ApplyOptions) -> None:

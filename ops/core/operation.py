@@ -86,8 +86,6 @@ class Operation(Generic[R, A]):
     """Whether a run ends with the command that undoes it."""
     needs_group: ClassVar[bool] = False
     """Whether it changes a Connect cluster, which is locked if its ``group.id`` is known."""
-    printed_by: ClassVar[str | None] = None
-    """The command that prints a plan with ``--dry-run``, if it is not the name with its arguments."""
 
     def access(self, clients: Clients, request: R) -> A:
         """Return the clients for ``request``. Raises ``ConnectctlError`` if the cluster cannot be observed."""

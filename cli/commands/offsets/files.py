@@ -152,10 +152,9 @@ def undo_offsets(session: Session, run: str, options: OffsetOptions) -> None:
     from connectctl.ops.core.operation import Undone
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.operations import UndoOffsets
-    from connectctl.ops.registry import OPERATIONS
 
     journal = session.journal()
     found = journal.get(run)
     plan = Plan(found.operation, found.cluster_id, steps_of(found, journal), group_id=found.group_id)
     undone = Undone(journal, found, plan, stop=options.stop)
-    flow.undo(session, UndoOffsets(), undone, OPERATIONS.__getitem__, options)
+    flow.undo(session, UndoOffsets(), undone, options)

@@ -14,6 +14,7 @@ from connectctl.cli.plan_file import read_plan
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.upgrade.run_state import OPERATION as UPGRADE
 from connectctl.ops.registry import KINDS, OPERATIONS
 from connectctl.ops.task_runtime.job.saved_run import SavedRun
 from connectctl.ops.task_runtime.job.steps import OPERATION as RUN
@@ -23,7 +24,7 @@ def apply_file(session: Session, path: Path, options: ApplyOptions) -> None:
     """Execute the plan in ``path``. Raises ``Refused`` if stale or of another cluster, ``BadInput`` if it is not a plan."""
     data = read_plan(path)
     operation = str(data.get("operation"))
-    if operation == "upgrade":
+    if operation == UPGRADE:
         from connectctl.cli.commands.upgrade.apply import apply_saved
 
         apply_saved(session, data, path, GateOptions(**vars(options)))

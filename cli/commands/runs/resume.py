@@ -1,4 +1,4 @@
-"""Resumes runs of connectors, fences and transactions: the context of their steps, and whether they may continue."""
+"""``connectctl runs resume``: continue a run that did not end, or hand a connector back to its workers."""
 
 from __future__ import annotations
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from connectctl.cli import flow
 from connectctl.cli.commands.runs.undo_options import UndoOptions
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.operation import Undone
+from connectctl.ops.operations.upgrade.run_state import OPERATION as UPGRADE
 from connectctl.ops.registry import KINDS, OPERATIONS
 
 
@@ -27,16 +26,14 @@ def undo_run(session: Session, id: str, options: UndoOptions, only: str | None =
         )
     if run.state is RunState.UNDONE:
         raise Refused(f"The run {run.id} is undone already; there is nothing to undo")
-    noun = run.operation.partition(" ")[0]
-    shared: dict[str, Any] = {"dry_run": options.dry_run, "yes": options.yes, "output": options.output}
-    if noun == "upgrade":
+    if run.operation == UPGRADE:
         from connectctl.cli.commands.upgrade.apply import abort_run
         from connectctl.cli.commands.upgrade.options import GateOptions
 
-        abort_run(session, id, GateOptions(**shared), leave=False)
+        abort_run(session, id, GateOptions(options.dry_run, options.yes, options.output), leave=False)
     elif operation := OPERATIONS.get(run.operation):
         undone = Undone(journal, run, journal.plan_of(run, KINDS), options.wait, options.stop)
-        flow.undo(session, operation, undone, OPERATIONS.__getitem__, options)
+        flow.undo(session, operation, undone, options)
     else:
         raise Refused(
             f"The run {run.id} ({run.operation} {', '.join(run.subjects)}) cannot be undone; nothing was done",

@@ -12,7 +12,6 @@ from connectctl.cli.output import terminal
 from connectctl.ops.checks.tasks_max.observe import look_at_cluster
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.rest.addresses import addresses_of
-from connectctl.ops.config import paths
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 from connectctl.ops.operations.offsets.sources import look_at
@@ -90,7 +89,7 @@ def observe_cluster(session: Session, *, workers: bool = True, read_only: bool =
 
     ``read_only``: nothing is written to the journal, so that its disk may be full.
     """
-    journal = Journal(paths.journal_directory(), read_only=read_only)
+    journal = session.journal(read_only=read_only)
     kafka = session.kafka
     group = session.group()
     last = run_state.last_workers(journal, kafka.cluster_id(), group.id)

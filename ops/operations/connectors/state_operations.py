@@ -26,6 +26,7 @@ from connectctl.ops.operations.connectors.steps import (
 from connectctl.ops.operations.connectors.tracked_topics import ResetTopics
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Run
     from connectctl.ops.operations.connectors.access import ClusterAccess
 
 UNDO = "connectors undo"
@@ -100,12 +101,12 @@ def plan_former_states(access: ClusterAccess, undone: Undone) -> Plan:
     noops: list[Noop] = []
     for name, state in former.items():
         if name not in found:
-            raise _changed_since(undone, name, "it was deleted")
+            raise changed_since(undone.run, name, "it was deleted")
         now = requested_state(found[name].connector)
         if now is state:
             noops.append(Noop(name, f"already {state}"))
         elif now is not left[name]:
-            raise _changed_since(undone, name, f"its target state is {now}, and the run set {left[name]}")
+            raise changed_since(undone.run, name, f"its target state is {now}, and the run set {left[name]}")
         else:
             steps.append(SetTargetState(name, VERB_OF[state], str(found[name].verdict), now.value))
     waits = [Await(step.subject, WANTED[step.verb]) for step in steps] if undone.wait else []
@@ -120,9 +121,10 @@ def plan_former_states(access: ClusterAccess, undone: Undone) -> Plan:
     )
 
 
-def _changed_since(undone: Undone, name: str, why: str) -> Refused:
+def changed_since(run: Run, name: str, why: str | None = None) -> Refused:
+    """Return the error for a connector that is no longer as the run left it."""
     return Refused(
-        f"{name} was changed since the run {undone.run.id}; nothing was undone",
+        f"{name} was changed since the run {run.id}; nothing was undone",
         why=why,
         next_step=f"See connectctl connectors show {name}, and undo what came later first: connectctl runs list.",
         code="stale",

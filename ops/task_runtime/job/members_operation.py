@@ -31,7 +31,6 @@ class RemoveLeftMembers(Operation[tuple[str, ...], MembersAccess]):
 
     name = OPERATION
     steps = (RemoveMembers,)
-    printed_by = "run status NAME --remove-members"
     irreversible = "a removed member joins again only with the run that it belongs to"
 
     def access(self, clients: Clients, request: tuple[str, ...]) -> MembersAccess:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.partition_fate import Fate
-from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.connectors.carried_offsets import (
     CarryOffsets,
     DeleteCarried,
@@ -25,6 +24,7 @@ from connectctl.ops.operations.connectors.config.steps import (
     RestoreOffsets,
 )
 from connectctl.ops.operations.connectors.config.values import Config, digest, kept, shown
+from connectctl.ops.operations.connectors.state_operations import changed_since
 from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, former_state
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class _Undo:
         name, former = step.subject, kept(self.journal, step.before)
         if name in self.current:
             if digest(self.current[name].connector.config) != step.before:
-                raise self._otherwise(name)
+                raise changed_since(self.run, name)
             return
         self.states[name] = step.state or "RUNNING"
         self.planner.configs.append(former)
@@ -191,15 +191,8 @@ class _Undo:
         """Whether the connector is as the run left it; False where it is not there. Raises ``Refused`` where others were."""
         found = self.current.get(name)
         if found is not None and digest(found.connector.config) != after:
-            raise self._otherwise(name)
+            raise changed_since(self.run, name)
         return found is not None
-
-    def _otherwise(self, name: str) -> Refused:
-        return Refused(
-            f"{name} was changed since the run {self.run.id}; nothing was undone",
-            next_step=f"See connectctl connectors show {name}, and undo what came later first: connectctl runs list.",
-            code="stale",
-        )
 
     def start_again(self) -> None:
         """Give connectors that the way back stopped their state again, where none of its other steps does."""

@@ -41,7 +41,6 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
 
     name = OPERATION
     steps = (RemoveOrphans,)
-    printed_by = "run JOB --sweep"
     irreversible = "the files are deleted"
 
     def access(self, clients: Clients, request: ArchiveLocation) -> SweepAccess:
