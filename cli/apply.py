@@ -42,25 +42,32 @@ def report_nothing_to_do(plan: Plan, output: Output) -> None:
 def report_unfinished(journal: Journal, plan: Plan) -> None:
     """Print a warning for each earlier run on the same Connect cluster that did not end, with the commands that end it.
 
-    A run with independent steps that failed has ended: its failures were its results.
+    A run with independent steps that failed has ended: its failures were its results. A run of a job file, which may be
+    alive, is continued by its file, unless it has a connector to hand back to workers.
     """
     if not plan.group_id:
         return
     others = (run for run in journal.unfinished_runs(plan.cluster_id, plan.group_id) if run.id != plan.undoes)
-    found = [run for run in others if run.is_open or not _is_independent(journal, run)]
+    found = [run for run in others if _is_unfinished(journal, run)]
     for run in found[:MOST_SHOWN]:
         what = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end."
-        terminal.note(f"{what} Continue it with: connectctl runs resume {run.id}. {_undo_hint(run)}", style="yellow")
+        line = f"{what} Continue it with: connectctl runs resume {run.id}. {_undo_hint(run)}"
+        terminal.note(line.rstrip(), style="yellow")
     if len(found) > MOST_SHOWN:
         terminal.note(f"warning: {len(found) - MOST_SHOWN} more runs did not end: connectctl runs list", style="yellow")
 
 
-def _is_independent(journal: Journal, run: Run) -> bool:
-    """Whether the steps of the run are independent; not if its plan cannot be read."""
+def _is_unfinished(journal: Journal, run: Run) -> bool:
+    """Whether ``runs resume`` has something to do; also if the plan cannot be read."""
+    from connectctl.ops.registry import KINDS
+    from connectctl.ops.task_runtime.job.steps import OPERATION, hand_back_left
+
     try:
-        return bool(journal.plan(run.id).get("independent"))
+        if run.operation == OPERATION:
+            return hand_back_left(journal.plan_of(run, KINDS), run) is not None
+        return run.is_open or not journal.plan(run.id).get("independent")
     except ConnectctlError:
-        return False
+        return True
 
 
 def _undo_hint(run: Run) -> str:

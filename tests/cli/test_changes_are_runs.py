@@ -418,6 +418,16 @@ def test_a_take_over_that_was_killed_is_resumed_by_handing_the_connector_back(wo
 
 
 @pytest.mark.usefixtures("nobody_else")
+@pytest.mark.parametrize(("begun", "named"), [((0, 1), True), ((), False), ((1,), False)])
+def test_a_change_names_a_run_of_a_job_only_where_it_has_a_connector_to_hand_back(
+    world: World, begun: tuple[int, ...], named: bool
+) -> None:
+    run = killed_take_over(world, *begun)
+    stopped = world.run("connectors", "stop", "orders", "--yes")
+    assert (stopped.exit_code, f"the run {run} (run off) did not end" in stopped.stderr) == (0, named), stopped.output
+
+
+@pytest.mark.usefixtures("nobody_else")
 def test_a_hand_back_fences_no_task_of_workers_that_have_the_connector_again(world: World) -> None:
     run = killed_take_over(world, 0)
     world.coordinators.known["connect-off-0"] = Transaction("connect-off-0", "Empty", 20, 0)
