@@ -3,6 +3,7 @@
 A test marked ``drawn`` runs one cell of its parameters, ``drawn(3)`` three of them. The others become ``slow``.
 ``drawn(each="case")`` draws for each value of the parameter ``case``, which is another behaviour.
 ``drawn(3, matrix="name")`` draws from all tests with this name, wherever they are.
+Examples of Hypothesis are drawn by the commit, too: what fails once fails again. ``--hypothesis-seed`` draws others.
 ``CONNECTCTL_TEST_DRAW`` draws as another commit does.
 """
 
@@ -15,6 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import core
 
 VARIABLE = "CONNECTCTL_TEST_DRAW"
 _LEFT_OUT = pytest.StashKey[list[str]]()
@@ -33,6 +35,12 @@ def drawn_by() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "none"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have Hypothesis draw by the commit, unless somebody asked for a seed."""
+    if config.getoption("--hypothesis-seed", None) is None:
+        core.global_force_seed = int.from_bytes(hashlib.sha256(drawn_by().encode()).digest()[:8])
 
 
 def chosen(cells: list[str], number: int, seed: str) -> set[str]:

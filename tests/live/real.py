@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from connectctl.cli.main import app
 from nextsteps import command_of, commands_in, complaint
@@ -178,7 +178,11 @@ def create_topic(
 ) -> str:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = NewTopic(name, partitions, replicas, config={"cleanup.policy": policy, **(config or {})})
-    admin.create_topics([topic])[name].result()
+    try:
+        admin.create_topics([topic])[name].result()
+    except KafkaException as e:  # the client asks again where an answer was lost
+        if e.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
     await_topic(admin, name)
     return name
 

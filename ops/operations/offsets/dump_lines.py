@@ -133,8 +133,9 @@ def _records(block: bytes, source: str, first: int, whole: bool = True) -> Itera
     found: list[_Line] = []
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _LINES.decode_lines(block)
-    # If the number of lines differs, one of them is empty or wrong.
-    alone = len(found) == block.count(b"\n") + (not block.endswith(b"\n"))
+    # The decoder takes any white space between objects: each has a line of its own only if each line feed divides two.
+    lines_there = block.count(b"\n") + (not block.endswith(b"\n"))
+    alone = len(found) == lines_there == block.count(b"}\n{") + 1
     lines = enumerate(found, first) if alone else _by_line(block, source, first)
     for number, line in lines:
         try:

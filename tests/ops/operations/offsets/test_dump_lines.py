@@ -20,7 +20,7 @@ from connectctl.ops.operations.offsets.dump_lines import (
     read_records,
     wheres_in,
 )
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 GOOD = [
@@ -66,6 +66,8 @@ def told(blocks: list[bytes]) -> object:
 
 
 @given(st.lists(st.sampled_from(GOOD * 4 + ODD + BAD), max_size=8), st.integers(1, 400), st.booleans())
+@example(["", GOOD[0] + " {}"], 2, False)
+@example([*BAD[-2:], GOOD[0] + GOOD[1]], 400, True)
 def test_a_dump_is_the_same_however_it_is_cut(lines: list[str], size: int, ends: bool) -> None:
     text = "\n".join(lines) + ("\n" if ends else "")
     blocks, rest = [], text.encode()
