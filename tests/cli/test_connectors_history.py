@@ -32,12 +32,18 @@ def test_the_journal_alone_is_shown_with_a_warning(blind: World) -> None:
     assert blind.run("connectors", "patch", "orders", "batch.size=5", "--yes").exit_code == 0
     result = blind.run("connectors", "history", "orders")
     assert result.exit_code == 0, result.output
-    assert "only versions in the journal of this machine are shown: Not allowed to read" in result.stderr
+    assert "only revisions in the journal of this machine are shown: Not allowed to read" in result.stderr
     assert "batch.size=5" in result.stdout
     data = json.loads(blind.run("connectors", "history", "orders", "-o", "json").stdout)
     assert data["configTopicUnseen"] == "Not allowed to read ['cfg']"
-    assert [(v["what"], v["configOffset"]) for v in data["versions"]] == [("changed", None), ("oldest known", None)]
-    assert data["versions"][1]["at"] is None
-    back = blind.run("connectors", "rollback", "orders", "--to", "2", "--yes")
+    assert [(v["what"], v["configOffset"]) for v in data["revisions"]] == [("changed", None), ("oldest known", None)]
+    newest, oldest = data["revisions"]
+    assert oldest["at"] is None
+    assert oldest["revision"] == f"before-{newest['revision']}"
+    unknown = blind.run("connectors", "rollback", "orders", "--to", "2", "--yes")
+    assert unknown.exit_code == 2
+    assert "orders has no revision 2" in unknown.stderr
+    assert "the config topic was not read: Not allowed to read" in unknown.stderr
+    back = blind.run("connectors", "rollback", "orders", "--to", oldest["revision"], "--yes")
     assert back.exit_code == 0, back.output
     assert "remove batch.size (was 5)" in back.output

@@ -152,7 +152,7 @@ def test_a_masked_query_is_in_no_plan(world: World) -> None:
         ("patch", "lines", "file=b"),
         ("apply", "-f", "FILE"),
         ("create", "-f", "NEW"),
-        ("rollback", "lines", "--to", "1"),
+        ("rollback", "lines", "--to", "REVISION"),
     ],
     ids=lambda command: command[0],
 )
@@ -160,6 +160,8 @@ def test_the_workers_are_asked_once_for_their_connectors(
     world: World, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"FILE": given(world, file="b"), "NEW": given(world, "new", file="c")}
+    history = json.loads(world.run("connectors", "history", "lines", "-o", "json").stdout)
+    files["REVISION"] = history["revisions"][0]["revision"]
     asked: list[object] = []
 
     def from_workers(calls: ConnectCalls, **where: Any) -> list[Connector]:

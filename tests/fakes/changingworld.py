@@ -43,7 +43,7 @@ COMMANDS: dict[str, list[str]] = {
     "connectors apply": ["-f", "{directory}/all", "--wait"],
     "connectors patch": ["*s", "batch.size=5"],
     "connectors edit": ["orders"],
-    "connectors rollback": ["orders", "--to", "2"],
+    "connectors rollback": ["orders", "--to", "0"],
     "connectors topics": ["orders", "--reset"],
     "connectors delete": ["orders", "users", "--with-offsets", "--wait"],
     "fence": [word for id_ in IDS for word in ("--transactional-id", id_)],
@@ -183,9 +183,10 @@ class World:
         if operation == "connectors topics" and self.workers.active is None:
             self.workers.active = {"orders": ["t"]}
         config = self.kafka.records["cfg"]
-        if operation == "connectors rollback" and config[0].offset == 0:
-            value = json.dumps({"properties": CONFIG | {"batch.size": "9"}}).encode()
-            config.insert(0, ConsumerRecord(b"connector-orders", value, 0, -1))
+        older = json.dumps({"properties": CONFIG | {"batch.size": "9"}}).encode()
+        if operation == "connectors rollback" and config[0].value != older:
+            later = [record._replace(offset=record.offset + 1) for record in config]
+            config[:] = [ConsumerRecord(b"connector-orders", older, 0, 0), *later]
         if operation == UNDO and self.former is None:
             self.former = "none"
             with suppress(ConnectctlError):

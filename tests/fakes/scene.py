@@ -75,6 +75,11 @@ def words(*words: str, stdin: str | None = None) -> Command:
     return run
 
 
+def _rollback(scene: Scene) -> Result:
+    written = [each.offset for each in scene.world.kafka.records["cfg"] if each.key == b"connector-plain"]
+    return scene.run("connectors", "rollback", "plain", "--to", str(written[-2]), "--yes")
+
+
 OFFSETS = json.dumps({"offsets": [{"partition": {"table": "a"}, "offset": {"lsn": 99}}]})
 ON_CONNECTORS: dict[str, Command] = {
     "connectors stop": words("connectors", "stop", "plain"),
@@ -86,7 +91,7 @@ ON_CONNECTORS: dict[str, Command] = {
     "connectors edit": words("connectors", "edit", "plain"),
     "connectors patch": words("connectors", "patch", "plain", "batch.size=5"),
     "connectors delete": words("connectors", "delete", "plain"),
-    "connectors rollback": words("connectors", "rollback", "plain", "--to", "2"),
+    "connectors rollback": _rollback,
     "connectors cure": words("connectors", "cure", "plain"),
     "connectors topics": words("connectors", "topics", "plain", "--reset"),
 }

@@ -76,7 +76,8 @@ def _diff(world: RightsWorld) -> Sequence[str]:
 def _rollback(world: RightsWorld) -> Sequence[str]:
     _there(world)
     _patched(world)
-    return "connectors", "rollback", FRESH, "--to", "2", *YES
+    revisions = world.as_super_user("connectors", "history", FRESH)["revisions"]
+    return "connectors", "rollback", FRESH, "--to", revisions[1]["revision"], *YES
 
 
 def _undo(world: RightsWorld) -> Sequence[str]:

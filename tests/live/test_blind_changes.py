@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "connectors create": ("-f", "{directory}/new.json"),
     "connectors apply": ("-f", "{directory}/same.json"),
     "connectors patch": (NAME, "batch.size=7"),
-    "connectors rollback": (NAME, "--to", "1"),
+    "connectors rollback": (NAME, "--to", "{revision}"),
     "connectors delete": (NAME,),
     "connectors topics": (NAME, "--reset"),
     "loggers set": ("org.eclipse.jetty", "TRACE"),
@@ -114,7 +114,8 @@ def test_a_command_changes_nothing_on_a_blind_view(
 ) -> None:
     rest = others[situation]
     before = state(cluster, rest)
-    words = [word.format(directory=place) for word in COMMANDS[command]]
+    history = ctl(cluster, "connectors", "history", NAME, "-o", "json").json["revisions"]
+    words = [word.format(directory=place, revision=history[0]["revision"]) for word in COMMANDS[command]]
     verb = command.removesuffix(" --stop").removesuffix(" job").split()
     ran = ctl(cluster, "--rest", rest, *verb, *words, "--yes")
     print(f"{command:20} {situation:15} exit {ran.code}: {ran.err.strip().splitlines()[-1][:160] if ran.err else ''}")

@@ -31,31 +31,39 @@ def test_every_version_is_told_and_given_back(cluster: Sandbox, name: str, tmp_p
 
     told = run(cluster, "connectors", "history", name, "-o", "json")
     assert told.json["configTopicUnseen"] is None
-    assert [(v["version"], v["what"], v["run"]) for v in told.json["versions"]] == [
-        (1, "changed", None),
-        (2, "changed", patching),
-        (3, "oldest known", creating),
+    revisions = told.json["revisions"]
+    assert [(v["what"], v["run"]) for v in revisions] == [
+        ("changed", None),
+        ("changed", patching),
+        ("oldest known", creating),
     ]
-    assert told.json["versions"][0]["changes"] == {"batch.size": "9"}
+    newest, _, oldest = [v["revision"] for v in revisions]
+    assert int(oldest) < int(newest)
+    assert revisions[0]["changes"] == {"batch.size": "9"}
     jsonschema.validate(told.json, json.loads((SCHEMAS / "connectors-history.json").read_text()))
     shown = run(cluster, "connectors", "history", name)
     assert "batch.size=9" in shown.out
-    one = run(cluster, "connectors", "history", name, "--show", "3", "-o", "json")
-    jsonschema.validate(one.json, json.loads((SCHEMAS / "connectors-version.json").read_text()))
+    one = run(cluster, "connectors", "history", name, "--show", oldest, "-o", "json")
+    jsonschema.validate(one.json, json.loads((SCHEMAS / "connectors-revision.json").read_text()))
     assert one.json["config"]["file"] == first["file"]
 
-    back = run(cluster, "connectors", "rollback", name, "--to", "3", "--yes", "--wait")
+    back = run(cluster, "connectors", "rollback", name, "--to", oldest, "--yes", "--wait")
     assert config_of(cluster, name) == first
     rolling = last_run()
     run(cluster, "runs", "undo", rolling, "--yes", "--wait")
     assert config_of(cluster, name) == third
+    for _ in range(2):
+        run(cluster, "connectors", "rollback", name, "--to", oldest, "--yes", "--wait")
+        assert config_of(cluster, name) == first
+    run(cluster, "connectors", "rollback", name, "--to", newest, "--yes", "--wait")
 
     run(cluster, "connectors", "delete", name, "--yes", "--wait")
     gone = run(cluster, "connectors", "history", name)
     assert "deleted" in gone.out
-    refused = run(cluster, "connectors", "rollback", name, "--to", "1", "--yes", code=2)
-    assert f"Version 1 of {name} is its deletion" in refused.err
-    run(cluster, "connectors", "rollback", name, "--to", "2", "--yes", "--wait")
+    deletion = run(cluster, "connectors", "history", name, "-o", "json").json["revisions"][0]["revision"]
+    refused = run(cluster, "connectors", "rollback", name, "--to", deletion, "--yes", code=2)
+    assert f"Revision {deletion} of {name} is its deletion" in refused.err
+    run(cluster, "connectors", "rollback", name, "--to", newest, "--yes", "--wait")
     assert config_of(cluster, name) == third
     said = "".join(each.out + each.err for each in (told, shown, one, back, gone, refused))
     assert "hush-hush" not in said

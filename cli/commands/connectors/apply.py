@@ -78,8 +78,8 @@ def patch(session: Session, pattern: str, texts: Sequence[str], options: ConfigO
     flow.perform(session, operations.PatchConnectors(), request, options)
 
 
-def rollback(session: Session, name: str, to: int, options: ConfigOptions) -> None:
-    """Restore the configuration of the connector ``name`` from its version ``to``."""
+def rollback(session: Session, name: str, to: str, options: ConfigOptions) -> None:
+    """Restore the configuration of the connector ``name`` from its revision ``to``."""
     request = operations.RollbackRequest(connector=name, to=to, **_config_request(options))
     flow.perform(session, operations.RollbackConnector(), request, options)
 

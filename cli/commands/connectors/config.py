@@ -204,7 +204,7 @@ def history(
     ctx: typer.Context,
     connector: ConnectorArgument,
     show: Annotated[
-        int | None, typer.Option("--show", metavar="N", min=1, help="Print the configuration of this version.")
+        str | None, typer.Option("--show", metavar="REVISION", help="Print the configuration of this revision.")
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -213,11 +213,12 @@ def history(
     \b
     Examples:
       connectctl connectors history orders
-      connectctl connectors history orders --show 2
-      connectctl connectors history orders -o json | jq '.versions[0].changes'
+      connectctl connectors history orders --show 41
+      connectctl connectors history orders -o json | jq '.revisions[0].changes'
 
     They are read from the config topic, where compaction leaves the newest for certain and older ones for a while, and from
-    the journal of this machine, which keeps the configurations of before and after each of its runs. Secrets are masked.
+    the journal of this machine, which keeps the configurations of before and after each of its runs. A revision is the
+    offset of its record in the config topic; one that compaction removed has the name of its run. Secrets are masked.
     """
     from connectctl.cli.commands.connectors import versions as connectors_versions
 
@@ -228,20 +229,18 @@ def history(
 def rollback(
     ctx: typer.Context,
     connector: ConnectorArgument,
-    to: Annotated[
-        int, typer.Option("--to", metavar="N", min=1, help="The version, as connectors history counts them.")
-    ],
+    to: Annotated[str, typer.Option("--to", metavar="REVISION", help="A revision, as connectors history lists them.")],
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
-    """Give a connector the configuration of an earlier version again, or create it with that where it was deleted.
+    """Give a connector the configuration of an earlier revision again, or create it with that where it was deleted.
 
     \b
     Examples:
-      connectctl connectors rollback orders --to 2 --dry-run
-      connectctl connectors rollback orders --to 2 --yes --wait
+      connectctl connectors rollback orders --to 41 --dry-run
+      connectctl connectors rollback orders --to 41 --yes --wait
 
-    Versions are counted by connectctl connectors history. The plan shows what differs from now, what it does to source
-    offsets, and a worker validates it first. Undo: connectctl runs undo RUN.
+    Revisions are listed by connectctl connectors history, and keep their numbers. The plan shows what differs from now,
+    what it does to source offsets, and a worker validates it first. Undo: connectctl runs undo RUN.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 

@@ -1,4 +1,4 @@
-"""``connectctl connectors history``: versions of a configuration, from the config topic and the journal."""
+"""``connectctl connectors history``: revisions of a configuration, from the config topic and the journal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from connectctl.cli.session import Session
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.access import ConnectorAccess, observed_cluster
-from connectctl.ops.operations.connectors.config.history import ConfigVersion, changes, chosen_version
+from connectctl.ops.operations.connectors.config.history import ConfigVersion, changes, index_of
 from connectctl.ops.operations.connectors.config.operations import KINDS
 from connectctl.ops.operations.connectors.config.values import shown
 from connectctl.ops.operations.connectors.config.versions import versions_of
@@ -21,25 +21,24 @@ MOST_SHOWN = 3
 """The most properties in a line of the table; ``-o json`` has all."""
 
 
-def history(session: Session, connector: str, show: int | None, output: Output) -> None:
-    """Print the versions of ``connector``, or the configuration of one."""
+def history(session: Session, connector: str, show: str | None, output: Output) -> None:
+    """Print the revisions of ``connector``, or the configuration of one."""
     cluster = observed_cluster(session)
     found, unseen = versions_of(cluster, connector, KINDS)
     rows = rows_of(cluster, found)
     if show is not None:
-        chosen_version(found, connector, show)
-        row = rows[show - 1]
+        row = rows[index_of(found, connector, show, unseen)]
         terminal.emit(
-            "ConnectorVersion", {"connector": connector, **row}, output, lambda wide: configuration(connector, row)
+            "ConnectorRevision", {"connector": connector, **row}, output, lambda wide: configuration(connector, row)
         )
         return
-    versions = [{key: value for key, value in row.items() if key != "config"} for row in rows]
-    data = {"connector": connector, "configTopicUnseen": unseen, "versions": versions}
-    terminal.emit("ConnectorHistory", data, output, lambda wide: table(versions, unseen))
+    revisions = [{key: value for key, value in row.items() if key != "config"} for row in rows]
+    data = {"connector": connector, "configTopicUnseen": unseen, "revisions": revisions}
+    terminal.emit("ConnectorHistory", data, output, lambda wide: table(revisions, unseen))
 
 
 def rows_of(cluster: ConnectorAccess, found: Sequence[ConfigVersion]) -> list[dict[str, Any]]:
-    """Return the row of each version, the newest first, secrets masked."""
+    """Return the row of each revision, the newest first, secrets masked."""
     rows = []
     for number, each in enumerate(found, 1):
         former = found[number] if number < len(found) else None
@@ -48,7 +47,7 @@ def rows_of(cluster: ConnectorAccess, found: Sequence[ConfigVersion]) -> list[di
             hidden |= defined_passwords(cluster.calls, former.config)
         rows.append(
             {
-                "version": number,
+                "revision": each.revisions[0],
                 "at": None if each.at is None or each.until else iso_utc(each.at),
                 "until": iso_utc(each.at) if each.until and each.at is not None else None,
                 "what": _what(each, former),
@@ -69,17 +68,17 @@ def _what(version: ConfigVersion, former: ConfigVersion | None) -> str:
     return "created" if former.config is None else "changed"
 
 
-def table(versions: Sequence[dict[str, Any]], unseen: str | None) -> None:
-    """Print the versions as a table; ``unseen`` is why the config topic was not read."""
+def table(revisions: Sequence[dict[str, Any]], unseen: str | None) -> None:
+    """Print the revisions as a table; ``unseen`` is why the config topic was not read."""
     rows = [
-        [str(row["version"]), row["at"] or f"until {row['until']}", row["what"], _changed(row), _by(row)]
-        for row in versions
+        [row["revision"], row["at"] or f"until {row['until']}", row["what"], _changed(row), _by(row)]
+        for row in revisions
     ]
-    terminal.table(["VERSION", "TIME", "WHAT", "PROPERTIES", "BY"], rows, empty="", spare=("BY", "PROPERTIES"))
+    terminal.table(["REVISION", "TIME", "WHAT", "PROPERTIES", "BY"], rows, empty="", spare=("BY", "PROPERTIES"))
     if unseen:
-        terminal.note(f"warning: only versions in the journal of this machine are shown: {unseen}", style="yellow")
+        terminal.note(f"warning: only revisions in the journal of this machine are shown: {unseen}", style="yellow")
     else:
-        terminal.say("Compaction of the config topic may have removed older versions.")
+        terminal.say("Compaction of the config topic may have removed older revisions.")
 
 
 def _changed(row: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import config_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config.values import Config, difference, digest, kept
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord
 
 STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
+MOST_NAMED = 8
+"""The most revisions that an error names."""
 CLOCKS_MS = 60_000
 """By how much this machine's clock and that of a worker may differ, or a run be slower to write down what it did."""
 
@@ -37,6 +40,16 @@ class ConfigVersion:
     offset: int | None = None
     run: str | None = None
     until: bool = False
+
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        """The names of the version, which no other version ever gets; the first one is shown.
+
+        The offset of its record is the same for everybody. Compaction leaves only the name of a run, and of a
+        configuration that a run replaced.
+        """
+        of_run = () if self.run is None else (f"before-{self.run}" if self.until else self.run,)
+        return of_run if self.offset is None else (str(self.offset), *of_run)
 
 
 def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigVersion]:
@@ -132,16 +145,21 @@ def changes(version: ConfigVersion, former: ConfigVersion | None) -> dict[str, s
     return difference((former.config or {}) if former else {}, version.config)
 
 
-def chosen_version(found: Sequence[ConfigVersion], name: str, number: int) -> ConfigVersion:
-    """The version ``number``, from 1 for the newest. Raises ``BadInput`` for one that is not there."""
-    if not 1 <= number <= len(found):
-        raise BadInput(
-            f"{name} has no version {number}",
-            why=f"{len(found)} are known",
-            next_step=f"See connectctl connectors history {name}.",
-            code="unknown-version",
-        )
-    return found[number - 1]
+def index_of(found: Sequence[ConfigVersion], name: str, revision: str, unseen: str | None) -> int:
+    """Return the index of the version ``revision``. Raises ``BadInput`` if it is unknown.
+
+    ``unseen`` is why the config topic was not read, None if it was.
+    """
+    for number, each in enumerate(found):
+        if revision in each.revisions:
+            return number
+    known = some_of([each.revisions[0] for each in found], MOST_NAMED)
+    raise BadInput(
+        f"{name} has no revision {revision}",
+        why=f"known are {known}" + (f"; the config topic was not read: {unseen}" if unseen else ""),
+        next_step=f"See connectctl connectors history {name}.",
+        code="unknown-revision",
+    )
 
 
 FROM_FILES = ("connectors apply", "connectors create")

@@ -19,7 +19,7 @@ from connectctl.ops.operations.connectors.config import outlook as config_outloo
 from connectctl.ops.operations.connectors.config.applied_directory import Directory
 from connectctl.ops.operations.connectors.config.directory import AwaitRelease
 from connectctl.ops.operations.connectors.config.files import given_of, resolved, warnings_of
-from connectctl.ops.operations.connectors.config.history import chosen_version
+from connectctl.ops.operations.connectors.config.history import index_of
 from connectctl.ops.operations.connectors.config.initial_by_topic import by_topic, with_offsets_first
 from connectctl.ops.operations.connectors.config.offsets import SetConnectorOffsets, check_removable, initial, removal
 from connectctl.ops.operations.connectors.config.outlook import Entries, OffsetsOfChange
@@ -237,10 +237,10 @@ class EditConnector(ConfigOperation[EditRequest]):
 
 @dataclass(frozen=True, kw_only=True)
 class RollbackRequest(ConfigRequest):
-    """The version ``to`` of a connector's configuration."""
+    """The revision ``to`` of a connector's configuration."""
 
     connector: str
-    to: int
+    to: str
 
 
 class RollbackConnector(ConfigOperation[RollbackRequest]):
@@ -249,12 +249,13 @@ class RollbackConnector(ConfigOperation[RollbackRequest]):
     name = "connectors rollback"
 
     def plan(self, access: ClusterAccess, request: RollbackRequest) -> Planned:
-        """Return the plan. Raises ``BadInput`` for an unknown version, and for a deletion."""
+        """Return the plan. Raises ``BadInput`` for an unknown revision, and for a deletion."""
         name, to = request.connector, request.to
-        config = chosen_version(versions_of(access, name, KINDS)[0], name, to).config
+        found, unseen = versions_of(access, name, KINDS)
+        config = found[index_of(found, name, to, unseen)].config
         if config is None:
             hint = f"Delete it: connectctl connectors delete {name}."
-            raise BadInput(f"Version {to} of {name} is its deletion", next_step=hint, code="unknown-version")
+            raise BadInput(f"Revision {to} of {name} is its deletion", next_step=hint, code="unknown-revision")
         planner = self.planner(access, access.connectors(), wait=request.wait)
         return plan_changes(access, planner, [Desired(name, config)], request)
 

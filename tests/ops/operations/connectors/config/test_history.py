@@ -11,7 +11,7 @@ from connectctl.ops.operations.connectors.config.history import (
     CLOCKS_MS,
     ConfigVersion,
     changes,
-    chosen_version,
+    index_of,
     merged,
     topic_versions,
 )
@@ -86,8 +86,14 @@ def test_changes_are_against_the_version_before() -> None:
     assert changes(ConfigVersion(2, None), ConfigVersion(1, A)) == {}
 
 
-def test_versions_are_counted_from_the_newest() -> None:
-    found = [ConfigVersion(2, B), ConfigVersion(1, A)]
-    assert chosen_version(found, "orders", 2).config == A
-    with pytest.raises(BadInput, match="orders has no version 3"):
-        chosen_version(found, "orders", 3)
+def test_a_revision_keeps_its_name_whatever_is_written_and_compacted_after_it() -> None:
+    topic = [ConfigVersion(1_000, A, 3), ConfigVersion(2_000, B, 7)]
+    journal = [ConfigVersion(2_010, A, run="r", until=True), ConfigVersion(2_010, B, run="r")]
+    assert [v.revisions for v in merged(topic, journal)] == [("7", "r"), ("3",)]
+    later = merged([*topic, ConfigVersion(3_000, A, 9)], journal)
+    assert [later[index_of(later, "orders", name, None)].config for name in ("3", "7", "r", "9")] == [A, B, B, A]
+    compacted = merged([ConfigVersion(3_000, A, 9)], journal)
+    assert [v.revisions for v in compacted] == [("9",), ("r",), ("before-r",)]
+    with pytest.raises(BadInput, match="orders has no revision 3") as refused:
+        index_of(compacted, "orders", "3", "Not allowed to read ['cfg']")
+    assert refused.value.why == "known are 9, r, before-r; the config topic was not read: Not allowed to read ['cfg']"
