@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from connectctl.cli import apply
 from connectctl.ops.core.errors import ConnectctlError
 from fakes.adminworkers import ONE, TWO, AdminWorkers, run
 
@@ -68,6 +70,35 @@ def test_runs_undo_restores_levels() -> None:
     done = run(workers, "runs", "undo", last_run(), "--yes")
     assert done.exit_code == 0, done.output
     assert workers.levels == {ONE: OLD, TWO: OLD}
+
+
+def test_levels_that_somebody_changed_since_are_left_and_named() -> None:
+    workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    undone, workers.sent = last_run(), []
+    workers.levels[TWO]["a.b.c"] = "TRACE"
+    refused = run(workers, "runs", "undo", undone, "--yes")
+    assert (refused.exit_code, workers.sent) == (4, []), refused.output
+    assert "a.b.c is TRACE on two:8083, not DEBUG" in refused.stderr
+    workers.levels[TWO] = dict(OLD)  # as after a restart of the worker
+    done = run(workers, "runs", "undo", undone, "--yes")
+    assert (done.exit_code, workers.levels) == (0, {ONE: OLD, TWO: OLD}), done.output
+    assert "two:8083: it has its former levels" in done.output
+
+
+def test_a_level_that_is_changed_behind_the_plan_of_an_undo_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    confirm = apply.confirm
+
+    def changes_meanwhile(*args: Any, **more: Any) -> Any:
+        workers.levels[TWO]["a.b"] = "TRACE"
+        return confirm(*args, **more)
+
+    monkeypatch.setattr(apply, "confirm", changes_meanwhile)
+    refused = run(workers, "runs", "undo", last_run(), "--yes")
+    assert (refused.exit_code, workers.levels[TWO]["a.b"]) == (4, "TRACE"), refused.output
+    assert "a.b is TRACE on two:8083, not DEBUG" in refused.output
 
 
 def test_loggers_undo_is_for_changes_of_levels_alone() -> None:

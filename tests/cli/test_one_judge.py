@@ -61,14 +61,14 @@ def rebalances(scene: Scene) -> None:
     _assign(scene, replace(group, state="PreparingRebalance", members=members))
     scene.told |= REST | {"timeout": 0.3}
     scene.calls.urls = tuple(REST["rest"])
-    scene.calls.levels = {url: {"root": "INFO"} for url in (*REST["rest"], "http://one:8083")}
+    scene.calls.levels |= {url: {"root": "INFO"} for url in REST["rest"]}
 
 
 def another_group(scene: Scene) -> None:
     """The address in use is a worker of another group, which lists none of these connectors."""
     stopped(scene)
-    scene.calls = FakeWorkers({"theirs": FakeConnector()}, urls=tuple(REST["rest"]))
-    scene.calls.levels = {url: {"root": "INFO"} for url in (*REST["rest"], "http://one:8083")}
+    levels = scene.calls.levels | {url: {"root": "INFO"} for url in REST["rest"]}
+    scene.calls = FakeWorkers({"theirs": FakeConnector()}, urls=tuple(REST["rest"]), levels=levels)
     scene.told |= REST
 
 

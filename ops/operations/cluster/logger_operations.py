@@ -61,12 +61,13 @@ class SetLevels(ConnectorOperation[LevelRequest]):
         return LevelRequest(*step.levels[0], cluster=together, subjects=None if together else plan.resources)
 
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
-        """Return the plan that sets the former levels, on the workers that are still in the group."""
-        clients = access.clients
+        """Return the plan that sets the former levels, on the workers that are still in the group.
+
+        Raises ``Refused`` if somebody changed one since.
+        """
+        calls = access.calls
         steps = [step for step in undone.plan.steps if isinstance(step, SetLogLevels)]
-        proves = clients.settings.get("rest") and access.group is not None
-        members = None if proves else access.calls.urls
-        return Planned(plan_undo(access.cluster_id(), steps, access.group_id, undone.run.id, members))
+        return Planned(plan_undo(access.cluster_id(), calls, steps, access.group_id, undone.run.id, _members(access)))
 
 
 class UndoLevels(SetLevels):
@@ -76,3 +77,11 @@ class UndoLevels(SetLevels):
     irreversible = "it is an undo itself"
 
     undo = ConnectorOperation.undo
+
+
+def _members(access: ClusterAccess) -> set[str] | None:
+    """Return the URLs of the workers in the group, None where a rebalance hides them."""
+    group = access.group
+    if group is None or not access.clients.settings.get("rest"):
+        return set(access.calls.urls)  # discovered in the group, or all that is known of it
+    return {*access.calls.urls, *(member.url for member in group.members)} if group.settled else None

@@ -11,6 +11,7 @@ from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.context import POLL, StepContext
@@ -25,6 +26,8 @@ ROOT = "root"
 Levels = Mapping[str, str]
 """Levels by logger, as one worker has them."""
 _PATH = path_of("admin", "loggers")
+MOST_NAMED = 5
+"""The most differences that an error names."""
 _PATIENCE = 10.0
 """Seconds for the list of one worker's loggers."""
 
@@ -80,7 +83,8 @@ def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
 class SetLogLevels(Step["StepContext"]):
     """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is None).
 
-    ``former`` has, by worker's URL, what is to be set to undo it.
+    ``former`` has, by worker's URL, what is to be set to undo it. ``replaces`` is the level of the first logger that an
+    undo takes back: with any other level, somebody has changed it since.
     """
 
     subject: str
@@ -88,6 +92,7 @@ class SetLogLevels(Step["StepContext"]):
     levels: tuple[tuple[str, str], ...]
     former: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     now: str = ""
+    replaces: str | None = None
 
     def describe(self) -> str:
         first, *more = self.levels
@@ -96,6 +101,11 @@ class SetLogLevels(Step["StepContext"]):
         )
 
     def apply(self, context: StepContext) -> str | None:
+        if self.replaces is not None and self.url is not None:
+            logger, former = self.levels[0]
+            found = level_of(_levels(context.calls, self.url), logger)
+            if found not in (self.replaces, former):
+                raise _changed([f"{logger} is {found} on {self.subject}, not {self.replaces}"])
         for logger, level in self.levels:
             scope = "?scope=cluster" if self.url is None else ""
             context.calls.send("PUT", path_of("admin", "loggers", logger) + scope, {"level": level}, url=self.url)
@@ -137,24 +147,53 @@ def plan_set(
 
 
 def plan_undo(
-    cluster_id: str, steps: Sequence[SetLogLevels], group_id: str, run: str, members: Collection[str] | None
+    cluster_id: str,
+    calls: ConnectCalls,
+    steps: Sequence[SetLogLevels],
+    group_id: str,
+    run: str,
+    members: Collection[str] | None,
 ) -> Plan:
     """Return the plan that sets what was in force before ``steps``, those of ``run``, for each worker.
 
-    ``members`` are the URLs of the workers in the group, None where the client proves each address. A worker that left the
-    group is left alone: its address may be another group's. Raises ``Refused`` if all of them left.
+    ``members`` are the URLs of the workers in the group, None in a rebalance, which hides them: then the steps compare. A
+    worker that left the group is left alone: its address may be another group's. Raises ``Refused`` if all of them left,
+    or if somebody changed a level since.
     """
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
     left = sorted(url for url in former if members is not None and url not in members)
     if left and len(left) == len(former):
         raise Refused(
             f"{', '.join(left)} of the run {run} is not one of the workers now; nothing was changed",
-            next_step="See connectctl loggers get.",
+            next_step=f"See connectctl runs show {run}.",
             code="not-a-member",
         )
-    back = (SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()) if url not in left)
-    noops = tuple(Noop(address(url) or url, "it is not one of the workers now") for url in left)
-    return Plan("loggers undo", cluster_id, tuple(back), noops, group_id, independent=True, undoes=run)
+    ((logger, level),) = {step.levels[0] for step in steps}
+    back: list[SetLogLevels] = []
+    noops = [Noop(address(url) or url, "it is not one of the workers now") for url in left]
+    differing: list[str] = []
+    for url, levels in sorted((url, levels) for url, levels in former.items() if url not in left):
+        worker = address(url) or url
+        found = _levels(calls, url) if members is not None else {}
+        if found and all(level_of(found, name) == each for name, each in levels):
+            noops.append(Noop(worker, "it has its former levels"))
+        else:
+            back.append(SetLogLevels(worker, url, levels, replaces=level))
+            now = {logger: level_of(found, logger), **below(found, logger)} if found else {}
+            differing += [f"{name} is {each} on {worker}, not {level}" for name, each in now.items() if each != level]
+    if differing:
+        raise _changed(differing)
+    return Plan("loggers undo", cluster_id, tuple(back), tuple(noops), group_id, independent=True, undoes=run)
+
+
+def _changed(differences: Sequence[str]) -> Refused:
+    """Return the error for levels that are neither those of the run nor the former ones."""
+    return Refused(
+        "Levels have changed since that run; nothing was changed",
+        why=some_of(differences, MOST_NAMED),
+        next_step="See connectctl loggers get.",
+        code="stale",
+    )
 
 
 def _is_all(levels: Levels, logger: str, level: str) -> bool:
