@@ -140,6 +140,8 @@ def killed_when(cluster: Sandbox, reached: Callable[[Run], bool], *args: str) ->
         while (run := new()) is None or not reached(run):
             assert process.poll() is None, process.communicate()[1].decode()
             assert time.monotonic() < end
+            if run is None:  # its modules are loaded; from then on each moment counts
+                time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
     finally:
         process.kill()
