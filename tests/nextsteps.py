@@ -47,7 +47,7 @@ _NUMBERS = re.compile(r"\d{8}-\d{6}-\w{4}|\d+")
 _ERROR = re.compile(r'(?:error: |"message": ")(?:Step \d+ of the run failed: )?(.+?)(?:: |\. |"|$)', re.MULTILINE)
 _CONDITION = re.compile(r"[.;] [A-Z][^.;]+[.;] Then resume: ")
 """Something that the person has to do before the run is resumed."""
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds that a command in memory may take, on a machine that does much else."""
 MOST = 2
 """How often one next step is followed after one command in a file of tests, but in those that the table names."""

@@ -6,8 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import draws
+import pytest
 from draws import VARIABLE, chosen
+from hypothesis import core, given, settings, strategies
 
 CELLS = [f"cell {n}" for n in range(6)]
 MATRIX = """
@@ -90,3 +95,30 @@ def test_a_matrix_that_the_run_was_not_asked_for_is_not_named(tmp_path: Path) ->
     asked = MATRIX + "\ndef test_other(): pass\n"
     assert "test_matrix" not in of_matrix(tmp_path, "not slow", "-k", "other", matrix=asked)
     assert "test_matrix" not in of_matrix(tmp_path, "slow")
+
+
+def examples(monkeypatch: pytest.MonkeyPatch, commit: str, asked: str | None = None) -> list[int]:
+    """Return the numbers that Hypothesis tries in a run at ``commit``; ``asked`` is the seed that the run is given."""
+    config: Any = SimpleNamespace(getoption=lambda name, default: asked)
+    monkeypatch.setenv(VARIABLE, commit)
+    monkeypatch.setattr(core, "global_force_seed", None if asked is None else int(asked))
+    draws.pytest_configure(config)
+    found: list[int] = []
+
+    @settings(database=None, max_examples=20)
+    @given(strategies.integers())
+    def tried(number: int) -> None:
+        found.append(number)
+
+    tried()
+    return found
+
+
+def test_examples_of_hypothesis_are_drawn_by_the_commit_unless_somebody_asks_for_a_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = examples(monkeypatch, "one commit")
+    assert examples(monkeypatch, "one commit") == drawn
+    assert examples(monkeypatch, "another commit") != drawn
+    asked = examples(monkeypatch, "one commit", "7")
+    assert examples(monkeypatch, "another commit", "7") == asked != drawn

@@ -59,6 +59,6 @@ class TestRealOpen(OpenContract):
     def reads(self, cluster: Sandbox) -> Iterator[AclReads]:
         from connectctl.ops.clients.kafka_protocol.acls import AclReader
 
-        acls = AclReader({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+        acls = AclReader({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         yield acls
         acls.close()

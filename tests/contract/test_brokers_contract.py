@@ -86,7 +86,7 @@ class TestRealBrokers(BrokersContract):
         from live.consumers import Consumers
 
         with Consumers(cluster.bootstrap_servers, request.param) as consumers:
-            reads = Brokers({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+            reads = Brokers({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
             yield Stage(reads, consumers.new_topic("contract-readers"), consumers.commit, consumers.join)
             reads.close()
 

@@ -48,7 +48,7 @@ def asked(calls: TransactionCalls, *ids: str, timeout_ms: int = 60_000) -> dict[
 def fenced(calls: TransactionCalls, *ids: str) -> dict[str, InitProducerIdResponse]:
     """The answers once none of them is that the coordinator loads: a new broker has no producer ids for a moment."""
     answers: dict[str, InitProducerIdResponse] = {}
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while missing := [id_ for id_ in ids if id_ not in answers]:
         assert time.monotonic() < end
         found = asked(calls, *missing)
@@ -58,7 +58,7 @@ def fenced(calls: TransactionCalls, *ids: str) -> dict[str, InitProducerIdRespon
 
 def settled(calls: TransactionCalls, id_: str) -> Transaction:
     """The id when nothing is being ended any more."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while True:
         seen = calls.describe([id_])[id_]
         assert isinstance(seen, Transaction), seen
@@ -71,7 +71,7 @@ def settled(calls: TransactionCalls, id_: str) -> Transaction:
 def coordinators_loaded(calls: TransactionCalls) -> None:
     """Wait until every coordinator answers: a broker makes and loads its log of transactions at the first question."""
     ids = [f"contract-anybody-{number}" for number in range(500)]
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while set(calls.describe(ids).values()) != {Code.TRANSACTIONAL_ID_NOT_FOUND}:
         assert time.monotonic() < end
         time.sleep(0.2)
@@ -189,7 +189,7 @@ class TestRealCoordinators(CoordinatorsContract):
         from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
         from live.real import write_uncommitted
 
-        calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=15)
+        calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         coordinators_loaded(calls)
         zombies: dict[str, Any] = {}
 
@@ -208,7 +208,7 @@ class TestRealCoordinators(CoordinatorsContract):
 
         broker = up(SandboxSpec(name="contract-new", workers=0))
         try:
-            calls = TransactionClient(broker.client, timeout=15)
+            calls = TransactionClient(broker.client, timeout=120)
             coordinators_loaded(calls)
             first = asked(calls, new)[new].code
             if first is Code.COORDINATOR_LOAD_IN_PROGRESS:  # not where the controller was quicker

@@ -113,14 +113,14 @@ class TestRealGroupOffsets(GroupOffsetsContract):
             def leave_pending(group: str, place: TopicPartition, offset: int) -> None:
                 metadata = consumers.open(group, group_protocol="classic").consumer_group_metadata()
                 made.append(Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": group}))
-                made[-1].init_transactions(60)
+                made[-1].init_transactions(120)
                 made[-1].begin_transaction()
                 made[-1].send_offsets_to_transaction([Position(*place, offset)], metadata, 60)
 
             def join(group: str) -> None:
                 consumers.join(group, topic, "somebody")
 
-            groups = GroupOffsetClient(Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30))
+            groups = GroupOffsetClient(Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120))
             yield Stage(groups, topic, join, leave_pending)
             for producer in made:
                 producer.abort_transaction(60)

@@ -136,7 +136,7 @@ class TestTheRealOne(KafkaContract):
     def kafka(self, cluster: Any) -> Open:
         from connectctl.ops.clients.librdkafka.client import Kafka
 
-        return lambda: Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+        return lambda: Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
 
     @pytest.fixture
     def leave_open(self, cluster: Any) -> Iterator[LeaveOpen]:
@@ -146,10 +146,10 @@ class TestTheRealOne(KafkaContract):
 
         def leave(id_: str, topic: str, key: bytes, value: bytes) -> None:
             made.append(Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_}))
-            made[-1].init_transactions(60)
+            made[-1].init_transactions(120)
             made[-1].begin_transaction()
             made[-1].produce(topic, value, key, partition=0)
-            assert made[-1].flush(60) == 0
+            assert made[-1].flush(300) == 0
 
         yield leave
         made.clear()

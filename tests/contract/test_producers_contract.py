@@ -152,7 +152,7 @@ class TestRealProducers(ProducersContract):
         module = columnar_producer if request.param == "ColumnarProducer" else transactional_producer
         kind: Any = getattr(module, request.param)
         topic = create_topic(cluster.bootstrap_servers, f"contract-{secrets.token_hex(4)}", 2, "delete")
-        kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         made: list[Any] = []
 
         def opened() -> Any:
@@ -168,7 +168,7 @@ class TestRealProducers(ProducersContract):
         def wait(producer: Any) -> None:
             # A few records are sent with their commit: more of them, so that the coordinator has the transaction.
             producer.send(TransactionBatch([ProducerRecord(topic, b"k", bytes(900_000), 0)] * 6))
-            end = time.monotonic() + 120
+            end = time.monotonic() + 600
             while producer.expired() is not True:
                 assert time.monotonic() < end
                 time.sleep(0.2)

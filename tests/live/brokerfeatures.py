@@ -8,7 +8,7 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 
 def asked(bootstrap: str, request: Any) -> Any:
-    wire = KafkaProtocolClient({"bootstrap.servers": bootstrap}, timeout=30)
+    wire = KafkaProtocolClient({"bootstrap.servers": bootstrap}, timeout=120)
     try:
         return wire.run("ask", lambda: wire.ask(request))
     finally:

@@ -13,7 +13,7 @@ def fill(bootstrap: str, name: str) -> None:
     writers = [Producer(client | {"transactional.id": f"{name}-{c}", "compression.type": c}) for c in CODECS]
     plain = Producer(client)
     for writer in writers:
-        writer.init_transactions(30)
+        writer.init_transactions(120)
     for turn in range(4):
         for number, writer in enumerate(writers):
             writer.begin_transaction()

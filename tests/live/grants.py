@@ -37,8 +37,8 @@ class Grants:
 
     def __init__(self, cluster: Sandbox):
         properties = {"bootstrap.servers": cluster.bootstrap_servers}
-        self.reads = AclReader(properties, timeout=30)
-        self._wire = KafkaProtocolClient(properties, timeout=30)
+        self.reads = AclReader(properties, timeout=120)
+        self._wire = KafkaProtocolClient(properties, timeout=120)
 
     def close(self) -> None:
         self.reads.close()
@@ -79,7 +79,7 @@ class Grants:
         return self._wire.run("change ACLs", lambda: self._wire.ask(request))
 
     def _until(self, true: Any) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while not true():
             assert time.monotonic() < end, "the broker does not take over the ACLs"
             time.sleep(0.05)

@@ -72,7 +72,7 @@ class Place:
         self.kind = kind
         self.connector = f"kernel-{secrets.token_hex(4)}"
         self.key = f'["{self.connector}",{{"file":1}}]'.encode()
-        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         self.topic = create_topic(cluster.bootstrap_servers, f"{self.connector}-data", 3, "delete")
         self.offsets = create_topic(cluster.bootstrap_servers, f"{self.connector}-offsets")
         self.global_ = create_topic(cluster.bootstrap_servers, f"{self.connector}-global-offsets")

@@ -51,7 +51,7 @@ def changed(cluster: Sandbox, *args: str, stdin: str | None = None) -> str:
 
 
 def kafka(cluster: Sandbox) -> Kafka:
-    return Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+    return Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
 
 
 def records(cluster: Sandbox, topic: str, connector: str) -> dict[tuple[int, bytes], bytes | None]:
@@ -135,11 +135,13 @@ def killed_when(cluster: Sandbox, reached: Callable[[Run], bool], *args: str) ->
     def new() -> Run | None:
         return next((run for run in journal().runs() if run.id not in known), None)
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     try:
         while (run := new()) is None or not reached(run):
             assert process.poll() is None, process.communicate()[1].decode()
             assert time.monotonic() < end
+            if run is None:  # its modules are loaded; from then on each moment counts
+                time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
     finally:
         process.kill()

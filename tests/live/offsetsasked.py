@@ -28,13 +28,13 @@ def text_of(value: Any) -> str:
 
 def committed(cluster: Sandbox, topic: str) -> list[tuple[Any, Any]]:
     """Every committed key and value of a topic of one partition, in order; none while the topic is not there."""
-    if topic not in AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=10).topics:
+    if topic not in AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=120).topics:
         return []
     options = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "x", "enable.partition.eof": True}
     consumer = Consumer(options | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"})
     place = TopicPartition(topic, 0, 0)
     consumer.assign([place])
-    _, end = consumer.get_watermark_offsets(place, timeout=10)
+    _, end = consumer.get_watermark_offsets(place, timeout=120)
     found: list[tuple[Any, Any]] = []
     while True:
         for message in consumer.consume(1000, 0.2):

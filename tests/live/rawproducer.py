@@ -22,7 +22,7 @@ class RawProducers:
     """Producers by transactional id, all on one connection."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.calls = TransactionClient({"bootstrap.servers": bootstrap}, timeout=30)
+        self.calls = TransactionClient({"bootstrap.servers": bootstrap}, timeout=120)
         self.who: dict[str, tuple[int, int]] = {}
 
     def close(self) -> None:
@@ -31,7 +31,7 @@ class RawProducers:
     def init(self, ids: Iterable[str], timeout_ms: int = 60_000) -> None:
         """Create the ids, or take them over."""
         waiting = list(ids)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 600
         while waiting:
             assert time.monotonic() < end
             told: dict[str, Any] = {}

@@ -149,7 +149,7 @@ def write_uncommitted(bootstrap: str, topic: str, id_: str, *records: tuple[Any,
     """Write records in a transaction that stays open until something is done with the producer."""
     client = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "transactional.id": id_}
     producer = Producer(client)
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     producer.begin_transaction()
     _produce(producer, topic, records, None)
     return producer
@@ -159,7 +159,7 @@ def _produce(producer: Producer, topic: str, records: Sequence[tuple[Any, Any]],
     for key, value in records:
         where = {} if partition is None else {"partition": partition}
         producer.produce(topic, key=_raw(key), value=_raw(value), **where)
-    assert producer.flush(30) == 0
+    assert producer.flush(300) == 0
 
 
 def _raw(value: Any) -> bytes | None:
@@ -189,7 +189,7 @@ def create_topic(
 
 def await_topic(admin: AdminClient, name: str) -> None:
     """Brokers know a new topic a moment after the controller said that it is there."""
-    eventually(lambda: name in admin.list_topics(timeout=10).topics)
+    eventually(lambda: name in admin.list_topics(timeout=120).topics)
 
 
 def forget_deleted_connectors(cluster: Sandbox) -> None:
@@ -197,7 +197,7 @@ def forget_deleted_connectors(cluster: Sandbox) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     configs = workers(cluster).call("GET", "/connectors?expand=info").json().values()
     kept = {c["info"]["config"].get("offsets.storage.topic") for c in configs} | set(cluster.topics.values())
-    left = [name for name in admin.list_topics(timeout=10).topics if "-offsets" in name and name not in kept]
+    left = [name for name in admin.list_topics(timeout=120).topics if "-offsets" in name and name not in kept]
     for future in admin.delete_topics(left).values() if left else ():
         future.result()
-    eventually(lambda: not set(left) & set(admin.list_topics(timeout=10).topics))
+    eventually(lambda: not set(left) & set(admin.list_topics(timeout=120).topics))

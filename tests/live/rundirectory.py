@@ -44,7 +44,7 @@ class Place:
         self.group = f"g-{self.name}"
         self.file = directory / "in.txt"
         self.topic = create_topic(cluster.bootstrap_servers, f"{self.name}-data", 1, "delete")
-        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         self.config = {
             "connector.class": FILE_SOURCE,
             "file": str(self.file),
@@ -104,7 +104,7 @@ class Place:
     def standing(self) -> ConfigTopicState:
         """What the group's config topic says of the connector."""
         topic = f"{self.group}-configs"
-        kafka = Kafka(self.kafka.client, timeout=30)  # the other one may not know the topic
+        kafka = Kafka(self.kafka.client, timeout=120)  # the other one may not know the topic
         return config_topic_state(kafka.image([topic], patience=30)[topic].latest, self.name)
 
     def status(self) -> Any:

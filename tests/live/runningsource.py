@@ -173,14 +173,14 @@ class Zombie:
         lines, topic = self.lines, self.lines.topic if self.id_ else self._global
         producer = self._producer(**({"transactional.id": self.id_} if self.id_ else {}))
         if self.id_:
-            producer.init_transactions(60)
+            producer.init_transactions(120)
             producer.begin_transaction()
         for line in lines.write():
             producer.produce(lines.data, value=json.dumps(line))
         ((partition, key), _) = next(iter(live(lines.cluster, self._global, lines.name).items()))
         offset = json.dumps({"position": lines.file.stat().st_size})
         producer.produce(topic, key=key, value=offset, partition=partition)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         self._open = producer, [(self._global, partition, key, offset)] if topic != self._global else []
 
     def commit(self) -> None:
@@ -197,7 +197,7 @@ class Zombie:
         copier = self._producer()
         for topic, partition, key, offset in copies:
             copier.produce(topic, key=key, value=offset, partition=partition)
-        assert copier.flush(60) == 0
+        assert copier.flush(300) == 0
         self.outcome = "committed"
         self.lines.committed = self.lines.count
 

@@ -47,14 +47,14 @@ def create_user(cluster: Sandbox, user: str) -> str:
     wanted = UserScramCredentialUpsertion(user, info, password.encode())
     admin = super_user(cluster)
     for future in admin.alter_user_scram_credentials([wanted]).values():
-        future.result(60)
+        future.result(300)
     return password
 
 
 def create_topic(cluster: Sandbox, name: str, partitions: int = 1, **config: str) -> str:
     """Make a topic, and wait until the broker knows it."""
     admin = super_user(cluster)
-    admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(60)
+    admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(300)
     await_topic(admin, name)
     return name
 

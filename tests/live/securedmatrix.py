@@ -194,7 +194,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> set[tuple[tuple[str, ...], str
 def add_acls(admin: AdminClient, wanted: Sequence[AclBinding]) -> None:
     """Make ACLs, and wait until the broker has them."""
     for future in admin.create_acls(list(wanted)).values():
-        future.result(60)
+        future.result(300)
     eventually(lambda: set(wanted) <= _there(admin))
 
 
@@ -207,7 +207,7 @@ def remove_acls(admin: AdminClient, gone: Sequence[AclBinding]) -> None:
         for b in gone
     ]
     for future in admin.delete_acls(filters).values():
-        future.result(60)
+        future.result(300)
     eventually(lambda: not set(gone) & _there(admin))
 
 
@@ -215,7 +215,7 @@ def _there(admin: AdminClient) -> set[AclBinding]:
     everything = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{USER}", None, AclOperation.ANY, AclPermissionType.ANY
     )
-    return set(admin.describe_acls(everything).result(60))
+    return set(admin.describe_acls(everything).result(300))
 
 
 def _binding(right: Right, name: str, permission: AclPermissionType = AclPermissionType.DENY) -> AclBinding:
@@ -251,10 +251,10 @@ def leave_open(cluster: Sandbox) -> Producer:
 
     client = as_admin(cluster, SCRAM) | {"transactional.id": OPEN_ID, "transaction.timeout.ms": 900_000}
     producer = Producer(client)
-    producer.init_transactions(60)
+    producer.init_transactions(120)
     producer.begin_transaction()
     producer.produce(TARGET, b"open")
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     return producer
 
 

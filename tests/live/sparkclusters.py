@@ -21,7 +21,7 @@ from connectctl.ops.sandbox.ports import LOOPBACK, can_bind, free_ports
 from live.real import eventually
 from sparkjvm import java_options
 
-DEADLINE = 180.0
+DEADLINE = 900.0
 """Seconds that a process of Spark may take to come up, however slow the machine is."""
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"

@@ -30,7 +30,7 @@ CLASSES = (
 def compiled(connect: Path, directory: Path) -> Path:
     """A plugin directory with the classes. Skips where Java has no compiler."""
     java = find_java().path
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=60).stdout
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=600).stdout
     if "jdk.compiler" not in modules:
         pytest.skip("the connectors are compiled here, and this Java has no compiler")
     sources = [SOURCE]
@@ -44,7 +44,7 @@ def compiled(connect: Path, directory: Path) -> Path:
     (services / "org.apache.kafka.connect.source.SourceConnector").write_text("\n".join(CLASSES) + "\n")
     jars = os.pathsep.join(map(str, sorted(connect.glob("*.jar"))))
     compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(plugin)]
-    subprocess.run([*compiler, *map(str, sources)], check=True, timeout=120)
+    subprocess.run([*compiler, *map(str, sources)], check=True, timeout=600)
     return plugin.parent
 
 

@@ -45,11 +45,11 @@ def class_path(version: str = VERSION) -> str:
 def compiled(jars: str, directory: Path) -> str:
     """The class path with the application on it. Skips where Java has no compiler."""
     java = find_java().path
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=60).stdout
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=600).stdout
     if "jdk.compiler" not in modules:
         pytest.skip("the application is compiled here, and this Java has no compiler")
     compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-    subprocess.run([*compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], check=True, timeout=120)
+    subprocess.run([*compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], check=True, timeout=600)
     return f"{directory}{os.pathsep}{jars}"
 
 
@@ -93,14 +93,14 @@ class Pipe:
                 "consumer.session.timeout.ms=10000\nconsumer.heartbeat.interval.ms=1000\n"
                 "consumer.metadata.max.age.ms=2000\n"
             )
-            subprocess.run(self.restart.format(port=port), shell=True, check=True, timeout=60)
+            subprocess.run(self.restart.format(port=port), shell=True, check=True, timeout=600)
 
     def feed(self) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap})
         while not self._stop.wait(0.02):
             producer.produce(f"{self.name}-in", key=str(self.written % 40), value=str(self.written))
             self.written += 1
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     def committed(self) -> list[int]:
         """Every number in the output, as read_committed readers see it."""

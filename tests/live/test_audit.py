@@ -42,7 +42,7 @@ def judged(cluster: Sandbox, *args: str) -> Any:
 
 def producer(cluster: Sandbox, id_: str) -> Producer:
     made = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_, "linger.ms": 0})
-    made.init_transactions(60)
+    made.init_transactions(120)
     return made
 
 
@@ -73,7 +73,7 @@ def test_what_is_right_is_exactly_once_and_aborted_records_do_not_count(cluster:
         transact(writer, name, range(start, start + 10))
         writer.begin_transaction()
         put(writer, name, range(start + 10, start + 13))
-        writer.flush(60)
+        writer.flush(300)
         writer.abort_transaction(60)
     writer.begin_transaction()
     put(writer, name, range(50, 60))
@@ -135,7 +135,7 @@ def test_an_open_transaction_hides_what_is_behind_it_until_it_ends(cluster: Sand
     first, second = producer(cluster, "audit-open-1"), producer(cluster, "audit-open-2")
     first.begin_transaction()
     put(first, name, range(5))
-    assert first.flush(60) == 0
+    assert first.flush(300) == 0
     transact(second, name, range(8), task=1)
     data = judged(cluster, name, "--sequence", "$.seq", "--patience", "0")
     assert data["verdict"] == "undecided"
@@ -152,7 +152,7 @@ def test_a_transaction_that_ends_differently_in_two_partitions_is_torn(cluster: 
     writer.begin_transaction()
     put(writer, name, range(5, 10))
     put(writer, name, range(3), task=1, partition=1)
-    assert writer.flush(60) == 0
+    assert writer.flush(300) == 0
     calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
     place = TopicPartition(name, 1)
     (open_,) = [p for p in calls.producers([place])[place] if p.start_offset is not None]  # type: ignore[union-attr]

@@ -100,7 +100,7 @@ def state(cluster: Sandbox, rest: str) -> Any:
 
 def _listed(rest: str) -> Any:
     try:
-        return sorted(httpx.get(f"{rest}/connectors", timeout=30).json())
+        return sorted(httpx.get(f"{rest}/connectors", timeout=120).json())
     except httpx.TransportError:
         return None
 

@@ -64,13 +64,13 @@ class Process:
     def leave(self) -> None:
         """End without having been killed: the lock is free at once."""
         self._process.stdin.close()
-        assert self._process.wait(60) == 0
+        assert self._process.wait(900) == 0
 
     def close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
             pipe.close()
         self._process.kill()
-        self._process.wait(60)
+        self._process.wait(900)
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def waited_for(holder: Process, *change: str) -> None:
         assert process.stderr is not None
         assert any("Waiting up to 240 s." in line for line in process.stderr)
         holder.leave()
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=900)
         assert process.returncode == 0, out + err
 
 

@@ -32,7 +32,7 @@ def test_every_codec_and_outcome_is_read_as_librdkafka_reads_it(
     admin = AdminClient(client)
     admin.create_topics([NewTopic(name, 2, 1)])[name].result()
     fill(cluster.bootstrap_servers, name)
-    ends = Kafka(client, timeout=30).extents([name])[name]
+    ends = Kafka(client, timeout=120).extents([name])[name]
     whole = {TopicPartition(name, p): (0, extent.stable) for p, extent in ends.items()}
     part = {TopicPartition(name, 0): (37, ends[0].stable - 30), TopicPartition(name, 1): (5, 6)}
     for ranges in (whole, part):
@@ -41,7 +41,7 @@ def test_every_codec_and_outcome_is_read_as_librdkafka_reads_it(
             assert isinstance(some, Columns)
             found.setdefault(place, []).extend(told(some))
         expected: dict[Any, list[Any]] = {}
-        for place, some_ in stream(Kafka(client, timeout=30), ranges):
+        for place, some_ in stream(Kafka(client, timeout=120), ranges):
             expected.setdefault(place, []).extend(told(some_))
         assert found == expected
     assert sum(map(len, found.values())) > 100

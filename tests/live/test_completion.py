@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.cli.commands.completion import FILES, SCRIPTS
-from live.real import FILE_SOURCE, connector
+from live.real import DEADLINE, FILE_SOURCE, connector, eventually
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -32,7 +32,7 @@ def candidates(shell: str, line: str) -> list[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     script = ASK[shell].format(script=SCRIPTS / FILES[shell], line=line)
     done = subprocess.run(
-        [shell, "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=30, check=False
+        [shell, "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
     return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
@@ -45,14 +45,18 @@ def test_a_shell_offers_commands_options_and_live_connector_names(cluster: Sandb
         assert "offsets" in candidates(shell, "connectctl off")
         assert "--global-only" in candidates(shell, "connectctl offsets show --gl")
         for verb in ("offsets show", "connectors stop"):
-            assert candidates(shell, f"connectctl --context sandbox-tests {verb} tab-") == ["tab-source"]
+            line = f"connectctl --context sandbox-tests {verb} tab-"
+            # A slow machine has no names in the time that a person waits for them.
+            eventually(lambda line=line: candidates(shell, line) == ["tab-source"])
 
 
-@pytest.mark.parametrize("where", ["--context nowhere", "--bootstrap-servers 127.0.0.1:1 --group-id g"])
+@pytest.mark.parametrize(
+    "where", ["--context nowhere", f"--timeout {2 * DEADLINE} --bootstrap-servers 127.0.0.1:1 --group-id g"]
+)
 def test_a_cluster_that_does_not_answer_is_no_noise_and_no_wait(where: str) -> None:
     started = time.monotonic()
     assert candidates("bash", f"connectctl {where} offsets show ") == []
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < DEADLINE
 
 
 def test_zsh_takes_the_script() -> None:

@@ -169,7 +169,7 @@ def test_an_apply_of_twenty_that_is_killed_is_resumed_to_the_same_end(
             time.sleep(0.002)
         if process.poll() is None:
             os.kill(process.pid, signal.SIGKILL)
-        said = process.communicate(timeout=60)[0]
+        said = process.communicate(timeout=900)[0]
     run = anna.journal.runs()[0]
     assert len(run.marks) >= marks, said
     if run.state is RunState.OPEN:
@@ -200,7 +200,7 @@ def test_the_second_of_two_people_is_refused_and_then_merges_what_does_not_touch
         os.kill(process.pid, signal.SIGSTOP)
         refused = ben.apply("--yes", code=4)
         os.kill(process.pid, signal.SIGCONT)
-        said = process.communicate(timeout=240)[0]
+        said = process.communicate(timeout=900)[0]
     assert anna.journal.runs()[0].id in refused.err, refused.err
     assert process.returncode == 0, said
     eventually(lambda: sizes(cluster, prefix)[both] == "3")

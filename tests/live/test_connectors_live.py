@@ -127,7 +127,7 @@ def test_a_task_that_was_fenced_runs_again_after_a_restart_of_what_failed(cluste
         intruder = Producer(
             {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"{cluster.group_id}-{name}-0"}
         )
-        intruder.init_transactions(30)
+        intruder.init_transactions(120)
         source = tmp_path / "in.txt"
         source.write_text(source.read_text() + "three\n")
         eventually(lambda: verdict(cluster, name) == "FAILED")

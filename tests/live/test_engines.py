@@ -126,7 +126,7 @@ def test_an_open_transaction_stops_both(cluster: Sandbox, topics: tuple[str, str
     from unittest import mock
 
     open_ = write_uncommitted(cluster.bootstrap_servers, topics[0], "engines-open", (["moved", {"t": 9}], {"o": 9}))
-    open_.flush(30)
+    open_.flush(300)
     try:
         of_sources = mock.patch("connectctl.ops.operations.offsets.sources.PATIENCE", 1.0)
         with of_sources, mock.patch("connectctl.cli.commands.offsets.spark_backup.PATIENCE", 1.0):

@@ -271,7 +271,7 @@ def test_the_broker_killed_and_restarted_in_the_middle(broker: Sandbox, raw: Raw
     assert len(done) < len(ids)
     time.sleep(1)
     start_broker(broker)
-    work.join(90)
+    work.join(300)
     assert Counter(result.outcome for result in fencer.results.values()) == {FenceOutcome.FENCED: len(ids)}
     now = raw.calls.describe(ids)
     spent = [now[id].epoch - raw.who[id][1] for id in ids]  # type: ignore[union-attr]
@@ -289,7 +289,7 @@ def test_an_interruption_tells_which_ids_are_done(broker: Sandbox, raw: RawProdu
     while raw.calls.describe([ids[first]])[ids[first]].who == raw.who[ids[first]]:  # type: ignore[union-attr]
         assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=900)
     assert process.returncode == 130, err
     results = checked(Ran(0, out, err), 0)["results"]
     assert [r["transactionalId"] for r in results] == ids

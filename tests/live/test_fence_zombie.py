@@ -34,11 +34,11 @@ import sys
 from confluent_kafka import Producer, KafkaException
 bootstrap, id, topic = sys.argv[1:]
 producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": id, "transaction.timeout.ms": 300000})
-producer.init_transactions(30)
+producer.init_transactions(120)
 producer.begin_transaction()
 for n in range(100):
     producer.produce(topic, f"zombie {n}")
-producer.flush(30)
+producer.flush(300)
 print("open", flush=True)
 sys.stdin.readline()
 try:

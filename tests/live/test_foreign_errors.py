@@ -64,7 +64,7 @@ def written(place: Target, first: int, codec: str) -> None:
 
 
 def all_there(place: Target, count: int) -> None:
-    image = Kafka(dict(place.client), timeout=30).image([place.topic], patience=30, superseded=True)[place.topic]
+    image = Kafka(dict(place.client), timeout=120).image([place.topic], patience=30, superseded=True)[place.topic]
     values = sorted(int(record.value or b"") for record in (*image.latest, *image.superseded))
     assert values == list(range(count))
 

@@ -40,7 +40,7 @@ def upgrade(cluster: Sandbox, application: Pipe, *args: str, code: int = 0) -> R
         "applications": {application.name: own},
     }
     config.write_text(json.dumps({"current": "test", "contexts": {"test": entry}}))
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while (ran := connectctl("--config", str(config), *args)).code == REFUSED and time.monotonic() < end:
         time.sleep(0.5)  # Streams rebalances once more after it has started, and then nothing is begun
     assert ran.code == code, ran.out + ran.err
@@ -66,8 +66,8 @@ def test_an_application_is_switched_while_it_copies_and_taken_back(cluster: Sand
     name = f"switched-{uuid.uuid4().hex[:6]}"
     with pipe(name, tmp_path, cluster.bootstrap_servers) as application:
         which = ("--set", f"application={name}", "--yes", *QUICK)
-        eventually(lambda: f"{name}-0_3" in ids(cluster, application), 120)
-        eventually(lambda: len(planned_or_none(cluster, application)) > 0, 120)
+        eventually(lambda: f"{name}-0_3" in ids(cluster, application))
+        eventually(lambda: len(planned_or_none(cluster, application)) > 0)
         made = planned(cluster, application, "group-aware-producers")
         kinds = [step["kind"] for step in made["steps"]]
         turn = ["set-guarantee", "restart-instance", "await-instance", "application-gate"]
@@ -95,7 +95,7 @@ def test_an_application_is_switched_while_it_copies_and_taken_back(cluster: Sand
 def test_a_release_that_is_not_group_aware_is_replaced_in_a_first_roll(cluster: Sandbox, tmp_path: Path) -> None:
     name = f"upgraded-{uuid.uuid4().hex[:6]}"
     with pipe(name, tmp_path, cluster.bootstrap_servers, BEFORE) as application:
-        steps = eventually(lambda: planned_or_none(cluster, application), 120)
+        steps = eventually(lambda: planned_or_none(cluster, application))
         assert [step["kind"] for step in steps].count("restart-instance") == 4
         assert any("with Streams 3.0 or newer" in step["description"] for step in steps)
         which = ("--migration", "group-aware-producers", "--set", f"application={name}", "--yes", *QUICK)
@@ -117,8 +117,8 @@ def planned_or_none(cluster: Sandbox, application: Pipe) -> list[Any]:
 def producer_of(cluster: Sandbox, id_: str) -> Producer:
     """A producer with an open transaction."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_})
-    producer.init_transactions(60)
+    producer.init_transactions(120)
     producer.begin_transaction()
     producer.produce(f"{id_.rpartition('-')[0]}-out", key="zombie", value="-7")
-    producer.flush(30)
+    producer.flush(300)
     return producer

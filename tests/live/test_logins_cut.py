@@ -18,6 +18,7 @@ from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.security import PLAIN, SCRAM
 from connectctl.ops.task_runtime.task.retries import is_retriable
 from live.campaignbroker import QUICK, Broker
+from live.real import DEADLINE
 from live.securedcluster import as_admin
 
 pytestmark = [
@@ -27,6 +28,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*<ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning"),
 ]
 TIMEOUT, ROUNDS = 3.0, 8
+EACH = {"librdkafka Unreachable", "kafka-python Unreachable", "librdkafka in", "kafka-python in"}
+"""What is to be seen. Which clients are logging in when a broker dies is chance: there are more rounds until each was."""
 
 
 @pytest.fixture
@@ -78,18 +81,20 @@ def test_a_broker_that_is_killed_while_clients_log_in_is_an_outage_and_no_refusa
     ]
     for thread in threads:
         thread.start()
-    for number in range(ROUNDS):
+    number, late = 0, time.monotonic() + DEADLINE
+    while number < ROUNDS or not (seen.keys() >= EACH or wrong):
+        assert time.monotonic() < late, dict(seen)
         time.sleep(1.0)
         three.kill(0.5, 1 + number % 2)
         three.wait()
+        number += 1
     over.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     print(dict(seen))
     assert not wrong, [str(each) for each in wrong[:3]]
-    assert {"librdkafka Unreachable", "kafka-python Unreachable", "librdkafka in", "kafka-python in"} <= seen.keys()
     refused = client(three, SCRAM) | {"sasl.password": "wrong"}
     with pytest.raises(NotAuthorized):
-        Kafka(refused, timeout=20).cluster_id()
-    with pytest.raises(NotAuthorized), closing(TransactionClient(refused, timeout=20)) as calls:
+        Kafka(refused, timeout=120).cluster_id()
+    with pytest.raises(NotAuthorized), closing(TransactionClient(refused, timeout=120)) as calls:
         calls.cluster_id()

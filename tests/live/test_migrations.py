@@ -134,7 +134,7 @@ def write_later(cluster: Sandbox, key: bytes, value: dict[str, Any]) -> None:
     producer = Producer(client)
     ahead = int(time.time() * 1000) + 3_500_000
     producer.produce(cluster.topics["offsets"], key=key, value=json.dumps(value), timestamp=ahead)
-    assert producer.flush(30) == 0
+    assert producer.flush(300) == 0
 
 
 def test_too_many_tasks_are_allowed_for_good_or_for_now(cluster: Sandbox, name: str) -> None:

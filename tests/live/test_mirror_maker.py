@@ -18,7 +18,7 @@ pytestmark = pytest.mark.live
 SOURCE = "MirrorSourceConnector"
 CONNECTORS = {SOURCE, "MirrorCheckpointConnector", "MirrorHeartbeatConnector"}
 RECORDS = 20
-DEADLINE = 240.0
+DEADLINE = 900.0
 """Seconds for a process to start and to join its group, on a slow machine."""
 REFUSED = [
     ("connectors", "stop", SOURCE),

@@ -292,7 +292,7 @@ def test_a_running_connector_is_refused_and_so_is_a_second_operator(cluster: San
         first = subprocess.Popen([*command, "offsets", "reset", name, "--stop", "--yes"], stdout=subprocess.PIPE)
         eventually(lambda: len(journal().runs()) > known and journal().runs()[0].marks)
         second = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "copy", name, "nobody", "--yes")
-        out, _ = first.communicate(timeout=60)
+        out, _ = first.communicate(timeout=900)
         assert first.returncode == 0, out
         assert second.code == 4, second.err
         assert "Another connectctl" in second.err

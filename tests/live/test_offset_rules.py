@@ -106,7 +106,7 @@ def copies(cluster: Sandbox, topic: str) -> list[bytes | None]:
         }
     )
     try:
-        if topic not in consumer.list_topics(timeout=10).topics:
+        if topic not in consumer.list_topics(timeout=120).topics:
             return []
         consumer.subscribe([topic])
         found: list[bytes | None] = []

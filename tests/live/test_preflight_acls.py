@@ -104,11 +104,11 @@ class Probe:
 
     @cached_property
     def wire(self) -> KafkaProtocolClient:
-        return KafkaProtocolClient(self.properties, timeout=30)
+        return KafkaProtocolClient(self.properties, timeout=120)
 
     @cached_property
     def transactions(self) -> TransactionClient:
-        return TransactionClient(self.properties, timeout=30)
+        return TransactionClient(self.properties, timeout=120)
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -122,7 +122,7 @@ class Probe:
         said: list[Any] = []
         producer = Producer(self.properties)
         producer.produce(T, b"x", on_delivery=lambda error, _: said.append(error))
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         return _allowed(said[0], "TOPIC_AUTHORIZATION_FAILED")
 
     def consumes(self) -> bool:
@@ -140,7 +140,7 @@ class Probe:
     def creates(self) -> bool:
         made = self.admin.create_topics([NewTopic(NEW, 1, 1)], validate_only=True)[NEW]
         try:
-            made.result(60)
+            made.result(300)
         except KafkaException as e:
             return _allowed(e.args[0], "TOPIC_AUTHORIZATION_FAILED")
         return True

@@ -97,8 +97,8 @@ class Edges:
 
 
 def opened(properties: dict[str, Any], **more: Any) -> Edges:
-    kafka, brokers_ = Kafka(properties, timeout=30), Brokers(properties, timeout=30)
-    transactions = TransactionClient(properties, timeout=30)
+    kafka, brokers_ = Kafka(properties, timeout=120), Brokers(properties, timeout=120)
+    transactions = TransactionClient(properties, timeout=120)
     return Edges(kafka, brokers_, transactions, str(properties["bootstrap.servers"]), **more)
 
 
@@ -177,7 +177,7 @@ def test_a_dedicated_topic_is_judged_by_its_settings_and_takes_what_it_is_not_sa
     said: list[KafkaError | None] = []
     producer = Producer({"bootstrap.servers": here.bootstrap, "acks": "all", "retries": 0})
     producer.produce(topic, b"v", key=b"k", on_delivery=lambda error, _: said.append(error))
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     assert said == [None]
 
 
@@ -202,7 +202,7 @@ def held(bootstrap: str, topic: str) -> Iterator[None]:
     producer.init_transactions(120)
     producer.begin_transaction()
     producer.produce(topic, b"open", key=b'"k"', partition=0)  # a key that a worker's JsonConverter takes
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     try:
         yield
     finally:
@@ -213,7 +213,7 @@ def consumed(consumer: Consumer, topic: str, count: int) -> None:
     """Read so many records, and commit what was read."""
     consumer.subscribe([topic])
     read = 0
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while read < count:
         assert time.monotonic() < end, f"{read} of {count} records"
         message = consumer.poll(0.5)
@@ -381,7 +381,7 @@ def test_what_a_broker_does_not_allow_is_foretold_and_it_answers_so(strict: Sand
         Code.NOT_COORDINATOR,
     ]
     told: dict[str, InitProducerIdResponse] = {}
-    transactions = TransactionClient({"bootstrap.servers": strict.bootstrap_servers}, timeout=30)
+    transactions = TransactionClient({"bootstrap.servers": strict.bootstrap_servers}, timeout=120)
     for number in range(3):
         transactions.fence({f"strict-{number}": 50_000}, 20.0, told.__setitem__)
     transactions.close()

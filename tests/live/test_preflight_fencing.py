@@ -38,13 +38,13 @@ VERIFIABLE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
 
 
 def kafka(cluster: Sandbox) -> Kafka:
-    return Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+    return Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
 
 
 def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = True) -> dict[str, Finding]:
     """What preflight says of fencing and transactions of these connectors, by id."""
     here = kafka(cluster)
-    rest = Connect(cluster.rest_urls, auth={}, tls={}, timeout=20)
+    rest = Connect(cluster.rest_urls, auth={}, tls={}, timeout=120)
     checked = [each for each in reading.from_workers(rest) if each.name in names]
     assert len(checked) == len(names)
     topics = cluster.topics
@@ -52,7 +52,7 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     written = {key: at for image in images.values() for key, at in times(image.latest).items()}
     state = config_topic.parse(images[topics["config"]].latest, topics["config"])
     directory = TransactionalIdIndex({cluster.group_id: frozenset(state.connectors)})
-    calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+    calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
     try:
         context = check_context(
             *checked,
@@ -80,7 +80,7 @@ def test_ids_are_on_the_partitions_that_real_coordinators_put_them(cluster: Sand
     ids = [f"fencing-hash-{text}-0" for text in ("plain", "é", "\U0001f600", "longer" * 20)]
     for id in ids:
         producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id})
-        producer.init_transactions(60)
+        producer.init_transactions(120)
     here = kafka(cluster)
     image = here.image([TRANSACTION_STATE], patience=10)[TRANSACTION_STATE]
     where = {_id(record.key): record.partition for record in image.latest if record.key}
@@ -132,10 +132,10 @@ def test_an_id_that_another_application_uses_is_told(cluster: Sandbox, tmp_path:
         assert found(cluster, name) == {}
         id = task_id(cluster.group_id, name, 0)
         intruder = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id})
-        intruder.init_transactions(60)
+        intruder.init_transactions(120)
         intruder.begin_transaction()
         intruder.produce("fencing-payments", value=b"1")
-        assert intruder.flush(60) == 0
+        assert intruder.flush(300) == 0
         for enabled, severity in ((True, "warning"), (False, "error")):
             told = found(cluster, name, goal=Goal.ENABLED, enabled=enabled)
             assert told["FENCE012"].severity == severity
@@ -164,12 +164,12 @@ def test_an_interval_beyond_the_time_out_aborts_in_silence_and_then_fails_as_for
         assert told.severity == "error"
         assert "every 600 s; that is more than its transaction time-out of 2 s" in told.message
         # The coordinator looks for transactions to abort every ten seconds.
-        aborted = eventually(lambda: found(cluster, long).get("TXN009"), 90)
+        aborted = eventually(lambda: found(cluster, long).get("TXN009"))
         assert aborted.subject == f"{long} task 0"
         assert rest.state(long) == ["RUNNING", "RUNNING"]
         assert read_all(cluster, long) == []
 
-        eventually(lambda: "FAILED" in rest.state(short), 120)
+        eventually(lambda: "FAILED" in rest.state(short))
         trace = rest.call("GET", f"/connectors/{short}/status").json()["tasks"][0]["trace"]
         assert "before its producer transaction expired" in trace, trace
         expired = eventually(lambda: found(cluster, short).get("TXN007"))
@@ -186,10 +186,10 @@ def test_a_task_that_was_fenced_is_not_told_to_have_expired(cluster: Sandbox) ->
         id = task_id(cluster.group_id, name, 0)
         properties = {"bootstrap.servers": cluster.bootstrap_servers, "transaction.timeout.ms": 60_000}
         thief = Producer(properties | {"transactional.id": id})
-        thief.init_transactions(60)
+        thief.init_transactions(120)
         thief.begin_transaction()
         thief.produce("fencing-taken-numbers", value=b"1")
-        assert thief.flush(60) == 0
+        assert thief.flush(300) == 0
         eventually(lambda: "FAILED" in rest.state(name))
         trace = rest.call("GET", f"/connectors/{name}/status").json()["tasks"][0]["trace"]
         told = found(cluster, name)

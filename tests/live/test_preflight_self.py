@@ -68,7 +68,7 @@ def client(guarded: Sandbox) -> dict[str, Any]:
 
 @pytest.fixture
 def mine(guarded: Sandbox) -> Iterator[OwnRights]:
-    rights = OwnRights(client(guarded), timeout=30)
+    rights = OwnRights(client(guarded), timeout=120)
     yield rights
     rights.close()
 
@@ -111,7 +111,7 @@ def test_brokers_tell_exactly_what_is_allowed_and_nothing_is_changed_by_asking(
         assert mine.on_cluster().operations == frozenset({OP.ALTER, OP.DESCRIBE})
     every = [allow(ME, OP.DESCRIBE, R.TRANSACTIONAL_ID, ANY), allow(ME, OP.DESCRIBE, R.CLUSTER, "kafka-cluster")]
     with grants.given(*every, allow(ME, OP.DESCRIBE_CONFIGS, R.CLUSTER, "kafka-cluster")):
-        fresh = OwnRights(client(guarded), timeout=30)
+        fresh = OwnRights(client(guarded), timeout=120)
         eventually(lambda: fresh.unseen(R.TRANSACTIONAL_ID) == ())
         fresh.close()
 

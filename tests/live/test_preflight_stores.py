@@ -47,10 +47,10 @@ def found(
     New edges each time, because they remember the topics they first saw.
     """
     properties = {"bootstrap.servers": cluster.bootstrap_servers}
-    kafka, calls = Kafka(properties, timeout=20), Connect(cluster.rest_urls, auth={}, tls={}, timeout=20)
+    kafka, calls = Kafka(properties, timeout=120), Connect(cluster.rest_urls, auth={}, tls={}, timeout=120)
 
     def other(bootstrap: str, overrides: Any) -> Kafka:
-        return Kafka({"bootstrap.servers": bootstrap}, timeout=20)
+        return Kafka({"bootstrap.servers": bootstrap}, timeout=120)
 
     topics = cluster.topics
     checked = [each for each in reading.from_workers(calls) if each.name in names]
@@ -88,7 +88,7 @@ def write_at(cluster: Sandbox, topic: str, name: str, seqno: int, seconds_ago: f
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "partitioner": "murmur2_random"})
     at = int((time.time() - seconds_ago) * 1000)
     producer.produce(topic, key=key(name), value=json.dumps({"seqno": seqno}), timestamp=at)
-    assert producer.flush(30) == 0
+    assert producer.flush(300) == 0
 
 
 @pytest.mark.parametrize("mode", [StoreMode.ENABLED, StoreMode.NOT_ENABLED])
@@ -213,7 +213,7 @@ def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_t
         eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
 
         def twice() -> bool:
-            kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+            kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
             image = kafka.image([global_], patience=10, superseded=True)[global_]
             values = [r.value for r in (*image.latest, *image.superseded) if r.key == key(name).encode()]
             return len(values) > len(set(values))

@@ -150,7 +150,7 @@ def test_another_group_on_the_same_topics_is_told(sandbox: Sandbox) -> None:
 def test_a_transactional_producer_on_the_config_topic_is_told(sandbox: Sandbox) -> None:
     client = {"bootstrap.servers": sandbox.bootstrap_servers, "transactional.id": "intruder"}
     producer = Producer(client)
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     producer.begin_transaction()
     producer.produce(sandbox.topics["config"], key=b"logger-cluster-nobody", value=b'{"level":"INFO"}')
     producer.commit_transaction(30)
@@ -162,11 +162,11 @@ def test_the_leaders_id_in_other_hands_is_told(sandbox: Sandbox) -> None:
     topic = create_topic(sandbox.bootstrap_servers, "workers-stolen", partitions=1, policy="delete")
     id_ = leader_id(sandbox.group_id)
     thief = Producer({"bootstrap.servers": sandbox.bootstrap_servers, "transactional.id": id_})
-    thief.init_transactions(30)
+    thief.init_transactions(120)
     thief.begin_transaction()
     try:
         thief.produce(topic, value=b"mine")
-        assert thief.flush(30) == 0
+        assert thief.flush(300) == 0
         view = seen(sandbox)
         told = found(replace(view, now=view.now + 120))
         assert "Its transaction writes to workers-stolen-0" in told["WORKER009"].message
@@ -185,6 +185,6 @@ def test_a_leaders_record_outside_transactions_is_told(sandbox: Sandbox) -> None
     soon = int((time.time() + 600) * 1000)  # beyond what clocks may differ by
     key, value = b"tasks-fencing-nobody", b'{"task-count":1}'
     plain.produce(sandbox.topics["config"], key=key, value=value, timestamp=soon)
-    assert plain.flush(30) == 0
+    assert plain.flush(300) == 0
     told = shows(sandbox, "WORKER011")["WORKER011"]
     assert "The record tasks-fencing-nobody" in told.message

@@ -43,7 +43,7 @@ def opened(proxy: FaultProxy, topic: str) -> Iterator[Callable[..., Transactiona
     def one(**more: Any) -> TransactionalProducer:
         given = {"bootstrap.servers": proxy.bootstrap, "transactional.id": topic, "socket.timeout.ms": 1500}
         made.append(TransactionalProducer(given | {name.replace("_", "."): value for name, value in more.items()}))
-        made[-1].init_transactions(30)
+        made[-1].init_transactions(120)
         if len(made) == 1:
             eventually(lambda: is_led(made[0], topic))
         return made[-1]
@@ -87,7 +87,7 @@ def test_the_program_of_the_page_writes_each_record_once_whatever_is_late_or_los
     writer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for number in range(3000):
         writer.produce(orders, b"%d" % number, b"%d" % number)
-    writer.flush(30)
+    writer.flush(300)
     own = {"bootstrap.servers": proxy.bootstrap, "transactional.id": name, "socket.timeout.ms": 1500}
 
     class Renamed(TransactionalProducer):
@@ -102,7 +102,7 @@ def test_the_program_of_the_page_writes_each_record_once_whatever_is_late_or_los
     consumer.subscribe([orders])
     faults = [proxy.lose(END_TXN, 1), proxy.lose(PRODUCE, 4), proxy.lose(TXN_OFFSET_COMMIT, 3)]
     with Renamed(own) as producer:
-        producer.init_transactions(30)
+        producer.init_transactions(120)
         program["run"](consumer, producer, 3000)
     consumer.close()
     assert [fault.caught.is_set() for fault in faults] == [True] * 3
@@ -243,7 +243,7 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_is_
     producer = opened(transaction_timeout_ms=1000)
     write(producer, topic, "late")
     producer.flush()
-    reader = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+    reader = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
     eventually(lambda: not reader.image([topic], patience=1, superseded=True)[topic].held_back)
     with pytest.raises(KafkaException) as told:
         producer.commit_transaction()

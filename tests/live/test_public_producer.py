@@ -47,7 +47,7 @@ def opened(client: dict[str, Any], topic: str) -> Iterator[Callable[..., Transac
     def one(**more: Any) -> TransactionalProducer:
         given = client | {"transactional.id": topic} | {name.replace("_", "."): value for name, value in more.items()}
         made.append(TransactionalProducer(given))
-        made[-1].init_transactions(60)
+        made[-1].init_transactions(120)
         return made[-1]
 
     yield one
@@ -253,7 +253,7 @@ def test_a_request_that_is_held_back_asks_for_an_abort_and_tears_nothing_when_it
     proxy = FaultProxy(client["bootstrap.servers"])
     given = {"bootstrap.servers": proxy.bootstrap, "transactional.id": topic, "socket.timeout.ms": 700}
     with TransactionalProducer(given) as producer:
-        insist(lambda: producer.init_transactions(60))
+        insist(lambda: producer.init_transactions(120))
         if api != METADATA:
             write_once(producer, topic, 0, range(3))
         fault = proxy.hold(api)
@@ -286,7 +286,7 @@ def test_an_initialisation_that_is_held_back_is_asked_for_again(client: dict[str
     given = {"bootstrap.servers": proxy.bootstrap, "transactional.id": topic, "socket.timeout.ms": 700}
     fault = proxy.hold(api)
     with TransactionalProducer(given) as producer:
-        insist(lambda: producer.init_transactions(60))
+        insist(lambda: producer.init_transactions(120))
         assert fault.caught.is_set()
         producer.begin_transaction()
         producer.produce(topic, "1", partition=0)
@@ -339,7 +339,7 @@ def test_a_topic_that_nobody_makes_asks_for_an_abort_when_it_was_waited_for(stat
     try:
         there = create_topic(broker.bootstrap_servers, "there", 3, "delete")
         with TransactionalProducer(client | given) as producer:
-            producer.init_transactions(60)
+            producer.init_transactions(120)
             producer.begin_transaction()
             producer.produce("missing", "x")
             with pytest.raises(AbortRequired, match="topic missing: create it") as told:
@@ -374,7 +374,7 @@ def test_a_topic_that_is_deleted_asks_for_an_abort_behind_which_others_are_writt
     producer = opened()
     write_once(producer, gone, 1, [0])
     admin = AdminClient(client)
-    admin.delete_topics([gone])[gone].result(60)
+    admin.delete_topics([gone])[gone].result(300)
     producer.begin_transaction()
     producer.produce(topic, "lost", partition=0)
     producer.produce(gone, "lost", partition=0)

@@ -50,7 +50,7 @@ def producer(client: dict[str, Any], topic: str) -> Iterator[TransactionalProduc
 
 
 def leaders(client: dict[str, Any], topic: str) -> dict[int, Any]:
-    wire = KafkaProtocolClient(client, timeout=30)
+    wire = KafkaProtocolClient(client, timeout=120)
     try:
         return {place.partition: leader for place, leader in Leaders(wire).leaders([topic]).items()}
     finally:
@@ -58,7 +58,7 @@ def leaders(client: dict[str, Any], topic: str) -> dict[int, Any]:
 
 
 def coordinator(client: dict[str, Any], id_: str) -> int:
-    wire = KafkaProtocolClient(client, timeout=30)
+    wire = KafkaProtocolClient(client, timeout=120)
     try:
 
         def found() -> int:

@@ -76,7 +76,7 @@ def allow(secured: Sandbox, user: str, *rights: tuple[ResourceType, str, AclOper
     ]
     admin = super_user(secured)
     for future in admin.create_acls(wanted).values():
-        future.result(60)
+        future.result(300)
 
 
 def error(told: pytest.ExceptionInfo[KafkaException]) -> Any:
@@ -113,7 +113,7 @@ def test_a_wrong_password_is_one_line_that_says_so_and_ends_the_producer(
 ) -> None:
     producer = opened(as_admin(secured, way) | {"sasl.password": "wrong-horse"}, socket_timeout_ms=5000)
     with pytest.raises(ProducerFailed) as told:
-        producer.init_transactions(60)
+        producer.init_transactions(120)
     said = error(told).str()
     print(said)
     assert (error(told).code(), error(told).fatal()) == (KafkaError._AUTHENTICATION, True)
@@ -145,7 +145,7 @@ def test_a_right_that_is_missing_is_named_where_it_is_missed(
 ) -> None:
     producer = opened(user)
     with pytest.raises(ProducerFailed, match="Write on this TransactionalId is needed") as told:
-        producer.init_transactions(60)
+        producer.init_transactions(120)
     assert error(told).code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     allow(secured, topic, (ResourceType.TRANSACTIONAL_ID, topic, AclOperation.WRITE))
     producer = opened(user)
@@ -201,7 +201,7 @@ def test_a_login_that_is_taken_away_ends_the_producer_when_it_is_to_be_renewed(
     gone = UserScramCredentialDeletion(topic, ScramMechanism.SCRAM_SHA_512)
     admin = super_user(secured)
     for future in admin.alter_user_scram_credentials([gone]).values():
-        future.result(60)
+        future.result(300)
     done = 0
 
     def go_on() -> None:

@@ -100,7 +100,7 @@ def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_doubl
         place.sees(50)
         place.config["batch.size"] = "2000"
         assert well(place.run())["outcome"] == "ended"
-        out, err = older.communicate(timeout=300)
+        out, err = older.communicate(timeout=900)
         assert older.returncode == 1, err
         assert json.loads(out)["outcome"] == "taken"
     place.all_there()
@@ -121,7 +121,7 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
     with place.running("--lease", "2") as run:
         place.sees(50)
         client = {"bootstrap.servers": cluster.bootstrap_servers}
-        with closing(TransactionClient(client, timeout=30)) as calls, monkeypatch.context() as patch:
+        with closing(TransactionClient(client, timeout=120)) as calls, monkeypatch.context() as patch:
             patch.setattr(generation, "fence", die)
             leader = generation.Leader(place.kafka, calls, place.group, f"{place.group}-configs")
             with pytest.raises(Killed):
@@ -131,7 +131,7 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
         eventually(lambda: place.standing().fenced > dead.commit)
         place.sees(50)
         run.terminate()
-        out, err = run.communicate(timeout=120)
+        out, err = run.communicate(timeout=900)
         assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
         assert [line for line in err.splitlines() if line.startswith(("waiting", f"{place.name} runs"))] == [
             f"waiting: another start made the tasks of {place.name} stale and has not completed yet",
@@ -154,7 +154,7 @@ def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_
             place.append(50)
             eventually(lambda: len(place.seen()) == 100)
             run.send_signal(signal.SIGTERM)
-            out, err = run.communicate(timeout=300)
+            out, err = run.communicate(timeout=900)
         assert run.returncode == 0, err
         assert json.loads(out)["outcome"] == "stopped"
         eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"])
@@ -227,5 +227,5 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(cluster: Sandb
     dry = connectctl(*place.args(place.job(idle="1s"), "--dry-run"))
     assert (dry.code, f"{place.group}-configs" in dry.out) == (0, True)
     assert connectctl(*place.args(place.job(idle="1s"))).code == 2  # nobody to ask
-    after = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30).topic_names()
+    after = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120).topic_names()
     assert not {t for t in after - before if place.name in t}

@@ -55,7 +55,7 @@ class Archived(FourPartitions):
 
     @property
     def rows(self) -> int:
-        if not those_that_exist(Kafka(self.kafka.client, timeout=30), f"{self.name}-archive"):
+        if not those_that_exist(Kafka(self.kafka.client, timeout=120), f"{self.name}-archive"):
             return 0
         return sum(each.rows for each in self.manifest)
 
@@ -110,7 +110,7 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twic
             place.append(400)
             eventually(lambda: place.rows >= place.written)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
+        assert process.wait(900) == 0
     place.each_once()
     refused_and_swept(place)
 

@@ -35,10 +35,10 @@ def place(cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def refused(place: Place, *args: str, flags: tuple[str, ...] = ()) -> Ran:
     """What is said to a job that nobody can run, once it is certain that it left nothing behind."""
-    kafka = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=30)
+    kafka = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=120)
     before = kafka.topic_names()
     ran = connectctl(*flags, *place.args(place.job(idle="1s"), "--yes", *args))
-    after = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=30).topic_names()
+    after = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=120).topic_names()
     assert not {t for t in after - before - {place.topic} if place.name in t}
     assert ran.out == ""
     lines = [line for line in ran.err.splitlines() if not line.startswith("warning: ")]

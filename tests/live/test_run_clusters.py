@@ -51,7 +51,7 @@ class Counted:
         self.name = f"count-{secrets.token_hex(4)}"
         self.plugin, kind = plugin
         self.topic = create_topic(cluster.bootstrap_servers, f"{self.name}-data", 2, "delete")
-        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         self.config = countingplugin.CONFIG | {"connector.class": kind, "topic": self.topic, "tasks.max": "2"}
         self.config |= {name.replace("_", "."): str(value) for name, value in config.items()}
         self.events = directory / "events"
@@ -110,7 +110,7 @@ class Counted:
     def judged(self) -> dict[bytes | None, int]:
         """The records of each source once nothing is wrong with any."""
         topic = f"{self.name}-offsets"
-        kafka = Kafka(self.kafka.client, timeout=30)  # the other one may not know the topic
+        kafka = Kafka(self.kafka.client, timeout=120)  # the other one may not know the topic
         verdict = oracle.judge(kafka, self.topic, topic, self.name, countingplugin.whose)
         assert not verdict.findings
         return verdict.records
@@ -185,7 +185,7 @@ def test_a_cluster_that_loses_all_workers_is_told_of_waited_for_and_can_be_left(
         spark.lose_workers()
         eventually(lambda: err().count("were lost; tasks wait") == 2, PATIENCE)
         run.send_signal(signal.SIGTERM)
-        assert run.wait(30) == 0, err()
+        assert run.wait(900) == 0, err()
     assert place.judged().keys() == {b"0", b"1"}
 
 
@@ -199,7 +199,7 @@ def test_a_second_signal_ends_a_run_whose_tasks_do_not_hear_the_first(cluster: S
         with pytest.raises(subprocess.TimeoutExpired):
             run.wait(5)
         run.send_signal(signal.SIGTERM)
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=900)
     assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
     assert place.judged() == {b"0": 5, b"1": 5}
 
@@ -251,7 +251,7 @@ def test_a_cluster_that_cannot_run_a_task_is_one_line_and_nothing_is_written(
         error = json.loads(err.splitlines()[-1])["error"]
         assert (run.returncode, error["exitCode"], words in str(error)) == (code, code, True), err
         assert "\n" not in f"{error['message']}{error['why']}{error['nextStep']}"
-    after = Kafka(place.kafka.client, timeout=30).topic_names()
+    after = Kafka(place.kafka.client, timeout=120).topic_names()
     assert not {topic for topic in set(after) - before if place.name in topic}
 
 

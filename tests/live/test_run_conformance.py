@@ -66,7 +66,7 @@ def place(cluster: Sandbox, tmp_path: Path) -> Place:
 
 
 def kafka(broker: Sandbox) -> Kafka:
-    return Kafka({"bootstrap.servers": broker.bootstrap_servers}, timeout=30)
+    return Kafka({"bootstrap.servers": broker.bootstrap_servers}, timeout=120)
 
 
 def lines(broker: Sandbox, topic: str) -> list[str]:
@@ -186,8 +186,8 @@ def test_whoever_may_not_use_an_id_is_told_which_and_with_the_grant_it_works(
     assert well(run_as_pia(guarded, place))["records"] == 30
 
     # One task more, whose id cannot be fenced: nothing is started, and what stands there stands.
-    calls = TransactionClient(pia(guarded), timeout=30)
-    leader = Leader(Kafka(pia(guarded), timeout=30), calls, place.group, f"{place.group}-configs", 20)
+    calls = TransactionClient(pia(guarded), timeout=120)
+    leader = Leader(Kafka(pia(guarded), timeout=120), calls, place.group, f"{place.group}-configs", 20)
     with pytest.raises(
         ConnectctlError, match=r"Could not fence 1 of the 2 transactional ids of tasks .*; nothing was started"
     ):
@@ -218,7 +218,7 @@ def test_more_tasks_than_tasks_max_fail_in_every_way_that_kip_1004_has(cluster: 
     assert (ran.code, states) == (1, ["FAILED"])
     assert explanation.format(2, 1) in ran.err
     # An existing set that is too large, which somebody wrote by hand: all its tasks fail, too.
-    with contextlib.closing(TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)) as calls:
+    with contextlib.closing(TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)) as calls:
         leader = Leader(kafka(cluster), calls, place.group, f"{place.group}-configs")
         leader.start(place.name, place.config, lambda before: [{}, {}])
     ran, states = run(2, 1, 30)

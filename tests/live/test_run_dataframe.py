@@ -113,7 +113,7 @@ class Place:
 
     def seen(self) -> dict[str, list[int]]:
         """What a reader with read_committed sees, by shop, in the topic's order where that is one partition's."""
-        kafka = Kafka({"bootstrap.servers": self.cluster.bootstrap_servers}, timeout=30)
+        kafka = Kafka({"bootstrap.servers": self.cluster.bootstrap_servers}, timeout=120)
         image = kafka.image([self.topic], patience=30, superseded=True)[self.topic]
         found = defaultdict(list)
         for record in sorted((*image.latest, *image.superseded), key=lambda r: r.offset):
@@ -171,7 +171,7 @@ def test_sigterm_ends_a_stream_between_two_transactions(place: Place) -> None:
     place.append(200)
 
     def end() -> None:
-        eventually(lambda: sum(map(len, place.seen().values())) == 200, 300)
+        eventually(lambda: sum(map(len, place.seen().values())) == 200)
         os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a signal that the run does not hear is nobody's end
@@ -192,7 +192,7 @@ def test_a_stream_that_is_killed_and_begun_again_from_nothing_doubles_and_loses_
     command = [sys.executable, "-m", "connectctl.cli", *place.args(**STREAM)]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as killed:
         try:
-            eventually(lambda: sum(map(len, place.seen().values())) > 100, 600)
+            eventually(lambda: sum(map(len, place.seen().values())) > 100)
         finally:
             os.kill(killed.pid, signal.SIGKILL)
     place.append(300)
@@ -202,7 +202,7 @@ def test_a_stream_that_is_killed_and_begun_again_from_nothing_doubles_and_loses_
 
 def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_path: Path) -> None:
     place.append(3)
-    before = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=30).topic_names()
+    before = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=120).topic_names()
     for change, said in (
         ({"offset.column": "seq"}, "has no column seq. Columns: id, shop, value"),
         ({"format": "jsonn"}, "Failed to find the data source: jsonn"),
@@ -218,7 +218,7 @@ def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_p
     ):
         line = place.badly(**change)
         assert said in line, line
-    after = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=30).topic_names()
+    after = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=120).topic_names()
     assert not {topic for topic in after - before if place.name in topic}
     assert place.seen() == {}
 

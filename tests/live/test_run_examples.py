@@ -46,7 +46,7 @@ def run(cluster: Sandbox, job: Path, group: str) -> Any:
 
 def values(cluster: Sandbox, topic: str) -> list[bytes | None]:
     """What a reader with read_committed sees, in its order."""
-    kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+    kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
     image = kafka.image([topic], patience=30, superseded=True)[topic]
     found = sorted((*image.latest, *image.superseded), key=lambda r: (r.partition, r.offset))
     return [record.value for record in found]

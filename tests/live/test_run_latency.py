@@ -61,7 +61,7 @@ def test_records_are_visible_while_the_poll_behind_them_has_nothing_to_give(clus
     with place.running() as process:
         eventually(lambda: len(place.seen()) == 5)
         go.touch()
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     place.written = 10
     place.all_there()
@@ -83,7 +83,7 @@ def test_a_killed_task_with_a_promise_loses_and_repeats_nothing_and_its_latency_
         place.sees(300)
         task = eventually(lambda: [t for t in place.status()["tasks"] if (t["metrics"] or {}).get(P99) is not None])
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=300)
+        _, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     place.all_there()
     assert task[0]["metrics"]["latency-promise-ms"] == 100

@@ -48,5 +48,5 @@ def test_a_broker_that_does_not_verify_transactions_is_refused_with_its_release(
     assert (ran.code, ran.out, ran.err.count("\n")) == (4, "", 1), ran.err
     assert "Brokers older than 3.6 do not guarantee exactly-once: 1 (3.5)" in ran.err
     for broker in {home.bootstrap_servers, old.bootstrap_servers}:
-        topics = Kafka({"bootstrap.servers": broker}, timeout=30).topic_names()
+        topics = Kafka({"bootstrap.servers": broker}, timeout=120).topic_names()
         assert not {topic for topic in topics if topic.startswith("g-old")}

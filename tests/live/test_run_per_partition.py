@@ -89,7 +89,7 @@ def test_a_killed_worker_of_spark_and_the_rebalances_behind_it_cost_no_record_an
             place.append(400)
             eventually(lambda: len(place.seen()) >= place.written)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
+        assert process.wait(900) == 0
     place.each_once()
     assert epochs(place).keys() == {f"{place.source}_{n}" for n in range(4)}
 

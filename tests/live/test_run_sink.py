@@ -23,8 +23,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-WITHIN = 5.0
-"""Seconds from the hand-back until the workers' tasks have partitions."""
+WITHIN = 30.0
+"""Seconds from the hand-back until the workers' tasks have partitions: members that did not leave are waited for for 45."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
@@ -75,7 +75,7 @@ def test_a_killed_worker_of_spark_costs_a_sink_no_record(cluster: Sandbox, tmp_p
         place.append(40)
         eventually(lambda: set(place.lines()) == {f"line {n}" for n in range(80)})
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
+        assert process.wait(900) == 0
 
 
 def test_records_that_cannot_be_read_go_to_the_dead_letter_topic(
@@ -139,7 +139,7 @@ def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(clus
             handed_back = time.monotonic()
             eventually(lambda: sum(n for who, n in owned(place.kafka, group).items() if who != task) == 4)
             took = time.monotonic() - handed_back
-            out, err = run.communicate(timeout=300)
+            out, err = run.communicate(timeout=900)
             assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
         print(f"the workers' tasks have partitions {took:.2f} s after the hand-back")
         assert took < WITHIN

@@ -57,11 +57,11 @@ def test_keys_values_headers_timestamps_and_partitions_stay_as_they_are(
 def test_what_was_aborted_is_not_copied_and_what_is_behind_markers_is(cluster: Sandbox, offsets: str, way: str) -> None:
     copy = Copy(cluster, 1, {"copy.batches": way})
     producer = Producer({"bootstrap.servers": copy.bootstrap, "transactional.id": copy.name})
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     for n, end in enumerate((producer.commit_transaction, producer.abort_transaction) * 3):
         producer.begin_transaction()
         producer.produce(copy.topic, f"{n}")
-        producer.flush(30)
+        producer.flush(300)
         end(30)
     ended = copy.run_here(offsets, copy.start())[0]
     assert ended.stats.records == 3
@@ -72,7 +72,7 @@ def test_what_was_aborted_is_not_copied_and_what_is_behind_markers_is(cluster: S
 def test_remote_topics_are_made_like_their_source_and_grow_with_it(cluster: Sandbox, offsets: str) -> None:
     copy = Copy(cluster, 2)
     admin = AdminClient({"bootstrap.servers": copy.bootstrap})
-    source = Kafka({"bootstrap.servers": copy.bootstrap}, timeout=30)
+    source = Kafka({"bootstrap.servers": copy.bootstrap}, timeout=120)
     copy.config["topics"] = f"{copy.name}-(in|tidy)"
     tidy = create_topic(copy.bootstrap, f"{copy.name}-tidy", 1)
     tasks = copy.start()
@@ -96,7 +96,7 @@ def test_a_source_topic_that_is_gone_or_another_by_now_is_one_line(cluster: Sand
     copy.run_here(offsets, tasks)
     admin = AdminClient({"bootstrap.servers": copy.bootstrap})
     admin.delete_topics([copy.topic])[copy.topic].result()
-    eventually(lambda: copy.topic not in admin.list_topics(timeout=30).topics)
+    eventually(lambda: copy.topic not in admin.list_topics(timeout=120).topics)
     with pytest.raises(ConnectctlError, match=f"topic {copy.topic} no longer exists on the source cluster east"):
         copy.run_here(offsets, tasks)
     create_topic(copy.bootstrap, copy.topic, 1, "delete")
@@ -118,7 +118,7 @@ def test_a_source_that_cannot_be_reached_or_has_nothing_is_one_line_before_anyth
     copy.config["source.cluster.bootstrap.servers"] = "127.0.0.1:1"
     ran = copy.run(tmp_path, "--yes", timeout=3, idle="1s")
     assert (ran.code, json.loads(ran.err)["error"]["message"]) == (5, "Cannot read the source cluster east")
-    there = AdminClient({"bootstrap.servers": copy.bootstrap}).list_topics(timeout=30).topics
+    there = AdminClient({"bootstrap.servers": copy.bootstrap}).list_topics(timeout=120).topics
     assert [topic for topic in there if copy.name in topic] == [copy.topic]
 
 

@@ -65,7 +65,7 @@ def test_what_a_function_of_dataframes_gives_is_written_as_columns_each_record_o
             place.append(400)
             eventually(lambda: len(place.seen()) >= place.written / 2)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
+        assert process.wait(900) == 0
     assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, place.written, 2))
     assert place.committed() == 4
 
@@ -85,7 +85,7 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
             place.append(400)
             eventually(lambda: len(place.seen()) >= place.written)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
+        assert process.wait(900) == 0
     place.each_once()
 
 

@@ -48,7 +48,7 @@ def test_tasks_become_fewer_and_more_and_each_record_is_there_once(cluster: Sand
             place.append(400)  # the run of before may be in the middle of them when it is replaced
             run = runs.enter_context(place.running())
             if older is not None:
-                out, err = older.communicate(timeout=300)
+                out, err = older.communicate(timeout=900)
                 assert (older.returncode, json.loads(out)["outcome"]) == (1, "taken"), err
             eventually(partial(is_shared_by, place, tasks))
             place.append(400)
@@ -57,7 +57,7 @@ def test_tasks_become_fewer_and_more_and_each_record_is_there_once(cluster: Sand
             older = run
         assert older is not None
         older.send_signal(signal.SIGTERM)
-        out, err = older.communicate(timeout=300)
+        out, err = older.communicate(timeout=900)
         assert (older.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
     place.each_once()
     assert place.committed() == 4

@@ -37,7 +37,7 @@ def killed(journal: Journal, *args: str) -> None:
         time.sleep(0.002)
     if process.poll() is None:
         os.kill(process.pid, signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=900)
     assert len(journal.runs()) == known + 1, said
 
 

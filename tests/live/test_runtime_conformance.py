@@ -89,7 +89,7 @@ def test_what_a_connector_has_not_ended_is_aborted_and_comes_again(place: Place)
 
 @pytest.fixture
 def calls(cluster: Sandbox) -> Iterator[TransactionClient]:
-    made = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+    made = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
     yield made
     made.close()
 
@@ -195,7 +195,7 @@ def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_
             assert each.commits.wait(60)
         fence(calls, "g", place.connector, len(busy), 60)
         for each in busy:
-            each.thread.join(30)
+            each.thread.join(300)
             assert not each.thread.is_alive(), "it goes on, as if nobody had fenced it"
             assert isinstance(each.end, Fenced)
 

@@ -81,7 +81,7 @@ def frame(session: Any, *ids: int) -> Any:
 
 
 def seen(target: Target) -> list[int]:
-    kafka = Kafka(dict(target.client), timeout=30)
+    kafka = Kafka(dict(target.client), timeout=120)
     image = kafka.image([target.topic], patience=30, superseded=True)[target.topic]
     assert not image.held_back
     return sorted(int((r.value or b"").rpartition(b":")[2]) for r in (*image.latest, *image.superseded))
@@ -235,7 +235,7 @@ def test_a_stream_without_an_order_is_written_once_by_query_and_batch(stream: St
 
 
 def offsets_of(target: Target) -> dict[bytes, bytes]:
-    image = Kafka(dict(target.client), timeout=30).image([target.offsets_topic], patience=30)[target.offsets_topic]
+    image = Kafka(dict(target.client), timeout=120).image([target.offsets_topic], patience=30)[target.offsets_topic]
     return {record.key: record.value for record in image.latest if record.key and record.value}
 
 
@@ -249,14 +249,14 @@ def test_a_zombie_that_holds_a_transaction_open_is_fenced_and_leaves_nothing(ses
 
 
 def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_one(session: Any, target: Target) -> None:
-    kafka = Kafka(dict(target.client), timeout=30)
+    kafka = Kafka(dict(target.client), timeout=120)
     topic = f"{target.group_id}-configs"
 
     def commits() -> int:
         return config_topic_state(kafka.image([topic], patience=30)[topic].latest, target.connector).commit
 
     write_exactly_once(frame(session, *range(10)), target)
-    kafka = Kafka(dict(target.client), timeout=30)  # the other one does not know the topic
+    kafka = Kafka(dict(target.client), timeout=120)  # the other one does not know the topic
     first = commits()
     write_exactly_once(frame(session, *range(20)), target)
     assert commits() == first
@@ -324,7 +324,7 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     monkeypatch.setattr(api, "written_by", not_yet)
     write_exactly_once(frame(session, *range(60)), replace(target, tasks=1))
     id_ = f"{target.group_id}-{target.connector}-0"
-    calls = TransactionClient(dict(target.client), timeout=30)
+    calls = TransactionClient(dict(target.client), timeout=120)
     driver = AttemptRegistry("127.0.0.1")
     writing = replace(begun[0], attempts=driver.address if guarded else None)
     rows = frame(session, *range(60)).coalesce(1).sortWithinPartitions("id").toArrow().combine_chunks()
@@ -566,7 +566,7 @@ class TriedAgain:
 
     def lose(self) -> None:
         """Once the first two have their rows."""
-        eventually(lambda: len([f for f in self._directory.iterdir() if f.name[0] in "01"]) == 2, 120)
+        eventually(lambda: len([f for f in self._directory.iterdir() if f.name[0] in "01"]) == 2)
         manager = self._session.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
         for place in manager.localDirs():
             for file in Path(str(place.getPath())).rglob("shuffle_*"):
@@ -593,6 +593,6 @@ def test_a_stage_that_is_tried_again_beside_a_task_of_the_first_attempt_writes_e
         stream.run(StreamWriter(target))
     else:
         assert write_exactly_once(rows, target).fenced == ()
-    lost.join(30)
+    lost.join(300)
     assert again.attempts(TriedAgain.LONG) >= 2
     assert seen(target) == list(range(90))

@@ -177,7 +177,7 @@ def test_brokers_unpack_batches_of_any_size_that_they_compress_otherwise(cluster
     other.incremental_operation = AlterConfigOpType.SET
     resource = ConfigResource(ConfigResource.Type.TOPIC, place.topic, incremental_configs=[other])
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(300)
     sizes = [0, 10, 32_700, 65_500, 65_536, 100_000, 700_000]
     values = [random.Random(n).randbytes(n) if dense else b"x" * n for n in sizes for dense in (True, False)]
     handle = ColumnarProducer(

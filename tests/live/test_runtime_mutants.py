@@ -108,7 +108,7 @@ def _write(properties: dict[str, Any], topic: str, offsets: Offsets) -> None:
     producer = confluent_kafka.Producer(properties)
     for key, value in offsets.items():
         producer.produce(topic, value, key)
-    assert producer.flush(30) == 0
+    assert producer.flush(300) == 0
 
 
 @dataclass

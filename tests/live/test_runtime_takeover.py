@@ -30,7 +30,7 @@ pytestmark = pytest.mark.live
 
 def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: bool = False) -> TaskResult:
     """The connector's one task, with the same transactional id, until the end of its file, or until it is fenced."""
-    kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+    kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
     offsets = cluster.topics["offsets"]
     supply = PolledSource(
         FileStreamTask,
@@ -67,7 +67,7 @@ def test_a_worker_and_a_task_here_take_turns_and_every_line_is_there_once(cluste
             file.writelines(f"line {n}\n" for n in numbers)
 
     def seen() -> list[str]:
-        kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         image = kafka.image([topic], patience=30, superseded=True)[topic]
         records = sorted((*image.latest, *image.superseded), key=lambda r: r.offset)
         return [(r.value or b"").decode() for r in records]

@@ -44,7 +44,7 @@ def begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def calls(cluster: Sandbox) -> Iterator[TransactionClient]:
-    made = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+    made = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
     yield made
     made.close()
 

@@ -126,7 +126,7 @@ def test_batches_of_a_frame_are_written_over_tls_with_a_login(guarded: Sandbox, 
     handle.send(TransactionBatch(record_batches=[ColumnBatch(topic, RecordColumns(pa.array([b"one", b"two"])))]))
     handle.commit(20)
     handle.discard()
-    kafka = Kafka({"bootstrap.servers": guarded.bootstrap_servers}, timeout=20)
+    kafka = Kafka({"bootstrap.servers": guarded.bootstrap_servers}, timeout=120)
     image = kafka.image([topic], patience=20, superseded=True)[topic]
     assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == [b"one", b"two"]
 
@@ -146,14 +146,14 @@ def test_batches_are_fetched_behind_tls_and_a_login_without_rights_is_told(
     topic = create_topic(guarded.bootstrap_servers, "fetched", 1)
     for n in range(30):
         write(guarded.bootstrap_servers, topic, (b"k", b"x" * 100_000 + b"%d" % n), partition=0)
-    reader = BatchFetcher(client_of(guarded, certificate, "ops"), timeout=20, committed=True)
+    reader = BatchFetcher(client_of(guarded, certificate, "ops"), timeout=120, committed=True)
     reader.begin({TopicPartition(topic, 0): 0})
     records = 0
     while reader.behind:
         records += sum(batch.records for part in reader.fetch(1.0) for batch in part.batches)
     reader.close()
     assert records == 30
-    stranger = BatchFetcher(client_of(guarded, certificate, "nobody"), timeout=20, committed=True)
+    stranger = BatchFetcher(client_of(guarded, certificate, "nobody"), timeout=120, committed=True)
     stranger.begin({TopicPartition(topic, 0): 0})
     with pytest.raises(NotAuthorized, match="Not authorized to describe the topic fetched"):
         stranger.fetch(1.0)
@@ -161,7 +161,7 @@ def test_batches_are_fetched_behind_tls_and_a_login_without_rights_is_told(
 
 
 def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> ColumnarProducer:
-    return ColumnarProducer(Kafka(client_of(guarded, certificate, user), timeout=20), "g-c-0", timeout_ms=15_000)
+    return ColumnarProducer(Kafka(client_of(guarded, certificate, user), timeout=120), "g-c-0", timeout_ms=15_000)
 
 
 def client_of(guarded: Sandbox, certificate: Certificates, user: str) -> dict[str, str]:

@@ -78,7 +78,7 @@ def effective(sandbox: Sandbox, group: str) -> list[Any]:
 @pytest.mark.parametrize("group", [BLUE, GREEN])
 def test_each_group_finds_its_own_topics_beside_another_and_a_report(sandbox: Sandbox, group: str) -> None:
     wanted = [{"position": len("line\n") * LINES[group]}]
-    eventually(lambda: effective(sandbox, group) == wanted, 120)
+    eventually(lambda: effective(sandbox, group) == wanted)
     shown = of(sandbox, group, "cluster", "show", "-o", "json").json
     assert {each["role"]: each["name"] for each in shown["topics"]} == {
         role: f"{group}-{role}" for role in ("config", "offsets", "status")
@@ -93,7 +93,7 @@ def test_a_report_finds_the_topics_that_it_was_given(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("group", [BLUE, GREEN])
 def test_topics_that_are_told_apart_are_proven_and_may_be_written(sandbox: Sandbox, group: str) -> None:
-    eventually(lambda: len(effective(sandbox, group)) == 1 and "position" in effective(sandbox, group)[0], 120)
+    eventually(lambda: len(effective(sandbox, group)) == 1 and "position" in effective(sandbox, group)[0])
     wanted = {"offsets": [{"partition": {"filename": "elsewhere"}, "offset": {"position": 1}}]}
     ran = of(
         sandbox, group, "offsets", "set", FEED, "-f", "-", "--stop", "--dry-run", "-o", "json", stdin=json.dumps(wanted)

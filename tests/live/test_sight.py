@@ -193,7 +193,7 @@ def test_the_log_shows_that_a_transaction_lives_whose_id_is_not_seen(seer: Seer)
 
 
 def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: Seer) -> None:
-    calls = TransactionClient(seer.client(), timeout=20)
+    calls = TransactionClient(seer.client(), timeout=120)
     try:
         assert isinstance(calls.listed(), Complete)
         assert isinstance(calls.all_places(), Complete)
@@ -207,7 +207,7 @@ def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: 
         allow(SEER, CONFIGS, CLUSTER, "kafka-cluster", deny=True),
     ):
         with seer.grants.given(lacking):
-            calls = TransactionClient(seer.client(), timeout=20)
+            calls = TransactionClient(seer.client(), timeout=120)
             listed = calls.listed()
             assert isinstance(listed, Partial), lacking
             assert str(lacking.operation.word) in str(listed.gaps[0].right)
@@ -218,7 +218,7 @@ def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: 
         allow(SEER, READ, ID, "x", deny=True),
     ):
         with seer.grants.given(harmless):
-            calls = TransactionClient(seer.client(), timeout=20)
+            calls = TransactionClient(seer.client(), timeout=120)
             assert isinstance(calls.listed(), Complete), harmless
             calls.close()
 

@@ -50,7 +50,7 @@ class Writing:
             for _ in range(50):
                 self._write()
             self._producer.poll(0)
-        assert self._producer.flush(120) == 0
+        assert self._producer.flush(300) == 0
 
     def _write(self) -> None:
         number = self.written

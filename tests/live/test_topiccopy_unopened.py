@@ -131,7 +131,7 @@ def test_batches_of_a_compacted_topic_are_opened_where_records_are_gone(cluster:
             producer.produce(
                 copy.topic, b"%d of %d" % (n, step) if n % 11 else None, b"key-%d" % n, headers=[("h", b"x")]
             )
-        producer.flush(30)
+        producer.flush(300)
 
     give(0, 400, 1)
     time.sleep(0.3)
@@ -165,10 +165,10 @@ def test_batches_of_one_record_and_of_a_megabyte(cluster: Sandbox, offsets: str,
     )
     for n in range(20):
         small.produce(copy.topic, b"small %d" % n, timestamp=copy.began + n)
-    small.flush(30)
+    small.flush(300)
     for n in range(60):
         large.produce(copy.topic, secrets.token_bytes(50_000), b"large %d" % n, timestamp=copy.began + n)
-    large.flush(30)
+    large.flush(300)
     unopened, opened = ways(copy.run_here(offsets, copy.start()))
     assert unopened >= 20
     assert opened > 0  # the target takes a megabyte
@@ -178,11 +178,11 @@ def test_batches_of_one_record_and_of_a_megabyte(cluster: Sandbox, offsets: str,
 def test_whoever_wants_uncommitted_records_gets_them_too(cluster: Sandbox, offsets: str) -> None:
     copy = copied(cluster, source_consumer_isolation_level="read_uncommitted")
     producer = Producer({"bootstrap.servers": copy.bootstrap, "transactional.id": copy.name})
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     for n, end in enumerate((producer.commit_transaction, producer.abort_transaction) * 2):
         producer.begin_transaction()
         producer.produce(copy.topic, b"%d" % n)
-        producer.flush(30)
+        producer.flush(300)
         end(30)
     assert ways(copy.run_here(offsets, copy.start())) == (4, 0)
     assert [value for _, value, _, _ in copy.seen(copy.remote)[0]] == [b"0", b"1", b"2", b"3"]
@@ -253,7 +253,7 @@ def producer(cluster: Sandbox, topic: str) -> Iterator[BatchProducer]:
 
 def fetched(cluster: Sandbox, topic: str, start: int = 0) -> list[Any]:
     """What lies in the first partition, as it was fetched."""
-    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30, committed=True)
+    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True)
     reader.begin({TopicPartition(topic, 0): start})
     found = []
     while reader.behind:
@@ -334,7 +334,7 @@ def test_a_batch_that_is_too_large_for_its_topic_is_refused(
     )
     large = Producer({"bootstrap.servers": cluster.bootstrap_servers, "message.max.bytes": 3_000_000})
     large.produce(source, bytes(1_500_000))
-    large.flush(30)
+    large.flush(300)
     (part,) = fetched(cluster, source)
     producer.add([TopicPartition(topic, 0)])
     producer.send(TopicPartition(topic, 0), 1, lambda stamp: restamped(part.data, part.batches[0], stamp))
@@ -356,7 +356,7 @@ def test_what_changed_on_the_disk_of_a_broker_is_not_read_as_records(cluster: Sa
     says = "the checksum of the batch at offset 0 does not match its bytes"
     with pytest.raises(ValueError, match=says):
         list(copied_records(0, part.data, part.batches, 0))
-    reader = ColumnReader({"bootstrap.servers": bootstrap}, timeout=30)
+    reader = ColumnReader({"bootstrap.servers": bootstrap}, timeout=120)
     with pytest.raises(ConnectctlError, match="has records that cannot be read") as raised:
         list(reader.read(TopicPartition(topic, 0), 0, 3))
     assert raised.value.why == says
@@ -365,13 +365,13 @@ def test_what_changed_on_the_disk_of_a_broker_is_not_read_as_records(cluster: Sa
 def test_a_topic_that_is_another_one_by_now_is_not_read_on(cluster: Sandbox, topic: str) -> None:
     bootstrap = cluster.bootstrap_servers
     write(bootstrap, topic, *((b"k", b"%d" % n) for n in range(3)), partition=0)
-    reader = BatchFetcher({"bootstrap.servers": bootstrap}, timeout=30, committed=True)
+    reader = BatchFetcher({"bootstrap.servers": bootstrap}, timeout=120, committed=True)
     reader.begin({TopicPartition(topic, 0): 0})
     while reader.behind:
         reader.fetch(1.0)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_topics([topic])[topic].result()
-    eventually(lambda: topic not in admin.list_topics(timeout=30).topics)
+    eventually(lambda: topic not in admin.list_topics(timeout=120).topics)
     create_topic(bootstrap, topic, 1, "delete")
     write(bootstrap, topic, *((b"k", b"%d" % n) for n in range(9)), partition=0)
     with pytest.raises(TopicGone) as raised:
@@ -381,7 +381,7 @@ def test_a_topic_that_is_another_one_by_now_is_not_read_on(cluster: Sandbox, top
 
 
 def test_a_topic_that_is_deleted_is_gone(cluster: Sandbox, topic: str) -> None:
-    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30, committed=True)
+    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True)
     reader.begin({TopicPartition(topic, 0): 0})
     reader.fetch(1.0)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
@@ -393,7 +393,7 @@ def test_a_topic_that_is_deleted_is_gone(cluster: Sandbox, topic: str) -> None:
 
 
 def test_an_offset_that_the_log_does_not_have_is_told(cluster: Sandbox, topic: str) -> None:
-    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30, committed=True)
+    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True)
     reader.begin({TopicPartition(topic, 0): 7})
     with pytest.raises(OutOfRange, match=f"Offset 7 of {topic}-0 is out of range"):
         read_for_long(reader)

@@ -103,7 +103,7 @@ class Numbers:
         last = BatchProducer({"bootstrap.servers": self._direct}, self.id, transaction_timeout_ms=20_000, timeout=10)
         last.initialise(30)
         last.close()
-        kafka = Kafka({"bootstrap.servers": self._direct}, timeout=30)
+        kafka = Kafka({"bootstrap.servers": self._direct}, timeout=120)
         image = kafka.image([self.topic], patience=30, superseded=True)[self.topic]
         assert not image.held_back
         return Counter(int(r.value or b"") for r in (*image.latest, *image.superseded))

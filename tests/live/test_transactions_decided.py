@@ -90,11 +90,11 @@ def seen(broker: Sandbox, what: str, *args: str) -> Any:
 
 
 def kafka(broker: Sandbox) -> Kafka:
-    return Kafka({"bootstrap.servers": broker.bootstrap_servers}, timeout=30)
+    return Kafka({"bootstrap.servers": broker.bootstrap_servers}, timeout=120)
 
 
 def log(broker: Sandbox) -> TransactionLog:
-    return TransactionLog({"bootstrap.servers": broker.bootstrap_servers}, timeout=30)
+    return TransactionLog({"bootstrap.servers": broker.bootstrap_servers}, timeout=120)
 
 
 def ended(raw: RawProducers, id_: str) -> Transaction:
@@ -178,7 +178,7 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
     broker: Sandbox, raw: RawProducers, topic: str
 ) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"times-{topic}"})
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     for at in (1_000, 2_000):
         producer.begin_transaction()
         producer.produce(topic, b"old", timestamp=at)

@@ -107,7 +107,7 @@ def killed_and_resumed(*wish: str) -> None:
             if line.startswith("done       restart"):
                 process.send_signal(signal.SIGKILL)
                 break
-    assert process.wait(60) == -signal.SIGKILL
+    assert process.wait(900) == -signal.SIGKILL
     status = run("status", "-o", "json").json
     assert (status["unfinished"], status["run"]["state"]) == (True, "open")
     assert "has not ended" in run("apply", *wish, "--yes", code=4).err

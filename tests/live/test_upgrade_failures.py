@@ -385,4 +385,4 @@ def killed_when(*args: str, says: str) -> None:
             if says in line:
                 process.send_signal(signal.SIGKILL)
                 break
-        assert process.wait(180) == -signal.SIGKILL, "".join(told) + str(process.stderr and process.stderr.read())
+        assert process.wait(900) == -signal.SIGKILL, "".join(told) + str(process.stderr and process.stderr.read())

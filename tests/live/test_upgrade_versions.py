@@ -62,7 +62,7 @@ def replace_binaries(sandbox: Sandbox, number: int, version: str) -> None:
 def refused_as_too_old(sandbox: Sandbox, *numbers: int) -> None:
     """No roll to exactly-once is planned while these workers run a release that does not know it."""
     addresses = [f"127.0.0.1:{worker.port}" for worker in sandbox.group.workers]
-    eventually(lambda: len([v for v, _ in workers_now().values() if v]) == len(addresses), 180)
+    eventually(lambda: len([v for v, _ in workers_now().values() if v]) == len(addresses))
     for wish in ("preparing", "enabled"):
         said = upgrade("plan", "--to", wish, code=4).err
         told = {address for address in addresses if f"{address} runs {OLD}" in said}
@@ -100,13 +100,13 @@ def test_connect_comes_to_exactly_once_from_an_older_release_and_goes_back_to_on
         replace_binaries(sandbox, 1, LATEST)
         if version == OLD:
             refused_as_too_old(sandbox, 2)
-        eventually(lambda: sorted(v or "" for v, _ in workers_now().values()) == [version, LATEST], 180)
+        eventually(lambda: sorted(v or "" for v, _ in workers_now().values()) == [version, LATEST])
         if version != OLD:
             told = upgrade("plan", "--to", "preparing").err
             assert f"CLUSTER005 workers: They run different versions: {version} on 1, {LATEST} on 1" in told
         written_on(sandbox, TOPIC, writer)
         replace_binaries(sandbox, 2, LATEST)
-        eventually(lambda: sorted(workers_now().values()) == [(LATEST, "disabled")] * 2, 180)
+        eventually(lambda: sorted(workers_now().values()) == [(LATEST, "disabled")] * 2)
 
         assert "Done, run" in upgrade("apply", "--yes", *LONG).out
         assert set(workers_now().values()) == {(LATEST, "enabled")}

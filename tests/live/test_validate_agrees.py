@@ -353,7 +353,7 @@ def test_workers_that_are_not_enabled_do_what_was_said(
 
 def _forget_topics(cluster: Sandbox) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    left = [name for name in admin.list_topics(timeout=10).topics if name.startswith("validate-")]
+    left = [name for name in admin.list_topics(timeout=120).topics if name.startswith("validate-")]
     for future in admin.delete_topics(left).values() if left else ():
         future.result()
 

@@ -75,7 +75,7 @@ def error_of(ask: Callable[[Fault], Any], fault: Fault) -> ConnectctlError:
     return caught.value
 
 
-LONG = 60.0
+LONG = 600.0
 """A time-out that no test waits for."""
 
 

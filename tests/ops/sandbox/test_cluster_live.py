@@ -21,7 +21,7 @@ pytestmark = pytest.mark.live
 
 
 def get(url: str) -> Any:
-    return httpx.get(url, trust_env=False, timeout=10).raise_for_status().json()
+    return httpx.get(url, trust_env=False, timeout=120).raise_for_status().json()
 
 
 def supports_exactly_once(url: str) -> bool:
@@ -82,17 +82,17 @@ def test_connectors_of_kafkas_own_tests_run(cluster: Sandbox, name: str, config:
     """A plugin that is listed may still lack a class when it runs."""
     url = f"{cluster.rest_urls[0]}/connectors"
     body = {"name": f"sandbox-{name}", "config": {**config, "tasks.max": "1"}}
-    httpx.post(url, json=body, trust_env=False, timeout=30).raise_for_status()
+    httpx.post(url, json=body, trust_env=False, timeout=120).raise_for_status()
     try:
-        deadline, states = time.monotonic() + 120, list[str]()
+        deadline, states = time.monotonic() + 600, list[str]()
         while states != ["RUNNING"] and time.monotonic() < deadline:
             time.sleep(0.2)
-            answer = httpx.get(f"{url}/sandbox-{name}/status", trust_env=False, timeout=10).json()
+            answer = httpx.get(f"{url}/sandbox-{name}/status", trust_env=False, timeout=120).json()
             states = [task["state"] for task in answer.get("tasks", [])]
             assert "FAILED" not in states, answer
         assert states == ["RUNNING"]
     finally:
-        httpx.delete(f"{url}/sandbox-{name}", trust_env=False, timeout=30)
+        httpx.delete(f"{url}/sandbox-{name}", trust_env=False, timeout=120)
 
 
 def test_everything_listens_on_the_loopback_only(cluster: Sandbox) -> None:

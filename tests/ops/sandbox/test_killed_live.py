@@ -44,7 +44,7 @@ def start_up(*options: str) -> subprocess.Popen[str]:
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not condition():
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
@@ -78,7 +78,7 @@ def test_down_cleans_up_after_an_up_that_was_killed_when(moment: str, layout: Sa
         wait_until(lambda: MOMENTS[moment](layout), process)
         process.kill()
     # A child that was just being forked holds the lock until it becomes another program.
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while status(NAME).state is SandboxState.STARTING and time.monotonic() < deadline:
         time.sleep(0.01)
     assert status(NAME).state is SandboxState.LEFTOVER

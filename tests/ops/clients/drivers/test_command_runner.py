@@ -26,7 +26,7 @@ def failure(command: str, commands: Commands | None = None) -> CommandFailed:
 
 
 def pid_in(file: Path) -> int:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not (file.is_file() and file.read_text().strip()):
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -41,7 +41,7 @@ def runs(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while runs(pid) and time.monotonic() < end:
         time.sleep(0.05)
     return not runs(pid)

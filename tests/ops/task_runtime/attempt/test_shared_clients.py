@@ -12,7 +12,7 @@ from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.task_runtime.attempt.coalesced_read import CoalescedRead
 from connectctl.ops.task_runtime.attempt.shared_clients import OffsetsView, StoreSnapshot
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class Topic:
