@@ -140,6 +140,6 @@ def _cell(side: StoredOffset | None) -> str:
 
 
 def _json_text(value: dict[str, Any] | None) -> str:
-    from connectctl.ops.connect.stream_source_partitions import in_short
+    from connectctl.ops.connect.stream_source_partitions import abridged
 
-    return "-" if value is None else addresses_masked(connect_json(in_short(value)))
+    return "-" if value is None else addresses_masked(connect_json(abridged(value)))

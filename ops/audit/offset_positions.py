@@ -14,7 +14,7 @@ from typing import Any
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.field_extractor import RecordPart, Spec
 from connectctl.ops.audit.sequences import Committed
-from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
+from connectctl.ops.connect.stream_source_partitions import is_stream_state
 
 Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 """A source partition and its source offset, None for one that was deleted."""
@@ -79,7 +79,7 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
     shown: dict[str, tuple[Any, Any]] = {}
     first = {json.dumps(partition, sort_keys=True): offset for partition, offset in before}
     for partition, offset in after:
-        if offset is None or is_of_a_stream(partition):
+        if offset is None or is_stream_state(partition):
             continue
         if not partition or len(partition) != 1:
             return Offsets(

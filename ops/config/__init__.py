@@ -1,1 +1,1 @@
-"""What people write: the context file, settings, properties, templates; with secrets masked."""
+"""User input: the context file, settings, properties and templates, with secrets masked."""

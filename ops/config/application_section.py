@@ -9,7 +9,7 @@
         file: /etc/totals/{host}.properties
         restart: ssh {host} sudo systemctl restart totals
 
-The name is the application's ``application.id``. An instance is named as its ``application.server`` is, where it has one.
+The name is the application's ``application.id``. An instance has the name of its ``application.server``, if it is set.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def _instance(text: str) -> str:
 
 
 class ApplicationSection(WorkersSection):
-    """One application: the keys of ``workers``, with ``instances`` besides."""
+    """The section of one application: the keys of ``workers``, and ``instances``."""
 
     driver: Literal["command", "properties-file", "manual"] | None = None
     instances: list[Annotated[str, AfterValidator(_instance)]] = Field(default_factory=list)
 
 
 def from_settings(application: str, section: Mapping[str, Any]) -> ApplicationSection | None:
-    """What the settings under ``applications`` say of an application; None where they say nothing."""
-    # An application's name may have dots in it, and so be the beginning of another's.
+    """Return the section of an application from the settings under ``applications``; None if there are none."""
+    # An application's name may have dots, and may be a prefix of another's.
     prefix = f"{application}."
     values = {key.removeprefix(prefix): value for key, value in section.items() if key.startswith(prefix)}
     found = nested({key: value for key, value in values.items() if "." not in key or key.startswith("each.")})

@@ -1,8 +1,8 @@
-"""Changes of the context file as text: what a person wrote beside them stays byte for byte.
+"""Changes of the context file as text: the rest of the file is kept byte for byte.
 
-A library that writes YAML anew keeps comments, and still indents lists, folds lines and spaces braces its own way. Here the
-place of a change is taken from the marks of PyYAML's nodes, only the text there is replaced, and the result is read again:
-where it does not say exactly what it has to, nothing is written.
+A library that writes YAML keeps comments, but indents lists, folds lines and spaces braces in its own way. Here the
+position of a change comes from the marks of PyYAML's nodes. Only the text at that position is replaced, and the result
+is parsed again: nothing is written unless it has the expected values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BY_HAND = "Change the file by hand."
 
 
 def use(text: str, name: str) -> str:
-    """``text`` with ``current`` naming the context ``name``. Raises ``BadInput`` where that cannot be done for sure."""
+    """Return ``text`` with ``current`` set to ``name``. Raises ``BadInput`` if the file cannot be changed safely."""
     root = _mapping(text)
     found = _entry(root, "current")
     if found is None:
@@ -39,12 +39,12 @@ def use(text: str, name: str) -> str:
 
 
 def add(text: str, name: str, entry: Mapping[str, Any]) -> str:
-    """``text`` with the context ``name`` behind the others. Raises ``BadInput`` as ``use``; ``name`` is not there yet."""
+    """Return ``text`` with the context ``name`` after the others. Raises ``BadInput`` as ``use``; ``name`` must be new."""
     data = yaml_text.read_yaml(text) or {}
     expected = {**data, "contexts": {**(data.get("contexts") or {}), name: entry}}
     if not data:
-        whole = "\n".join(["contexts:", *_lines({name: entry}, 2)])
-        return _checked(f"{_ended(text)}{whole}\n", expected)
+        block = "\n".join(["contexts:", *_lines({name: entry}, 2)])
+        return _checked(f"{_ended(text)}{block}\n", expected)
     root, newline = _mapping(text), _newline(text)
     found = _entry(root, "contexts")
     if found is None:
@@ -61,7 +61,10 @@ def add(text: str, name: str, entry: Mapping[str, Any]) -> str:
 
 
 def remove(text: str, name: str) -> str:
-    """``text`` without the context ``name``, and without ``current`` where that names it. Raises ``BadInput`` as ``use``."""
+    """Return ``text`` without the context ``name``, and without ``current`` if that is ``name``.
+
+    Raises ``BadInput`` as ``use``.
+    """
     data = yaml_text.read_yaml(text)
     expected = {**data, "contexts": {k: v for k, v in data["contexts"].items() if k != name}}
     found = _entry(_mapping(text), "contexts")
@@ -78,19 +81,19 @@ def remove(text: str, name: str) -> str:
 
 
 def scalar(value: Any) -> str:
-    """A value on one line of YAML, without quotes where it needs none."""
+    """Return a value on one line of YAML, without quotes if it needs none."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and yaml_text.read_yaml(value) == value:
         return value
     return _quoted(value)
 
 
 def _quoted(value: Any) -> str:
-    """JSON, which YAML reads, but for characters that only YAML takes for the end of a line."""
+    """Return JSON, which YAML reads, with escapes for characters that only YAML treats as line ends."""
     return json.dumps(value, ensure_ascii=False).translate({0x85: r"\N", 0x2028: r"\L", 0x2029: r"\P"})
 
 
 def _lines(entry: Mapping[str, Any], column: int, step: int = 2) -> list[str]:
-    """A mapping as lines of YAML; a mapping of one reference (``{env: NAME}``) and lists stay on theirs."""
+    """Return a mapping as lines of YAML; a mapping of one reference (``{env: NAME}``) and lists stay on one line."""
     lines: list[str] = []
     for name, value in entry.items():
         key = " " * column + scalar(name)
@@ -117,7 +120,7 @@ def _mapping(text: str) -> yaml.MappingNode:
 
 
 def _entry(node: Any, name: str) -> tuple[Any, Any] | None:
-    """The nodes of a key and its value, None where there is no such key."""
+    """Return the nodes of a key and its value, None if the key does not exist."""
     pairs = node.value if isinstance(node.value, list) else []
     return next(((key, value) for key, value in pairs if str(key.value) == name), None)
 
@@ -138,13 +141,13 @@ def _without(text: str, found: tuple[Any, Any], entry: tuple[Any, Any]) -> str:
     contexts = found[1]
     if len(contexts.value) > 1 or contexts.flow_style:
         return _without_entry(text, contexts, entry)
-    left = _without_entry(text, contexts, entry)
+    remaining = _without_entry(text, contexts, entry)
     colon = found[0].end_mark.index + text[found[0].end_mark.index :].index(":") + 1
-    return f"{left[:colon]} {{}}{left[colon:]}"
+    return f"{remaining[:colon]} {{}}{remaining[colon:]}"
 
 
 def _without_entry(text: str, node: Any, entry: tuple[Any, Any]) -> str:
-    """``text`` without one entry of a mapping: its lines in a block, its part between commas in braces."""
+    """Return ``text`` without one entry of a mapping: without its lines in a block, without its part in braces."""
     key, value = entry
     if not node.flow_style:
         start = text.rfind("\n", 0, key.start_mark.index) + 1
@@ -157,7 +160,7 @@ def _without_entry(text: str, node: Any, entry: tuple[Any, Any]) -> str:
 
 
 def _end_of(text: str, entry: tuple[Any, Any], column: int) -> int:
-    """Where the lines of a block's entry end, with the comments behind it that are indented deeper than its key."""
+    """Return the end of a block entry's lines, with the following comments that are indented deeper than its key."""
     at = _last_index(entry[1])
     at = at if text[at - 1 : at] == "\n" and at > entry[0].end_mark.index else _next_line(text, at)
     end = at
@@ -176,7 +179,7 @@ def _next_line(text: str, index: int) -> int:
 
 
 def _last_index(node: Any) -> int:
-    """Where the text of a node ends; a block's own mark stands where the next token begins."""
+    """Return the end of a node's text; the end mark of a block is where the next token begins."""
     if getattr(node, "flow_style", None) or not isinstance(node.value, list) or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]
@@ -192,7 +195,7 @@ def _ended(text: str) -> str:
 
 
 def _checked(text: str, expected: Any) -> str:
-    """``text``, if it says what it has to. Raises ``BadInput``."""
+    """Return ``text`` if it has the ``expected`` value, else raise ``BadInput``."""
     import yaml
 
     try:
@@ -207,9 +210,9 @@ def _checked(text: str, expected: Any) -> str:
 
 
 def replace_file(path: Path, text: str, former: bytes | None) -> None:
-    """Put ``text`` in place of ``former``, at once or not at all, with the file's own mode; 0600 for a new one.
+    """Replace ``former`` by ``text`` atomically, with the file's own mode, or 0600 for a new one.
 
-    A link stays a link. Raises ``Refused`` where the file is no longer ``former``, ``BadInput`` where it cannot be written.
+    A link stays a link. Raises ``Refused`` if the file is no longer ``former``, ``BadInput`` if it cannot be written.
     """
     real = Path(os.path.realpath(path))
     try:

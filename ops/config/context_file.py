@@ -1,9 +1,9 @@
-"""The context file that people write, read with the line of every value.
+"""The context file, read with the line of every value.
 
-Its shape is the one in docs/commands/context.md: ``current`` and ``contexts``, each context with the cluster's addresses,
-the client properties under librdkafka's own names, and how workers are restarted. An unknown key is an error that names
-its line and the nearest key that exists, because a misspelt ``protected`` must not pass for an absent one. What
-is wrong in one context is an error of that context: the others can be used.
+Its shape is specified in docs/commands/context.md: ``current`` and ``contexts``, each context with the cluster's
+addresses, the client properties under librdkafka's own names, and how workers are restarted. An unknown key is an error
+that reports its line and the nearest known key, because a misspelt ``protected`` must not be ignored. An error in one
+context is an error of that context: the others can be used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SecretRef(_Strict):
 class RestAuth(_Strict):
     """Basic authentication (``username`` and ``password``) or a bearer ``token`` for the workers' REST servers.
 
-    ``hosts`` are patterns of the hosts that may get it, besides those in ``rest``; ``http``: also without encryption.
+    ``hosts`` are patterns of the hosts that receive it, besides those in ``rest``; ``http``: also without encryption.
     """
 
     username: str | None = None
@@ -62,7 +62,7 @@ class RestTls(_Strict):
 
 
 class Topics(_Strict):
-    """The worker's three internal topics; each is found by its records where it is not named."""
+    """The worker's three internal topics; one that is not named is found by its records."""
 
     config: str | None = None
     offsets: str | None = None
@@ -70,7 +70,7 @@ class Topics(_Strict):
 
 
 class SparkSettings(_Strict):
-    """Where bulk work runs."""
+    """The settings of the Spark session for bulk work."""
 
     master: str = "local[*]"
     conf: dict[str, Scalar] = Field(default_factory=dict)
@@ -84,7 +84,7 @@ class OtherCluster(_Strict):
 
 
 class ContextEntry(_Strict):
-    """One Connect cluster, as a person names it."""
+    """The settings of one Connect cluster."""
 
     bootstrap_servers: str | None = None
     group_id: str | None = None
@@ -111,9 +111,9 @@ class ContextFile(_Strict):
 
 @dataclass(frozen=True)
 class Parsed:
-    """A file that was read, and the line of each value by its dotted path (``contexts.prod.group_id``).
+    """A parsed context file, and the line of each value by its dotted path (``contexts.prod.group_id``).
 
-    ``content`` has the contexts that are valid, ``broken`` what is wrong with each of the others.
+    ``content`` has the valid contexts, ``broken`` the error of each of the others.
     """
 
     path: Path
@@ -123,20 +123,20 @@ class Parsed:
 
     @property
     def names(self) -> list[str]:
-        """All contexts, valid or not."""
+        """Return the names of all contexts, valid or not."""
         return [*self.content.contexts, *self.broken]
 
     def entry(self, context: str) -> ContextEntry:
-        """The context of that name. Raises ``BadInput`` where it is not valid, ``KeyError`` where there is none."""
+        """Return the context of that name. Raises ``BadInput`` if it is not valid, ``KeyError`` if it does not exist."""
         if context in self.broken:
             raise self.broken[context]
         return self.content.contexts[context]
 
 
 def read(path: Path, text: str | None = None) -> Parsed:
-    """Read and check a context file. Raises ``BadInput`` with the line of what is wrong outside of its contexts.
+    """Read and validate a context file. Raises ``BadInput`` with the line of an error outside of its contexts.
 
-    ``text`` is what the file is to hold, where it is not what it holds.
+    ``text`` is the intended content of the file, if it differs from the present one.
     """
     import yaml
 
@@ -164,7 +164,7 @@ def read(path: Path, text: str | None = None) -> Parsed:
 
 
 def _validated(path: Path, data: Any, lines: dict[str, int]) -> tuple[ContextFile, dict[str, BadInput]]:
-    """The file without the contexts that are not valid, and what is wrong with each of these."""
+    """Return the file without its invalid contexts, and the error of each of these."""
     broken: dict[str, BadInput] = {}
     try:
         return ContextFile.model_validate(data), broken
@@ -178,16 +178,16 @@ def _validated(path: Path, data: Any, lines: dict[str, int]) -> tuple[ContextFil
 
 
 def _problems(name: str, entry: ContextEntry) -> Iterator[tuple[list[str], str]]:
-    """What does not fit together in a context's sections of workers and applications, and where."""
-    for below, why in entry.workers.problems():
-        yield ["contexts", name, "workers", *below], why
+    """Yield the inconsistencies in a context's sections of workers and applications, each with its path."""
+    for path, why in entry.workers.problems():
+        yield ["contexts", name, "workers", *path], why
     for application, section in entry.applications.items():
-        for below, why in section.problems():
-            yield ["contexts", name, "applications", application, *below], why
+        for path, why in section.problems():
+            yield ["contexts", name, "applications", application, *path], why
 
 
 def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
-    """The line, from 1, of every mapping key under ``node``, by dotted path."""
+    """Return the line, from 1, of every mapping key under ``node``, by dotted path."""
     import yaml
 
     found: dict[str, int] = {}
@@ -200,7 +200,7 @@ def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
 
 
 def _explain(path: Path, first: ErrorDetails, lines: dict[str, int]) -> BadInput:
-    # pydantic puts in which of several models it tried, and whether it was the key that did not fit.
+    # pydantic adds the model that it tried, and a mark for an invalid key.
     location = [str(part) for part in first["loc"] if part not in (SecretRef.__name__, "[key]")]
     dotted = _longest_known(location, lines)
     where = f"{path}, line {lines[dotted]}" if dotted else f"{path}"
@@ -242,7 +242,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 
 def _siblings(location: list[str]) -> list[str]:
-    """The keys that would have been known where the last part of ``location`` stands."""
+    """Return the keys that are known at the last part of ``location``."""
     if len(location) == 1:
         return list(ContextFile.model_fields)
     if len(location) == 3:

@@ -1,4 +1,4 @@
-"""The text of a context file as it may be shown, secrets masked: in differences that are printed."""
+"""The printable text of a context file, with secrets masked, for differences."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def masked_text(text: str) -> str:
-    """Return ``text`` without its secrets, values of several lines included. It is YAML that can be read."""
+    """Return ``text`` without its secrets, values of several lines included. The result is valid YAML."""
     spans = sorted(_secrets(yaml_text.compose(text), ""), reverse=True)
     for start, end in spans:
-        whole = text[start:end]
-        text = text[:start] + masking.MASK + whole[len(whole.rstrip()) :] + text[end:]
+        value = text[start:end]
+        text = text[:start] + masking.MASK + value[len(value.rstrip()) :] + text[end:]
     return masking.masked(text)
 
 
 def _secrets(node: Any, name: str) -> Iterator[tuple[int, int]]:
-    """Yield where the scalars begin and end that are secrets as a whole, or have one and go over several lines."""
+    """Yield the range of each scalar that is a secret, or that has one and spans several lines."""
     kind = getattr(node, "id", None)
     if kind == "mapping":
         for key, value in node.value:

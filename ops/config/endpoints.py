@@ -1,7 +1,7 @@
-"""Addresses that a person writes: brokers and workers, checked before anything dials them.
+"""The addresses of brokers and workers in user input, validated before a client connects to them.
 
-A client that is given what is not an address does what it can with it: librdkafka dials port 99999 as 34463, and resolves
-what stands in front of a missing colon. So what cannot be meant is refused in words that name it.
+A client that is given an invalid address misreads it: librdkafka connects to port 34463 for 99999, and resolves the
+text before a missing colon. So an invalid address is refused with a message that quotes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _URL = re.compile(
 
 
 def problem_of_brokers(text: str) -> str | None:
-    """What is wrong with a ``bootstrap.servers``: ``HOST:PORT`` with commas between; None for nothing."""
+    """Return the error in a ``bootstrap.servers``, which is ``HOST:PORT`` separated by commas; None if it is valid."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         return "it has no broker; write HOST:PORT, several separated by commas"
@@ -31,7 +31,7 @@ def problem_of_brokers(text: str) -> str | None:
 
 
 def problem_of_url(text: str) -> str | None:
-    """What is wrong with the URL of a worker's REST server; None for nothing."""
+    """Return the error in the URL of a worker's REST server; None if it is valid."""
     if any(c.isspace() for c in text):
         return "it contains a blank; write http://HOST:PORT or https://HOST:PORT"
     found = _URL.fullmatch(text)
@@ -41,5 +41,5 @@ def problem_of_url(text: str) -> str | None:
 
 
 def _problem_of_port(text: str) -> str | None:
-    good = text.isascii() and text.isdigit() and 0 < int(text) <= HIGHEST_PORT
-    return None if good else f"the port must be 1 to {HIGHEST_PORT}, not {text or 'empty'}"
+    valid = text.isascii() and text.isdigit() and 0 < int(text) <= HIGHEST_PORT
+    return None if valid else f"the port must be 1 to {HIGHEST_PORT}, not {text or 'empty'}"

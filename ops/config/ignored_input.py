@@ -1,6 +1,6 @@
-"""What a command ignored of its input, until it ends: its last lines name what its output does not have.
+"""The input that a command ignored, until it ends: its last lines report the findings that were not printed.
 
-A module of its own, without imports, because every command loads it.
+This is a module of its own, without imports, because every command loads it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 MOST = 1_000
-"""Most findings that are remembered; lines of more would not be read."""
+"""The highest number of findings that are remembered; lines of more would not be read."""
 _pending: dict[str, Any] = {}
 
 

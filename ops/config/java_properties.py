@@ -1,8 +1,8 @@
 """Java ``.properties`` files as text: read as ``java.util.Properties`` reads them, and edited in place.
 
-An edit replaces the characters of one value and nothing else: comments, order, spacing, escapes and line endings stay.
-Text is what the file's bytes are in ISO-8859-1, because that is how Kafka reads its files (``Utils.loadProps``), so that
-any bytes go through an edit unharmed. Where a key is there twice the last one counts, and is the one that is changed.
+An edit replaces the characters of one value only: comments, order, spacing, escapes and line endings are kept. The text
+is the file's bytes in ISO-8859-1, because Kafka reads its files so (``Utils.loadProps``); an edit keeps any other
+bytes. If a key exists twice, the last one counts, and is the one that is changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEX = re.compile(r"[0-9a-fA-F]{4}")
 
 
 class Malformed(ValueError):
-    """Text that Java refuses, with the line, from 1, of the property that it is in."""
+    """Text that Java refuses, with the line, from 1, of the malformed property."""
 
     def __init__(self, line: int):
         super().__init__(f"line {line} has a \\u that is not followed by four hexadecimal digits")
@@ -29,8 +29,10 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A key and its value, unescaped. ``begin`` and ``end`` are where in the text the value is written, escapes and
-    continuations included; ``separated`` says whether anything stands between key and value.
+    """A key and its value, unescaped.
+
+    ``begin`` and ``end`` are the range of the written value in the text, escapes and continuations included;
+    ``separated`` is whether there is a separator between key and value.
     """
 
     key: str
@@ -41,24 +43,27 @@ class Property:
 
 
 def read(text: str) -> dict[str, str]:
-    """All properties; of a key that is there twice, the last. Raises ``Malformed``."""
+    """Return all properties; of a repeated key, the last. Raises ``Malformed``."""
     return {found.key: found.value for found in properties(text)}
 
 
 def value_of(text: str, key: str) -> str | None:
-    """The value of ``key``, None where it is not set. Raises ``Malformed`` for any text that Java refuses."""
+    """Return the value of ``key``, None if it is not set. Raises ``Malformed`` for any text that Java refuses."""
     return read(text).get(key)
 
 
 def properties(text: str) -> Iterator[Property]:
-    """Every property of ``text`` in order, doubles included. Raises ``Malformed`` (``java.util.Properties.load``)."""
+    """Return every property of ``text`` in order, repeated keys included.
+
+    Raises ``Malformed`` (``java.util.Properties.load``).
+    """
     return (_property(text, line) for line in _logical_lines(text))
 
 
 def with_value(text: str, key: str, value: str) -> str:
-    """``text`` with ``key`` set to ``value``: where it stands, or on a line of its own at the end.
+    """Return ``text`` with ``key`` set to ``value``, in place or on a new line at the end.
 
-    Raises ``Malformed``; ``ValueError`` for an empty key. Text that says so already is given back as it is.
+    Raises ``Malformed``; ``ValueError`` for an empty key. Text that has this value already is returned unchanged.
     """
     if not key:
         raise ValueError("a property needs a name")
@@ -73,20 +78,20 @@ def with_value(text: str, key: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A logical line: its characters, where each stands in the text, and where the line's own text ends.
+    """A logical line: its characters, the index of each in the text, and the end of the line's own text.
 
     ``dangling``: the text ended in the middle of a continued line.
     """
 
     characters: str
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
     end: int
     number: int
     dangling: bool = False
 
 
 def _natural_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Where every line begins and ends, its end mark left out."""
+    """Yield the begin and end of every line, without its line end."""
     begin = 0
     for mark in _ENDS.finditer(text):
         yield begin, mark.start()
@@ -96,24 +101,24 @@ def _natural_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _logical_lines(text: str) -> Iterator[_Line]:
-    """Lines with their continuations, comments and blank lines left out."""
-    places: list[int] = []
+    """Yield the lines joined with their continuations, without comments and blank lines."""
+    indexes: list[int] = []
     first, end = 1, 0
     for number, (begin, stop) in enumerate(_natural_lines(text), start=1):
         start, end = _first_not_blank(text, begin, stop), stop
-        if not places:
+        if not indexes:
             first = number
-            # A line that holds only a continuation has begun nothing yet: what follows may still be a comment.
+            # After a line that holds only a continuation, the next line may still be a comment.
             if start == stop or text[start] in "#!":
                 continue
-        goes_on = _goes_on(text, start, stop)
-        places += range(start, stop - goes_on)
-        if not goes_on:
-            yield _Line("".join(text[at] for at in places), tuple(places), end, first)
-            places = []
-    # At some ends of a file Java makes a property without a name of a lone backslash; here it is nothing.
-    if places:
-        yield _Line("".join(text[at] for at in places), tuple(places), end, first, dangling=True)
+        continued = _is_continued(text, start, stop)
+        indexes += range(start, stop - continued)
+        if not continued:
+            yield _Line("".join(text[at] for at in indexes), tuple(indexes), end, first)
+            indexes = []
+    # From a lone backslash at the end of some files Java reads a property without a name; here it is ignored.
+    if indexes:
+        yield _Line("".join(text[at] for at in indexes), tuple(indexes), end, first, dangling=True)
 
 
 def _first_not_blank(text: str, begin: int, stop: int) -> int:
@@ -122,8 +127,8 @@ def _first_not_blank(text: str, begin: int, stop: int) -> int:
     return begin
 
 
-def _goes_on(text: str, start: int, stop: int) -> bool:
-    """Whether the line ends with a backslash that is not itself escaped."""
+def _is_continued(text: str, start: int, stop: int) -> bool:
+    """Return whether the line ends with a backslash that is not itself escaped."""
     line = text[start:stop]
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
@@ -135,8 +140,8 @@ def _property(text: str, line: _Line) -> Property:
     if at < len(characters) and characters[at] in "=:":
         at = _first_not_blank(characters, at + 1, len(characters))
     key, value = (_unescaped(part, line.number) for part in (characters[:key_end], characters[at:]))
-    # An empty value stands right behind the last character before it, so that an edit also takes dangling backslashes.
-    begin = line.places[at] if at < len(characters) else (line.places[-1] + 1 if line.places else line.end)
+    # An empty value begins right after the last character before it, so that an edit includes dangling backslashes.
+    begin = line.indexes[at] if at < len(characters) else (line.indexes[-1] + 1 if line.indexes else line.end)
     return Property(key, value, begin, line.end, at > key_end)
 
 
@@ -173,7 +178,7 @@ def _unescaped(text: str, line: int) -> str:
 
 
 def _escaped_value(value: str) -> str:
-    # Blanks in front, and a sign behind a separator of blanks, would be taken for the separator's.
+    # Leading blanks, and a sign after a separator of blanks, would be read as part of the separator.
     lead = f"\\{value[0]}" if value[:1] in tuple(" =:") else _escaped(value[:1], "")
     return lead + _escaped(value[1:], "")
 
@@ -194,13 +199,13 @@ def _written(character: str, special: str) -> str:
 
 
 def _last_end(text: str) -> str | None:
-    """The end mark of the last line that has one: what the file's next line should end with, too."""
+    """Return the end of the last line that has one; new lines have the same."""
     marks = _ENDS.findall(text)
     return marks[-1] if marks else None
 
 
 def _gap(text: str) -> str:
-    """What must stand between ``text`` and a property behind it, for the two not to run together."""
+    """Return the line ends that separate ``text`` from a property that is appended to it."""
     dangling = any(line.dangling for line in _logical_lines(text))
     unended = bool(text) and not text.endswith(("\r", "\n"))
     return (_last_end(text) or "\n") * (unended + dangling)

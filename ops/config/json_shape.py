@@ -1,7 +1,7 @@
 """Shapes of JSON from outside: records of topics, answers of workers, saved files.
 
-A shape is a function that takes a value and raises ``Malformed`` if it is something else. All readers of untrusted JSON take
-typed members through one of these; members that a shape does not name are allowed, because newer versions add some.
+A shape is a function that accepts a value, or raises ``Malformed``. All readers of untrusted JSON read typed members
+through one of these. Members that a shape does not name are allowed, because newer versions add some.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ Shape = Callable[[Any], None]
 
 
 class Malformed(ValueError):
-    """A value does not have the shape that its reader needs. ``path`` leads to it."""
+    """A value that does not have the shape that its reader needs. ``path`` leads to it."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         self.problem, self.path = problem, path
         super().__init__(f"{path.lstrip('.') or 'it'} {problem}")
 
     def within(self, step: str) -> Malformed:
-        """Return the error as seen from the object or array that holds the value."""
+        """Return the error with the path from the object or array that holds the value."""
         return Malformed(self.problem, step + self.path)
 
 
 def kind_of(value: Any) -> str:
-    """Return the kind of a JSON value in words."""
+    """Return the kind of a JSON value as text."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     names = {str: "a text", int: "a whole number", float: "a number", dict: "an object", list: "an array"}
@@ -34,7 +34,7 @@ def kind_of(value: Any) -> str:
 
 
 def anything(value: Any) -> None:
-    """Allow every value."""
+    """Accept every value."""
 
 
 def text(value: Any) -> None:
@@ -148,17 +148,17 @@ _TEXTS = frozenset((str, type(None)))
 
 
 def texts(value: Any) -> None:
-    """Allow an object of texts and nulls, which a configuration is."""
+    """Accept an object of texts and nulls, such as a configuration."""
     if type(value) is not dict:
         raise Malformed(f"is {kind_of(value)}, and not an object")
-    if set(map(type, value.values())) <= _TEXTS:  # quicker than one after the other
+    if set(map(type, value.values())) <= _TEXTS:  # faster than a loop
         return
     name, other = next((name, each) for name, each in value.items() if type(each) not in _TEXTS)
     raise Malformed(f"is {kind_of(other)}, and not a text", f".{name}")
 
 
 def encodable(value: Any) -> Any:
-    """Return ``value`` with ``?`` for halves of surrogate pairs, as Java writes them: UTF-8 cannot encode them."""
+    """Return ``value`` with ``?`` for lone surrogates, as Java writes them: UTF-8 cannot encode them."""
     try:
         encoded = json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -168,5 +168,5 @@ def encodable(value: Any) -> Any:
 
 
 def has_escaped_surrogate(raw: bytes) -> bool:
-    """Return ``True`` if JSON may have halves of surrogate pairs, which only escapes can write."""
+    """Return ``True`` if JSON may have lone surrogates, which only escapes can write."""
     return b"\\u" in raw and (b"\\ud" in raw or b"\\uD" in raw)

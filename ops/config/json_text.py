@@ -1,7 +1,7 @@
-"""The one place where JSON from outside is read: files of people, records of topics, answers of workers, output of commands.
+"""The only reader of JSON from outside: users' files, records of topics, answers of workers, output of commands.
 
-Unlimited nesting, numbers that JSON does not have, and what is not text raise ``ValueError`` like any other mistake, and
-never reach the interpreter's limits.
+Excessive nesting, numbers that JSON does not have, and input that is not text raise ``ValueError`` like any other
+error, and never reach the interpreter's limits.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from functools import cache
 from typing import Any, NoReturn
 
 DEEPEST = 200
-"""Levels of nesting that are read. What Connect writes has five; what is read has to be printed again."""
+"""The levels of nesting that are read. Connect writes five; a value must be printable again."""
 
 
 def read_json(text: str | bytes, **how: Any) -> Any:
-    """The value of ``text``; ``how`` goes to ``json.loads``. Raises ``ValueError``, mostly ``json.JSONDecodeError``."""
+    """Return the value of ``text``; ``how`` are arguments of ``json.loads``.
+
+    Raises ``ValueError``, mostly ``json.JSONDecodeError``.
+    """
     quick, refused = msgspec_json()
     try:
         found = _loads(text, how) if how or quick is None else quick(text)
     except (refused, ValueError, RecursionError):
-        # What msgspec refuses may be JSON to Python: another encoding, 1e400. If not, Python's errors say where.
+        # Python accepts some JSON that msgspec refuses: other encodings, 1e400. Python's errors have a position.
         try:
             found = _loads(text, how)
         except RecursionError as e:
@@ -33,13 +36,16 @@ def read_json(text: str | bytes, **how: Any) -> Any:
 
 @cache
 def msgspec_json() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]]:
-    """What reads to the same values as ``json.loads``, in a third of the time, and what it raises."""
+    """Return msgspec's decoder and its error.
+
+    It returns the same values as ``json.loads``, in a third of the time. The decoder is None without msgspec.
+    """
     library = _library()
     return (library.json.Decoder().decode, library.MsgspecError) if library else (None, ValueError)
 
 
 def checker(kind: Any) -> tuple[Callable[[bytes], Any], type[Exception]]:
-    """Return what reads JSON of a ``kind``, a type, and what it raises for other JSON; without msgspec for all."""
+    """Return a decoder of JSON of the type ``kind``, and its error for other JSON; without msgspec it refuses all."""
     library = _library()
     if library is None:
         return _refuse, ValueError
@@ -52,7 +58,10 @@ def _refuse(text: bytes) -> NoReturn:
 
 @cache
 def _library() -> Any:
-    """Most commands start without msgspec; executors of Spark, which read little JSON, need not have it: None."""
+    """Return msgspec, None if it is not installed, as in Spark executors, which read little JSON.
+
+    It is imported late because most commands do not need it.
+    """
     try:
         import msgspec
     except ImportError:

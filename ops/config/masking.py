@@ -1,9 +1,9 @@
-"""The one masker: hides secrets in configurations, and in text that others wrote.
+"""The only masker: it hides secrets in configurations, and in text from other programs.
 
-A property is a secret by its plugin's own definition (type PASSWORD, where a worker tells), by its name, or in part by the
-form of its value: user information in a URL, a password among parameters, a webhook's path, a token. References to values
-that live elsewhere (``${file:…}``, KIP-297) are not secrets and stay. What once was seen as a secret in a configuration is
-hidden in foreign text from then on, whatever stands around it.
+A property is a secret by its plugin's definition (type PASSWORD, if a worker reports it) or by its name. A part of a
+value is a secret by its form: user information in a URL, a password among parameters, a webhook's path, a token.
+References to values that are stored elsewhere (``${file:…}``, KIP-297) are not secrets and are kept. A secret of a
+configuration is hidden in all later text, whatever the text around it is.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from connectctl.ops.config.json_text import read_json
 
 MASK = "******"
 BY_NAME = f"{MASK} (by its name)"
-"""A value that was hidden for its property's name alone: no plugin that was asked defines it as a password."""
+"""The mask of a value that is hidden only because of its property's name: no asked plugin defines it as a password."""
 SHORTEST = 4
-"""Known secrets of fewer characters are not looked for: hiding every ``on`` of a text hides the text."""
+"""The length of the shortest known secret that is searched in texts: hiding every ``on`` would hide the text."""
 SHORTEST_SEEN = 6
-"""As ``SHORTEST``, of secrets that were found in configurations, where defaults such as ``test`` stand as well."""
+"""The same for secrets that were found in configurations, which also have defaults such as ``test``."""
 _MOST_SEEN = 10_000
 
 _WORDS = (
@@ -37,7 +37,7 @@ _LAST_WORDS = (
 )
 _NAME_OF_SECRET = re.compile(rf"{_WORDS}|(?:^|[._-])(?:{_LAST_WORDS})$|(?:^|[._-])key(?:\.pem)?$")
 _LOGIN = re.compile(r"(?:^|[._-])(?:login|user|username|account)$")
-# Of a property such as ``auth``: how somebody logs in, not with what.
+# Values of a property such as ``auth`` that name the method of authentication and are no secret.
 _METHODS = re.compile(
     r"(?:none|basic|digest|negotiate|ntlm|bearer|oauth2?|oidc|kerberos|gssapi|ldap|plain|scram(?:-sha-\d+)?|ssl|m?tls|sasl|"
     r"(?:sasl_)?(?:ssl|plaintext|inherit)|user_info|url|static|default|password|token|apikey|(?:aws_)?iam|simple|anonymous|"
@@ -48,7 +48,7 @@ _HARMLESS_KEY = re.compile(
     r"(?:^|[._-])(?:routing|partition|primary|message|record|document|doc|sort|hash|row|foreign|unique|group|event|map|"
     r"ordering|cache|public|object)[._-]?key$"
 )
-# What is said about a secret: how long it lives, who gets it, where its file is.
+# Properties about a secret: its lifetime, its audience, the path of its file.
 _ABOUT_SECRET = re.compile(
     r"[._-](?:ms|seconds|bytes|class|type|location|path|file|enabled?|disabled?|provider|algorithm|length|count|format|"
     r"audience|claim(?:[._-]name)?|issuer|(?:endpoint[._-])?ur[il]|endpoint)$|(?:^|[._-])(?:max|min)[._-]?tokens?$"
@@ -60,7 +60,7 @@ _SECRET = (
     r"(?:password|passwd|pwd|passphrase|passcode|secret|token(?!i[sz])|credential|api[._-]?key|"
     r"(?:access|account|private|secret|shared)[_-]?key|user[._-]info)"
 )
-# Begins where a word begins: tried at every letter of a long word, it would take forever.
+# It begins at the beginning of a word: matching at every letter of a long word would take too long.
 _NAME = rf"(?<![\w.-])[\w.-]{{0,100}}{_SECRET}[\w.-]{{0,100}}"
 _EQUALS = r"\\?[\"']?\s*=\s*"
 _JSON_COLON = r"\\?[\"']\s*:\s*"
@@ -74,7 +74,7 @@ _Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
 def _kept(match: re.Match[str]) -> str:
-    """What a rule's first group holds stays; the rest is hidden, but for a reference."""
+    """Return a match with its first group kept and the rest hidden, unless the rest is a reference."""
     kept = match[1] if match.re.groups else ""
     rest = match[0][len(kept) :]
     hidden_already = rest.startswith(MASK)
@@ -87,7 +87,10 @@ def _is_reference(text: str) -> bool:
 
 @cache
 def _by_form() -> tuple[_Rule, ...]:
-    """What is a secret by its form, in a value as in a sentence. Made when first needed: commands start faster without."""
+    """Return the rules for secrets by their form, in values and in sentences.
+
+    They are compiled when they are first needed, so that commands start faster.
+    """
     i = re.IGNORECASE
     return (
         (
@@ -97,7 +100,7 @@ def _by_form() -> tuple[_Rule, ...]:
             ),
             _kept,
         ),
-        # One that lost its beginning.
+        # A private key without its beginning.
         (re.compile(r"\A.*?-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----", re.DOTALL), _kept),
         (re.compile(rf"({_NAME}\s*=\s*)\{{[^}}\n]*\}}", i), _kept),
         (re.compile(rf"(<{_NAME}[^<>]{{0,200}}>)[^<]+", i), _kept),
@@ -115,13 +118,13 @@ def _by_form() -> tuple[_Rule, ...]:
         (re.compile(rf"((?:proxy-)?authorization\\?[\"']?\s*[:=|]\s*)(?:{_QUOTED}|[^'\"\n]+)", i), _kept),
         # In a connection string a password may hold blanks.
         (re.compile(r"(;\s*[\w ]{0,30}(?:password|pwd|pw)\s*=)[^;\"'\n]+(?=;)", i), _kept),
-        # A line of a properties file: its value goes on to the end.
+        # A line of a properties file: its value extends to the end.
         (re.compile(rf"^([ \t]*(?=\w+\.){_NAME}\s*=\s*).+$", i | re.MULTILINE), _kept),
         (re.compile(rf"({_NAME}(?:{_EQUALS}|{_JSON_COLON}))(?:{_QUOTED}|{_BARE})", i), _kept),
         (re.compile(rf"((?<!\S)(?=-){_NAME}\s+)(?:{_QUOTED}|[^\s\"']+)", i), _kept),
         (re.compile(r"(sshpass\s+-p\s*)\S+"), _kept),
         (re.compile(r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']+:)[^\s\"']+"), _kept),
-        # What Kafka says of a value that does not fit.
+        # Kafka's message about an invalid value.
         (
             re.compile(rf"(Invalid value ).{{1,2000}}?(?= for configuration [\w.-]{{0,100}}{_SECRET})", i | re.DOTALL),
             _kept,
@@ -135,7 +138,7 @@ def _by_form() -> tuple[_Rule, ...]:
 
 @cache
 def _by_colon() -> tuple[_Rule, ...]:
-    """What only foreign text means so: a colon behind ``password`` in our own sentence begins a remark."""
+    """Return the rules for text from other programs only: in our messages a remark follows ``password:``."""
     i = re.IGNORECASE
     return (
         (re.compile(rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_SIGN}).*", i), _kept),
@@ -145,52 +148,52 @@ def _by_colon() -> tuple[_Rule, ...]:
 
 
 def _without_user_information(match: re.Match[str]) -> str:
-    """One or more URLs without ``user:password@``, which may hold unescaped ``@`` and ``/``."""
+    """Return URLs without ``user:password@``, which may hold unescaped ``@`` and ``/``."""
     first, *parts = match[0].split("://")
     return "://".join([first, *map(_host_on, parts)])
 
 
 def _host_on(authority: str) -> str:
     end = authority.rfind("@")
-    # What references leave of it. A password may hold an unescaped slash; behind a port there is a path.
+    # Without references. A password may hold an unescaped slash; after a port there is a path.
     user = _REFERENCE.sub("", authority[: max(end, 0)])
     if re.match(r"[^/@:?#]*:(?!$|\d*[/?#,])", user):
         return MASK + authority[end:]
     lone, sign, rest = authority.partition("@")
-    # A token may stand for both name and password.
+    # A token may replace both name and password.
     return f"{MASK}@{rest}" if sign and re.fullmatch(r"[^/:?#]{20,}", _REFERENCE.sub("", lone)) else authority
 
 
 def masked(text: str, known: Iterable[str] = ()) -> str:
-    """Text that others wrote, without the secrets in ``known``, those of ``remember``, and what it calls a secret itself.
+    """Return text from other programs without the secrets in ``known``, those of ``remember``, and those it names.
 
-    That is: what follows a name such as ``password=`` or an option such as ``--token``, ``Authorization`` headers, JAAS
-    configurations, private keys, and what is a secret by its form.
+    Secrets in the text itself follow a name such as ``password=`` or an option such as ``--token``, are
+    ``Authorization`` headers, JAAS configurations or private keys, or have the form of a secret.
     """
     text = _applied(_by_form(), _without(text, known))
     return _applied(_by_colon(), text) if secret_forms.is_suspicious(text) else text
 
 
 def addresses_masked(text: str) -> str:
-    """A source partition or an offset as it may be shown: without the secrets of the addresses that it holds.
+    """Return a source partition or an offset in printable form: the secrets in its addresses are hidden.
 
-    Beside them nothing is hidden: a ``nextPageToken`` is a position, and rows must be told apart.
+    Other values are not hidden: a ``nextPageToken`` is a position, and rows must be distinguishable.
     """
-    # Quicker than the pattern, for a million cells that have none.
+    # This is faster than the pattern for a million cells without an address.
     if "://" not in text and "jdbc:" not in text:
         return text
     return _ADDRESS.sub(lambda match: _applied(_by_form(), match[0]), text)
 
 
-def our_own(text: str) -> str:
-    """A sentence of ours with foreign parts: as ``masked``, but ``password: it is empty`` stays."""
+def masked_message(text: str) -> str:
+    """Return a message of ours with foreign parts, masked as by ``masked``, but ``password: it is empty`` is kept."""
     return _applied(_by_form(), _without(text, ()))
 
 
 def _applied(rules: tuple[_Rule, ...], text: str) -> str:
     if secret_forms.is_suspicious(text):
-        for rule, kept in rules:
-            text = rule.sub(kept, text)
+        for rule, replace in rules:
+            text = rule.sub(replace, text)
     return text
 
 
@@ -202,7 +205,7 @@ def _without(text: str, known: Iterable[str]) -> str:
 
 
 def _longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Of two secrets, one of which begins like the other, the longer is hidden whole."""
+    """Return secrets sorted so that a secret is hidden before one that is its prefix."""
     return tuple(sorted(set(secrets), key=len, reverse=True))
 
 
@@ -211,7 +214,7 @@ def _longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def is_secret(name: str) -> bool:
-    """Whether a property, a JSON member or a parameter of this name holds a secret as a whole."""
+    """Return whether the value of a property, JSON member or parameter of this name is a secret."""
     lower = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     if _ABOUT_SECRET.search(lower) or _HARMLESS_KEY.search(lower):
         return False
@@ -219,9 +222,10 @@ def is_secret(name: str) -> bool:
 
 
 def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> str:
-    """``value`` of the property ``name`` as it may be printed. ``passwords`` are properties that a plugin defines so.
+    """Return the printable ``value`` of the property ``name``.
 
-    ``BY_NAME`` instead of ``MASK`` says that only the name speaks for a secret.
+    ``passwords`` are properties that a plugin defines as such. ``BY_NAME`` instead of ``MASK`` means that only the name
+    indicates a secret.
     """
     if _is_reference(value) or value in (MASK, BY_NAME):
         return value
@@ -235,14 +239,14 @@ def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> 
 
 
 def _is_no_secret(name: str, value: str) -> bool:
-    """Return whether ``value`` cannot be the secret that ``name`` promises: yes or no, or the name of a method."""
+    """Return whether ``value`` cannot be the secret that ``name`` suggests: a boolean, or the name of a method."""
     word = value.strip().lower()
     return word in _PLAIN - {""} or (name.lower().endswith("auth") and bool(_METHODS.fullmatch(word)))
 
 
-@lru_cache(maxsize=8192)  # The same configurations come from workers, from topics, and again with each look.
+@lru_cache(maxsize=8192)  # The same configurations are read from workers and from topics, many times.
 def _in_part(value: str) -> str:
-    """``value`` without what its form says is a secret."""
+    """Return ``value`` without the parts that are secrets by their form."""
     if value.lstrip()[:1] in ("{", "["):
         return _of_json(value)
     value = _connection_string(value) if ";" in value else value
@@ -252,7 +256,7 @@ def _in_part(value: str) -> str:
 
 
 def _connection_string(value: str) -> str:
-    """``NAME=VALUE;NAME=VALUE`` without its secrets, which may hold blanks and quotes; anything else as it is."""
+    """Return ``NAME=VALUE;NAME=VALUE`` without its secrets, which may hold blanks and quotes; other values unchanged."""
     if not secret_forms.CONNECTION_STRING.fullmatch(value):
         return value
     parts = [part.partition("=") for part in value.split(";")]
@@ -262,7 +266,7 @@ def _connection_string(value: str) -> str:
 
 
 def _pair(match: re.Match[str]) -> str:
-    """A pair of a query, of a form or of a connection string, without its value where its name is a secret's."""
+    """Return a pair of a query, form or connection string, without its value if its name is a secret's."""
     kept, name, value = match.groups()
     return kept + MASK if value and (secret_forms.SIGNED.fullmatch(name) or _hides(name, value)) else match[0]
 
@@ -273,18 +277,18 @@ def _hides(name: str, value: str) -> bool:
 
 
 def _unless_harmless(match: re.Match[str]) -> str:
-    """A text in Base64, hidden where what it holds has a secret."""
+    """Return a text in Base64, hidden if the decoded text has a secret."""
     inside = secret_forms.decoded(match[0])
     return MASK if inside is None or _in_part(inside) != inside else match[0]
 
 
 def config_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """A connector's or a task's configuration as it may be printed."""
+    """Return a connector's or task's configuration in printable form."""
     return {n: v if v is None else value_of(n, str(v), passwords) for n, v in config.items()}
 
 
 def _of_json(value: str) -> str:
-    """A value that is itself JSON, by the names in it."""
+    """Return a value that is itself JSON, masked by the names in it."""
     try:
         data = read_json(value)
         hidden = _of_data(data)
@@ -312,7 +316,7 @@ def _of_data(data: Any, name: str = "") -> Any:
 
 
 def _hidden(data: Any, name: str = "") -> Any:
-    """``data`` without any text or number in it; a reference, yes and no stay."""
+    """Return ``data`` with all texts and numbers hidden; references and booleans are kept."""
     if isinstance(data, dict):
         return {key: _hidden(value) for key, value in data.items()}
     if isinstance(data, list):
@@ -326,7 +330,7 @@ def _hidden(data: Any, name: str = "") -> Any:
 
 
 class SeenSecrets:
-    """The secrets that this process has met."""
+    """The secrets that this process has read."""
 
     def __init__(self) -> None:
         self._all: set[str] = set()
@@ -335,12 +339,12 @@ class SeenSecrets:
         self._harmless: set[int] = set()
 
     def add(self, config: Mapping[str, Any], passwords: frozenset[str]) -> None:
-        """Look for the secrets of ``config`` from now on; what they are is found out when there is a text to look at."""
+        """Hide the secrets of ``config`` from now on; they are extracted when the first text is masked."""
         self._waiting.append((config, passwords))
 
     @property
     def longest_first(self) -> tuple[str, ...]:
-        """All of them."""
+        """Return all secrets, longest first."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             found = {secret for config, passwords in waiting if passwords for secret in secrets_of(config, passwords)}
@@ -358,7 +362,7 @@ class SeenSecrets:
 
 
 def _pairs(configs: list[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """Each name and text once: tasks repeat what their connector has, and connectors what others have."""
+    """Return each name and text once: tasks repeat their connector's properties, and connectors each other's."""
     try:
         found = set[tuple[str, Any]]().union(*(config.items() for config in configs))
     except TypeError:  # a value that is a list or an object of JSON
@@ -370,15 +374,15 @@ seen_secrets = SeenSecrets()
 
 
 def remember(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> None:
-    """Hide, from now on, the secrets of this configuration wherever foreign text repeats them.
+    """Hide the secrets of this configuration in all later text from other programs.
 
-    A worker's stack trace may quote a password with nothing around it that calls it one.
+    A worker's stack trace may quote a password without a name that marks it.
     """
     seen_secrets.add(config, passwords)
 
 
 def secrets_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> Iterator[str]:
-    """What ``config_of`` hides, long enough to be looked for."""
+    """Yield the values that ``config_of`` hides and that are long enough to be searched."""
     for name, value in config.items():
         shown = value_of(name, value, passwords) if isinstance(value, str) else value
         if shown != value:
@@ -388,7 +392,7 @@ def secrets_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset(
 
 
 def _hidden_in(value: str, shown: str) -> Iterator[str]:
-    """The parts of ``value`` that ``shown`` has masks for."""
+    """Yield the parts of ``value`` that are masked in ``shown``."""
     if shown in (MASK, BY_NAME):
         yield value
         # A pair: user:password.

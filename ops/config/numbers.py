@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 LARGEST = (1 << 63) - 1
-"""The largest number that Java's ``long`` has."""
+"""The largest value of Java's ``long``."""
 _LONGEST = 100
-"""Most characters of a number, with leading zeros: Python refuses to read thousands."""
+"""The most characters of a number, with leading zeros: Python refuses to read thousands."""
 
 
 def whole_number(text: str | None, most: int = LARGEST) -> int | None:
-    """Return the number that ``text`` is, from 0 to ``most``; None for anything else.
+    """Return the number in ``text``, from 0 to ``most``; None for any other text.
 
-    ``str.isdigit`` is also true of ``²``, which is no number.
+    ``str.isdigit`` is also true of ``²``, which is not accepted.
     """
     value = (text or "").strip()
     if not (value.isdecimal() and len(value) <= _LONGEST):

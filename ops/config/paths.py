@@ -1,4 +1,4 @@
-"""Where files live: XDG directories, each movable by its environment variable."""
+"""The locations of files: XDG directories, each of which an environment variable overrides."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ def _home(variable: str, default: str) -> Path:
 
 
 def config_file() -> Path:
-    """The person's context file: ``$CONNECTCTL_CONFIG``, else ``$XDG_CONFIG_HOME/connectctl/config.yaml``."""
+    """Return the user's context file: ``$CONNECTCTL_CONFIG``, else ``$XDG_CONFIG_HOME/connectctl/config.yaml``."""
     named = os.environ.get("CONNECTCTL_CONFIG")
     return Path(named) if named else _home("XDG_CONFIG_HOME", ".config") / "config.yaml"
 
 
 def state_directory() -> Path:
-    """What must survive between commands: ``$XDG_STATE_HOME/connectctl``."""
+    """Return the directory of state that persists between commands: ``$XDG_STATE_HOME/connectctl``."""
     return _home("XDG_STATE_HOME", ".local/state")
 
 
 def journal_directory() -> Path:
-    """The journal and its backups: ``$CONNECTCTL_JOURNAL``, else the state directory."""
+    """Return the journal and its backups: ``$CONNECTCTL_JOURNAL``, else the state directory."""
     named = os.environ.get("CONNECTCTL_JOURNAL")
     return Path(named) if named else state_directory()
 
 
 def cache_directory() -> Path:
-    """What can be fetched again: ``$XDG_CACHE_HOME/connectctl``."""
+    """Return the directory of files that can be downloaded again: ``$XDG_CACHE_HOME/connectctl``."""
     return _home("XDG_CACHE_HOME", ".cache")
 
 

@@ -1,6 +1,6 @@
-"""Forms by which a text is a secret, or has one in it, whatever its property is called. Used by ``masking`` alone.
+"""Forms by which a text is a secret or contains one, whatever its property's name is. Only ``masking`` uses it.
 
-The first group of a pattern, if it has one, is what stays in sight.
+The first group of a pattern, if it has one, is the part that stays visible.
 """
 
 from __future__ import annotations
@@ -106,13 +106,13 @@ _MARKS = (
         "nrak",
     ),
 )
-"""One of these is in every text that a pattern here or in ``masking`` fits, except pairs and the fields of a .pgpass."""
+"""Every text that a pattern here or in ``masking`` matches has one of these, except pairs and fields of a .pgpass."""
 _PASSWORD_FILE = re.compile(r":(?:\d{2,5}|\*):")
 _FIRST_PAIR = re.compile(r"[\w.-]{1,80}=")
 
 
 def is_suspicious(text: str) -> bool:
-    """Return whether it is worth while to look closely: most texts have no mark of a secret."""
+    """Return whether a text may contain a secret: most texts have no mark of one, and skip all patterns."""
     lower = text.lower()
     if any(mark in lower for mark in _MARKS):
         return True
@@ -123,7 +123,7 @@ def is_suspicious(text: str) -> bool:
 
 @cache
 def patterns() -> tuple[re.Pattern[str], ...]:
-    """Return what is a secret within any text. Made when first needed."""
+    """Return the patterns of secrets within any text. They are compiled when they are first needed."""
     i = re.IGNORECASE
     return (
         re.compile(rf"\b(?:{_KNOWN_TOKENS})"),
@@ -152,7 +152,7 @@ def patterns() -> tuple[re.Pattern[str], ...]:
 
 @cache
 def whole_values() -> tuple[re.Pattern[str], ...]:
-    """Return what is a secret where it is a whole value, or a line of one. Made when first needed."""
+    """Return the patterns of secrets that are a whole value, or a line of one, compiled when first needed."""
     m = re.MULTILINE
     return (
         # HOST:PORT:DATABASE:USER:PASSWORD of a .pgpass.
@@ -167,12 +167,12 @@ def whole_values() -> tuple[re.Pattern[str], ...]:
 
 @cache
 def base64_text() -> re.Pattern[str]:
-    """Return the pattern of a PEM file, of a JSON document, or of properties in Base64; see ``decoded``."""
+    """Return the pattern of a PEM file, a JSON document, or properties in Base64; see ``decoded``."""
     return re.compile(r"(?<![\w+/.-])(?:LS0tLS1CRUdJTi|ewog|ewoJ|ew0K|eyAi|eyJ)[\w+/=-]{24,}(?![\w.])")
 
 
 def decoded(text: str) -> str | None:
-    """Return what ``text`` holds in Base64, None where it cannot be read."""
+    """Return the text that ``text`` encodes in Base64, None if it cannot be decoded."""
     try:
         raw = base64.b64decode(text.translate({ord("-"): "+", ord("_"): "/"}) + "=" * (-len(text.rstrip("=")) % 4))
         return raw.decode()

@@ -1,8 +1,8 @@
-"""What a command was told about the cluster, and where each value comes from.
+"""The settings of a command about the cluster, and the origin of each value.
 
-Flags win over the environment (``CONNECTCTL_…``), the environment over the context file, the file over defaults. Merging
-is pure: it takes three mappings and gives one, in which every value carries its origin. Secrets stay references until a
-connection is opened, so that nothing that prints settings can print one.
+Flags override the environment (``CONNECTCTL_…``), the environment overrides the context file, and the file overrides
+defaults. Merging is pure: it merges mappings into one in which every value has its origin. Secrets stay references
+until a connection is opened, so that nothing that prints settings can print one.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ DEFAULTS = {
     "spark.master": "local[*]",
 }
 SHORTEST, LONGEST = 0.1, 1_000_000.0
-"""Seconds that a timeout may be: librdkafka counts milliseconds in 31 bits."""
+"""Bounds of a timeout in seconds: librdkafka counts milliseconds in 31 bits."""
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
 COMMANDS = ("workers.", "applications.")
-"""Sections whose values are commands of the operator's: secrets in them are hidden, they themselves are not."""
+"""Sections whose values are commands of the operator: secrets in them are hidden, the commands are not."""
 SECTIONS_OF_A_GROUP = ("topics.", "workers.")
-"""With ``rest`` and ``rest_is_group`` the settings that belong to one group of workers, and count for no other."""
+"""With ``rest`` and ``rest_is_group``, the settings that are valid for one group of workers only."""
 
 
 SECRET_KINDS = ("env", "file", "command")
@@ -68,7 +68,7 @@ class SecretSource:
 
 @dataclass(frozen=True)
 class Setting:
-    """A value and where it comes from, in words a person can follow (``--group-id``, ``config.yaml line 4``)."""
+    """A value with its origin as users know it (``--group-id``, ``config.yaml line 4``)."""
 
     value: Any
     origin: str
@@ -76,43 +76,43 @@ class Setting:
 
 @dataclass(frozen=True)
 class Settings:
-    """All that a command was told, by dotted name (``topics.config``, ``client.security.protocol``)."""
+    """All settings of a command, by dotted name (``topics.config``, ``client.security.protocol``)."""
 
     values: Mapping[str, Setting]
     context: str | None = None
     set_aside: Mapping[str, Setting] = field(default_factory=dict)
-    """What was given for another group than the one in use, and does not count."""
+    """Settings for another group than the one in use, which do not count."""
 
     def get(self, name: str, default: Any = None) -> Any:
         found = self.values.get(name)
         return default if found is None else found.value
 
     def section(self, name: str) -> dict[str, Any]:
-        """The values under ``name``, without that prefix: ``section("client")`` is what librdkafka gets."""
+        """Return the values under ``name``, without that prefix: ``section("client")`` is librdkafka's configuration."""
         return {key[len(name) + 1 :]: s.value for key, s in self.values.items() if key.startswith(f"{name}.")}
 
     @property
     def named_servers(self) -> tuple[str, ...]:
-        """The bootstrap servers of all Kafka clusters that the context names."""
+        """Return the bootstrap servers of all Kafka clusters in the context."""
         section = self.section("clusters")
         others = (str(value) for key, value in section.items() if key.partition(".")[2] == "bootstrap_servers")
         own = self.get("bootstrap_servers")
         return (*([str(own)] if own else []), *others)
 
     def secrets(self) -> Iterator[tuple[str, Any]]:
-        """``(name, value)`` of every value that is a secret by its name, or a reference to one."""
+        """Yield ``(name, value)`` of every value that is a secret by its name, or a reference to one."""
         for name, setting in self.values.items():
             if isinstance(setting.value, SecretSource) or (masking.is_secret(name) and not name.startswith(COMMANDS)):
                 yield name, setting.value
 
     def masked(self) -> Iterator[tuple[str, str, str]]:
-        """``(name, printable value, origin)`` of every value, secrets masked."""
+        """Yield ``(name, printable value, origin)`` of every value, secrets masked."""
         for name, setting in self.values.items():
             yield name, mask(name, setting.value), setting.origin
 
 
 def mask(name: str, value: Any) -> str:
-    """``value`` as it may be printed: hidden where its name or its form says that it is a secret."""
+    """Return ``value`` in printable form: hidden if its name or form marks it as a secret."""
     if isinstance(value, SecretSource):
         return str(value)
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -122,10 +122,11 @@ def mask(name: str, value: Any) -> str:
 def merge(
     flags: Mapping[str, Any], environment: Mapping[str, str], file: Parsed | None, context: str | None
 ) -> Settings:
-    """One ``Settings`` from the three sources, the earlier ones winning. ``context`` names the entry of ``file``.
+    """Return the settings of the three sources; earlier sources override later ones.
 
-    Topics, workers' addresses and how they are changed belong to the group that is named beside them.
-    Where another source names another group, they are set aside: an offset must not end in another group's topic.
+    ``context`` is the entry of ``file`` to use. Topics and workers, with their addresses, belong to the group that is
+    set in the same source. If another source sets another group, they are set aside: an offset must not be written to
+    another group's topic.
     """
     merged: dict[str, Setting] = {}
     aside: dict[str, Setting] = {}
@@ -133,7 +134,7 @@ def merge(
     defaults = {name: Setting(value, "default") for name, value in DEFAULTS.items()}
     for layer in (dict(_from_flags(flags)), dict(_from_environment(environment)), entry, defaults):
         for name, setting in layer.items():
-            if _of_another(name, layer, merged, in_file=layer is entry):
+            if _is_of_other_group(name, layer, merged, in_file=layer is entry):
                 aside.setdefault(name, setting)
             else:
                 merged.setdefault(name, setting)
@@ -143,7 +144,7 @@ def merge(
 
 
 def _check(name: str, setting: Setting) -> None:
-    """Raises ``BadInput`` for an address or a time that no client can make sense of, with where it was written."""
+    """Raise ``BadInput``, with the origin, for an address or a time that no client accepts."""
     if name == "timeout":
         if not SHORTEST <= setting.value <= LONGEST:
             raise BadInput(
@@ -166,33 +167,35 @@ def _check(name: str, setting: Setting) -> None:
                 raise BadInput(f"{shown!r} ({setting.origin}) is not a worker's URL", why=problem)
 
 
-def _of_another(name: str, layer: Mapping[str, Setting], before: Mapping[str, Setting], *, in_file: bool) -> bool:
-    """Whether ``name`` in ``layer`` belongs to another group than the one that an earlier source named.
+def _is_of_other_group(
+    name: str, layer: Mapping[str, Setting], before: Mapping[str, Setting], *, in_file: bool
+) -> bool:
+    """Return whether ``name`` in ``layer`` belongs to another group than the one that an earlier source named.
 
-    A context that names topics and no group does not say whose they are: not those of just any group.
+    Topics in a context without a group have an unknown owner: they do not count for another source's group.
     """
     bound = name in ("rest", "rest_is_group") or name.startswith(SECTIONS_OF_A_GROUP)
-    if not bound or (wanted := before.get("group_id")) is None:
+    if not bound or (selected := before.get("group_id")) is None:
         return False
-    own = layer.get("group_id")
-    if own is None:
+    group = layer.get("group_id")
+    if group is None:
         return in_file and name.startswith("topics.")
-    return bool(own.value != wanted.value)
+    return bool(group.value != selected.value)
 
 
-def pick_context(wanted: str | None, origin: str, file: Parsed | None) -> str | None:
-    """The name of the context to use: the one asked for, else the file's ``current``, else its only one."""
+def pick_context(name: str | None, origin: str, file: Parsed | None) -> str | None:
+    """Return the context to use: the one in ``wanted``, else the file's ``current``, else its only one."""
     known = file.names if file else []
-    if wanted is None and file is not None:
-        wanted, origin = file.content.current, f"current in {file.path}"
-        if wanted is None:
+    if name is None and file is not None:
+        name, origin = file.content.current, f"current in {file.path}"
+        if name is None:
             return known[0] if len(known) == 1 else None
-    if wanted is not None and wanted not in known:
-        have = f"Known contexts: {', '.join(known)}."
+    if name is not None and name not in known:
+        hint = f"Known contexts: {', '.join(known)}."
         if not known:
-            have = "No context is defined. Add one: connectctl context add NAME --bootstrap-servers HOST:PORT --group-id ID"
-        raise BadInput(f"Context not found: {wanted} ({origin})", next_step=have)
-    return wanted
+            hint = "No context is defined. Add one: connectctl context add NAME --bootstrap-servers HOST:PORT --group-id ID"
+        raise BadInput(f"Context not found: {name} ({origin})", next_step=hint)
+    return name
 
 
 def _from_flags(flags: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
@@ -241,7 +244,7 @@ def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
             if inner is not None:
                 yield name, inner
         elif prefix.startswith(COMMANDS):
-            # A worker's host may be called anything: ``.client.`` in it means nothing.
+            # A worker's host may have any name, so that ``.client.`` in it is not a section.
             yield from _flatten(inner, f"{name}.")
         elif prefix.startswith(("client.", "rest_auth.")) or ".client." in prefix:
             yield name, _secret(name, inner)
@@ -250,8 +253,8 @@ def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
 
 
 def _secret(name: str, reference: Mapping[str, Any]) -> SecretSource:
-    given = {kind: str(value) for kind, value in reference.items() if value is not None}
-    if len(given) != 1:
+    sources = {kind: str(value) for kind, value in reference.items() if value is not None}
+    if len(sources) != 1:
         raise BadInput(f"{name} must name its secret by exactly one of env, file or command")
-    kind, value = next(iter(given.items()))
+    kind, value = next(iter(sources.items()))
     return SecretSource(kind, value)

@@ -1,4 +1,4 @@
-"""A worker's address as commands and files name it."""
+"""A worker's address in commands and files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from connectctl.ops.core.errors import BadInput
 
-# What may stand in a host name or an IP address. A dash in front would be an option to whatever command gets it.
+# The form of a host name or an IP address. With a leading dash it would be an option of a command.
 _FORM = re.compile(r"(?:(?P<scheme>https?)://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>\w[\w.-]*)):(?P<port>\d{1,5})/?")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a worker listens. ``host`` has no brackets, also of IPv6."""
+    """The address of a worker's REST server. ``host`` has no brackets, even for IPv6."""
 
     host: str
     port: int
@@ -21,20 +21,20 @@ class Address:
 
     @property
     def worker(self) -> str:
-        """``host:port``, as the group tells it."""
+        """Return ``host:port``, as in the group's metadata."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The address of its REST server."""
+        """Return the address of its REST server."""
         return f"{self.scheme}://{self.worker}"
 
 
 def parse(text: str, scheme: str = "http") -> Address:
-    """An address from ``host:port`` or a URL; ``scheme`` where the text has none.
+    """Return the address in ``host:port`` or a URL; ``scheme`` is the default.
 
-    Raises ``BadInput`` for anything that could mean more than an address to a shell or a command: workers say
-    themselves in the group what their host is called.
+    Raises ``BadInput`` for any text that could be more than an address to a shell or a command: workers advertise the
+    names of their hosts themselves.
     """
     found = _FORM.fullmatch(text)
     if not found or not 0 < int(found["port"]) < 65536:

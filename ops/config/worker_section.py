@@ -9,7 +9,7 @@
       each:
         worker-3:8083: {driver: manual}
 
-What stands in ``each`` under a worker's address, or under its host alone, replaces what stands above for that worker.
+Settings in ``each`` under a worker's address, or under its host alone, override the settings above for that worker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "manual": (),
     "sandbox": (),
 }
-"""The keys that a driver cannot do without."""
+"""The keys that a driver requires."""
 USES: Mapping[str, tuple[str, ...]] = {
     "command": ("change", "restart", "read", "check", "timeout"),
     "properties-file": ("file", "restart", "timeout"),
@@ -38,7 +38,7 @@ USES: Mapping[str, tuple[str, ...]] = {
     "manual": (),
     "sandbox": ("sandbox",),
 }
-"""The keys that mean anything to a driver."""
+"""The keys that a driver uses."""
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|\w[\w.-]*)(:\d{1,5})?")
 
 
@@ -58,93 +58,99 @@ def _address(text: str) -> str:
 
 
 class WorkerSettings(BaseModel):
-    """How one worker is changed and restarted, as far as it is said here.
+    """How one worker is changed and restarted.
 
-    Shell lines run by ``/bin/sh``. They may hold ``{worker}`` (``host:port``), ``{host}``, ``{port}`` and ``{url}``, and
-    where a property is meant ``{property}`` and ``{value}``; each is filled in quoted, as one word for the shell.
+    Shell lines are run by ``/bin/sh``. They may hold ``{worker}`` (``host:port``), ``{host}``, ``{port}`` and
+    ``{url}``, and ``{property}`` and ``{value}`` where they concern a property; each is filled in quoted, as one word
+    for the shell.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     driver: Driver | None = None
-    """command, properties-file, strimzi, manual or sandbox; manual where nothing is said."""
+    """command, properties-file, strimzi, manual or sandbox; manual by default."""
     timeout: Annotated[float, Field(gt=0)] | None = None
-    """Seconds that one command may take: 120."""
+    """The most seconds for one command: 120."""
     change: Annotated[str, _template(*OF_WORKER, *OF_PROPERTY, needed=OF_PROPERTY)] | None = None
-    """command: the shell line that sets a property, effective at the next start; to run it twice makes no difference."""
+    """command: the shell line that sets a property, effective at the next start; running it twice changes nothing more.
+    """
     restart: Annotated[str, _template(*OF_WORKER)] | None = None
     """command, properties-file: the shell line that stops and starts the worker."""
     read: Annotated[str, _template(*OF_WORKER, "property")] | None = None
     """command: a shell line that prints the property's value, its line or the whole properties file."""
     check: Annotated[str, _template(*OF_WORKER)] | None = None
-    """command: a shell line that fails where the worker could not be changed; it changes nothing."""
+    """command: a shell line that fails if the worker could not be changed; it changes nothing."""
     file: Annotated[str, _template(*OF_WORKER)] | None = None
     """properties-file: the worker's file on this machine."""
     resource: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")] | None = None
     """strimzi: the name of the KafkaConnect resource."""
     namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")] | None = None
-    """strimzi: its namespace; kubectl's own where nothing is said."""
+    """strimzi: its namespace; kubectl's own by default."""
     kubectl: str | None = None
-    """strimzi: the command, options and all: ``kubectl --context prod``."""
+    """strimzi: the command with its options: ``kubectl --context prod``."""
     apply: bool | None = None
     """strimzi: false prints each change for you to commit, and waits until the resource has it."""
     roll_timeout: Annotated[float, Field(gt=0)] | None = None
-    """strimzi: seconds that a change may take until all workers are restarted: 900."""
+    """strimzi: the most seconds until all workers are restarted after a change: 900."""
     sandbox: str | None = None
-    """sandbox: its name; that of a context ``sandbox-NAME`` where nothing is said."""
+    """sandbox: its name; by default that of a context ``sandbox-NAME``."""
 
     @property
-    def said(self) -> dict[str, Any]:
+    def configured(self) -> dict[str, Any]:
         return self.model_dump(exclude_none=True, exclude={"each", "instances"})
 
     def over(self, other: WorkerSettings) -> WorkerSettings:
-        """This, and what ``other`` says where this says nothing."""
-        return WorkerSettings.model_construct(**(other.said | self.said))
+        """Return these settings, completed by those of ``other``."""
+        return WorkerSettings.model_construct(**(other.configured | self.configured))
 
     @property
-    def driven_by(self) -> Driver:
+    def effective_driver(self) -> Driver:
         return self.driver or DEFAULT
 
     @property
     def missing(self) -> list[str]:
-        """The keys that the driver needs and that are not there."""
-        return [key for key in NEEDS[self.driven_by] if getattr(self, key) is None]
+        """Return the keys that the driver requires and that are not set."""
+        return [key for key in NEEDS[self.effective_driver] if getattr(self, key) is None]
 
 
 class WorkersSection(WorkerSettings):
-    """The whole section: what holds for all workers, and for ``each`` by address or host."""
+    """The section: settings for all workers, and for ``each`` by address or host."""
 
     each: dict[Annotated[str, AfterValidator(_address)], WorkerSettings] = Field(default_factory=dict)
 
     @property
-    def ways(self) -> dict[str, WorkerSettings]:
-        """What holds for the workers named in ``each``."""
+    def by_worker(self) -> dict[str, WorkerSettings]:
+        """Return the effective settings of the workers in ``each``."""
         return {address: own.over(self) for address, own in self.each.items()}
 
     def problems(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What does not fit together: where, below ``workers``, and why."""
-        drivers = {way.driven_by for way in (*self.ways.values(), self)}
-        yield from self._useless((), self.said, drivers)
+        """Yield the inconsistencies: the path below ``workers``, and the reason."""
+        drivers = {settings.effective_driver for settings in (*self.by_worker.values(), self)}
+        yield from self._unused((), self.configured, drivers)
         for address, own in self.each.items():
-            yield from self._useless(("each", address), own.said, {self.ways[address].driven_by})
-        # With every worker in ``each`` the rest need not be whole.
-        whole: dict[tuple[str, ...], WorkerSettings] = {} if self.each else {(): self}
-        for where, way in (whole | {("each", address): way for address, way in self.ways.items()}).items():
-            if way.missing:
-                yield where, f"the driver {way.driven_by} requires {' and '.join(way.missing)}"
+            yield from self._unused(("each", address), own.configured, {self.by_worker[address].effective_driver})
+        # If every worker is in ``each``, the rest may be incomplete.
+        complete: dict[tuple[str, ...], WorkerSettings] = {} if self.each else {(): self}
+        for path, settings in (
+            complete | {("each", address): settings for address, settings in self.by_worker.items()}
+        ).items():
+            if settings.missing:
+                yield path, f"the driver {settings.effective_driver} requires {' and '.join(settings.missing)}"
 
     @staticmethod
-    def _useless(
-        where: tuple[str, ...], said: Mapping[str, Any], drivers: set[Driver]
+    def _unused(
+        path: tuple[str, ...], configured: Mapping[str, Any], drivers: set[Driver]
     ) -> Iterator[tuple[tuple[str, ...], str]]:
         used = {"driver"}.union(*(USES[driver] for driver in drivers))
-        for key in said:
+        for key in configured:
             if key not in used:
-                yield (*where, key), f"the driver {' or '.join(sorted(drivers))} does not use it"
+                yield (*path, key), f"the driver {' or '.join(sorted(drivers))} does not use it"
 
 
 def nested(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Flattened settings as the section has them: ``each.worker-3:8083.driver`` and the like below ``each``."""
+    """Return flattened settings as the section has them, with ``each.worker-3:8083.driver`` and the like below
+    ``each``.
+    """
     found: dict[str, Any] = {"each": {}}
     for name, value in section.items():
         if name.startswith("each."):
@@ -157,5 +163,5 @@ def nested(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_settings(section: Mapping[str, Any]) -> WorkersSection:
-    """The section from its flattened settings; it was checked when read."""
+    """Return the section of flattened settings, which were validated when they were read."""
     return WorkersSection.model_validate(nested(section))

@@ -1,8 +1,8 @@
-"""The one place where YAML that people write is read.
+"""The only reader of YAML from users.
 
-A few lines of YAML can stand for more than a machine holds, by aliases of aliases, or for something without end, by an
-alias within its own anchor. Nesting, aliases and the size with all aliases written out are counted before anything is made
-of them; too much is a ``yaml.MarkedYAMLError`` with its line, as any other mistake.
+A few lines of YAML can represent more than a machine can hold, by aliases of aliases, or infinite data, by an alias
+within its own anchor. Nesting, aliases and the expanded size are counted before values are built; an excess is a
+``yaml.MarkedYAMLError`` with its line, like any other error.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import yaml
 
 DEEPEST = 100
-"""Levels of nesting that are read."""
+"""The most levels of nesting."""
 LARGEST = 10_000_000
-"""Values that a file may stand for, with its aliases written out."""
+"""The most values of a file with its aliases expanded."""
 MOST_BY_ALIASES = 100_000
-"""Values among them that stand there by an alias."""
+"""The most values among them that come from aliases."""
 LONG = 200_000
-"""Characters from which on speed counts more."""
+"""The number of characters above which the faster parser is used."""
 T = TypeVar("T")
 
 
 def compose(text: str) -> yaml.Node | None:
-    """The only document of ``text`` as a node with lines, None where it is empty. Raises ``yaml.YAMLError``."""
+    """Return the only document of ``text`` as a node with lines, None if it is empty. Raises ``yaml.YAMLError``."""
     import yaml
 
     check(text)
@@ -34,10 +34,10 @@ def compose(text: str) -> yaml.Node | None:
 
 
 def compose_all(text: str) -> list[yaml.Node]:
-    """Every document of ``text`` that is not empty. Raises ``yaml.YAMLError``.
+    """Return every document of ``text`` that is not empty. Raises ``yaml.YAMLError``.
 
-    A directory has hundreds of such files: libyaml reads them, in a fifth of the time. What it refuses is read once more by
-    PyYAML's own parser, for its error.
+    A directory has hundreds of such files: libyaml reads them in a fifth of the time. Text that it refuses is read
+    again by PyYAML's own parser, for its error.
     """
     import yaml
 
@@ -55,7 +55,7 @@ def _documents(text: str, loader: Any) -> list[yaml.Node]:
 
 
 def read_yaml(text: str) -> Any:
-    """The value of the only document of ``text``. Raises ``yaml.YAMLError``."""
+    """Return the value of the only document of ``text``. Raises ``yaml.YAMLError``."""
     import yaml
 
     check(text)
@@ -63,14 +63,14 @@ def read_yaml(text: str) -> Any:
 
 
 def _loader(text: str) -> Any:
-    """PyYAML's own parser, which tells best where a mistake is; libyaml's for what is long."""
+    """Return PyYAML's own parser, which reports the position of an error best; libyaml's for long text."""
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader) if len(text) > LONG else yaml.SafeLoader
 
 
 def _or_our_error(read: Callable[[], T]) -> T:
-    """What ``read`` gives. A value of a type that YAML knows and that does not exist, such as 2026-13-01, is its error."""
+    """Return the result of ``read``; an invalid value of a YAML type, such as 2026-13-01, is a ``yaml.YAMLError``."""
     import yaml
 
     try:
@@ -82,28 +82,28 @@ def _or_our_error(read: Callable[[], T]) -> T:
 
 
 def check(text: str, loader: Any = None) -> None:
-    """Raises ``yaml.YAMLError`` where ``text`` is not YAML, or stands for too much."""
+    """Raise ``yaml.YAMLError`` if ``text`` is not YAML, or expands to too much."""
     import yaml
 
     sizes = _Sizes()
     for event in _or_our_error(lambda: yaml.parse(text, Loader=loader or _loader(text))):
-        if problem := sizes.take(event):
+        if problem := sizes.count(event):
             mark: Any = event.start_mark  # libyaml's is of a type of its own, with the same members
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 def repeated(text: str) -> str | None:
-    """The first key that an object of a JSON or YAML text has twice, with both lines; None where there is none.
+    """Return the first key that an object of a JSON or YAML text has twice, with both lines; None without one.
 
-    JSON and YAML silently take the last one, which may not be the intended one.
-    ``text`` was read before: it is well-formed, and its depth is bounded. Lines count from 1.
+    JSON and YAML silently use the last one, which may not be the intended one. ``text`` was read before: it is
+    well-formed, and its depth is bounded. Lines count from 1.
     """
     import yaml
 
     try:
         root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError:
-        return None  # JSON that is not YAML, such as a text with a tab in front of a line
+        return None  # JSON that is not YAML, such as a text with a tab at the beginning of a line
     waiting, met = [root] if root is not None else [], set()
     while waiting:
         node = waiting.pop()
@@ -128,15 +128,15 @@ def repeated(text: str) -> str | None:
 
 
 class _Sizes:
-    """How many values stand below each anchor, counted while the events of a file go by."""
+    """The number of values below each anchor, counted over the events of a file."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str | None, int]] = []
         self._known: dict[str, int] = {}
         self._values = self._by_aliases = 0
 
-    def take(self, event: yaml.Event) -> str | None:
-        """Count one event; gives what is too much, if anything is."""
+    def count(self, event: yaml.Event) -> str | None:
+        """Count one event, and return the exceeded limit, if any."""
         import yaml
 
         if isinstance(event, yaml.CollectionStartEvent):

@@ -1,6 +1,7 @@
-"""Every finding about a cluster's group, workers and internal topics, with its stable id.
+"""Findings about a cluster's group, workers and internal topics, each with its stable id.
 
-One function per id; its docstring says when it is raised and why it matters. Where there is nothing to say it gives None.
+One function returns the finding of one id. Its docstring says when the finding is raised and why it matters. The
+function returns None where there is no finding.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ NOT_REPLICATED = Rule("TOPIC006", Severity.WARNING)
 
 
 def no_members(group: ConnectGroup) -> Finding | None:
-    """No worker is in the group: all are down, or the group id is another (CLUSTER001)."""
+    """Return CLUSTER001 if the group has no member: all workers are down, or the group id is wrong."""
     if group.members:
         return None
     message = "No worker is in the group; nothing runs."
@@ -53,14 +54,14 @@ def no_members(group: ConnectGroup) -> Finding | None:
 
 
 def rebalancing(group: ConnectGroup) -> Finding | None:
-    """The group is between two assignments; who runs what is known when it is Stable again (CLUSTER002)."""
+    """Return CLUSTER002 if the group is rebalancing: assignments are known when it is Stable again."""
     if group.settled:
         return None
     return REBALANCING.found(group.id, f"The group is rebalancing ({group.state}). Try again when it has ended.")
 
 
 def rebalance_delayed(group: ConnectGroup) -> Finding | None:
-    """A worker left, and what it ran waits for its return before others get it (CLUSTER003)."""
+    """Return CLUSTER003 if a worker left and its connectors and tasks wait for its return."""
     if not group.delay_ms:
         return None
     message = (
@@ -71,7 +72,7 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
 
 
 def worker_silent(worker: Worker) -> Finding | None:
-    """A member of the group does not answer over REST; requests forwarded to it fail (CLUSTER004)."""
+    """Return CLUSTER004 if a member's REST server does not answer: requests that are forwarded to it fail."""
     if worker.problem is None or worker.without_rest:
         return None
     role = "The leader" if worker.leader else "This worker"
@@ -83,7 +84,7 @@ def worker_silent(worker: Worker) -> Finding | None:
 
 
 def versions_differ(workers: Sequence[Worker]) -> Finding | None:
-    """Workers run different versions, as during a rolling upgrade; longer than that it is an accident (CLUSTER005)."""
+    """Return CLUSTER005 if workers run different versions, which is normal during a rolling upgrade only."""
     versions = Counter(w.version for w in workers if w.version)
     if len(versions) < 2:
         return None
@@ -92,7 +93,7 @@ def versions_differ(workers: Sequence[Worker]) -> Finding | None:
 
 
 def support_differs(workers: Sequence[Worker]) -> Finding | None:
-    """Exactly-once is enabled on some workers only; the guarantee needs every worker (KIP-618) (CLUSTER006)."""
+    """Return CLUSTER006 if some workers only have exactly-once enabled; the guarantee needs all (KIP-618)."""
     lacking = [w.address for w in workers if w.support in (Support.NOT_ENABLED, Support.NOT_SUPPORTED)]
     if not lacking or not any(w.support is Support.ENABLED for w in workers):
         return None
@@ -101,7 +102,7 @@ def support_differs(workers: Sequence[Worker]) -> Finding | None:
 
 
 def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
-    """What answers at a worker's address uses another Kafka cluster: the address leads elsewhere (CLUSTER007)."""
+    """Return CLUSTER007 if the server at a worker's address uses another Kafka cluster: the address is wrong."""
     if worker.cluster_id in (None, cluster_id):
         return None
     message = f"The worker at {worker.url} uses the Kafka cluster {worker.cluster_id}, not {cluster_id}."
@@ -110,7 +111,7 @@ def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
 
 
 def same_address(workers: Sequence[Worker]) -> Finding | None:
-    """Several members advertise one address, so that workers forward requests to the wrong one (CLUSTER008)."""
+    """Return CLUSTER008 if several members advertise one address: workers forward requests to the wrong one."""
     twice = sorted(url for url, count in Counter(w.url for w in workers if w.url).items() if count > 1)
     if not twice:
         return None
@@ -120,7 +121,7 @@ def same_address(workers: Sequence[Worker]) -> Finding | None:
 
 
 def config_lag(group: ConnectGroup) -> Finding | None:
-    """The leader had not read the config topic as far as others when it assigned; a new round must follow (CLUSTER009)."""
+    """Return CLUSTER009 if the leader assigned with an older config offset than a member's; a new round follows."""
     if not any(m.assignment and m.assignment.config_mismatch for m in group.members):
         return None
     offsets = ", ".join(f"{m.url or m.name} at {m.config_offset}" for m in group.members)
@@ -131,7 +132,7 @@ def config_lag(group: ConnectGroup) -> Finding | None:
 
 
 def seen_in_topics(group: ConnectGroup, error: ConnectctlError | None = None) -> Finding:
-    """No worker of the group answers, so that connectors are told from the config and status topics (CLUSTER010).
+    """Return CLUSTER010: no worker answers, so connectors are read from the config and status topics.
 
     Workers without REST cannot answer, which is no fault.
     """
@@ -150,12 +151,12 @@ def seen_in_topics(group: ConnectGroup, error: ConnectctlError | None = None) ->
 
 
 def connectors_unseen(group: ConnectGroup, why: str) -> Finding:
-    """No worker answers and the topics cannot be read either: nothing is known of the connectors (CLUSTER011)."""
+    """Return CLUSTER011: no worker answers and the topics cannot be read; the connectors are unknown."""
     return CONNECTORS_UNSEEN.found(group.id, f"The state of the connectors is unknown: {why}.")
 
 
 def unreported(connectors: Sequence[str]) -> Finding | None:
-    """The newest status of something is of a worker that no longer has it, and its worker has said nothing (CLUSTER012)."""
+    """Return CLUSTER012 if a part's newest status is from a worker that no longer has it, and its owner wrote none."""
     if not connectors:
         return None
     message = (
@@ -167,7 +168,7 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
 
 
 def empty_topic_chosen(topic: str, role: str) -> Finding:
-    """A compacted topic without records was taken because nothing else was left; nothing in it proves it (TOPIC001)."""
+    """Return TOPIC001: a compacted topic without records was chosen, and no record proves its role."""
     message = (
         f"It is assumed to be the {role} topic, by its name or because no other compacted topic is left; no record "
         "proves it."
@@ -177,7 +178,7 @@ def empty_topic_chosen(topic: str, role: str) -> Finding:
 
 
 def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Finding:
-    """The internal topic is not there, not found, or not the only one that fits (TOPIC002)."""
+    """Return TOPIC002: the internal topic does not exist, was not found, or is one of several candidates."""
     if fresh:
         message = f"{why}. The cluster has no connectors, so nothing is kept there yet; its layout is not checked."
         return TOPIC_MISSING.found(f"{role} topic", message, hint, severity=Severity.WARNING)
@@ -185,7 +186,7 @@ def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Fin
 
 
 def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
-    """A config topic with more than one partition; its records lose their order, and workers do not start (TOPIC003)."""
+    """Return TOPIC003 if the config topic has several partitions: record order is lost, workers do not start."""
     if role != "config" or facts.partitions == 1:
         return None
     message = f"The config topic has {facts.partitions} partitions and must have one; workers refuse to start with it."
@@ -193,7 +194,7 @@ def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
 
 
 def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
-    """``cleanup.policy`` is not exactly ``compact``: old records will be deleted, and workers do not start (TOPIC004)."""
+    """Return TOPIC004 if ``cleanup.policy`` is not ``compact``: records get deleted, and workers do not start."""
     policy = facts.config.get("cleanup.policy")
     if policy in (None, "compact"):
         return None
@@ -209,16 +210,16 @@ def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
 
 
 def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
-    """Some partitions have fewer replicas in sync than they should (TOPIC005)."""
-    behind = [p for p, replicas in sorted(facts.replicas.items()) if facts.in_sync.get(p, 0) < replicas]
-    if not behind:
+    """Return TOPIC005 if some partitions have fewer in-sync replicas than replicas."""
+    under = [p for p, replicas in sorted(facts.replicas.items()) if facts.in_sync.get(p, 0) < replicas]
+    if not under:
         return None
-    message = f"{len(behind)} of {facts.partitions} partitions of the {role} topic are under-replicated."
+    message = f"{len(under)} of {facts.partitions} partitions of the {role} topic are under-replicated."
     return UNDER_REPLICATED.found(facts.name, message, "Check the brokers.")
 
 
 def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None:
-    """One replica only where there are more brokers: the loss of one broker loses the cluster's state (TOPIC006)."""
+    """Return TOPIC006 if a topic has one replica on several brokers: the loss of one broker loses it."""
     if brokers < 2 or not facts.replicas or min(facts.replicas.values()) > 1:
         return None
     message = (

@@ -1,7 +1,7 @@
-"""Who holds the lock of a Connect cluster: what a member of the lock's group says of itself in its client id.
+"""The holder of a Connect cluster's lock, encoded in the client id of the lock group's only member.
 
-The client id is what everybody can see of a member, at once and with any tool (``kafka-consumer-groups.sh --describe
---members``); its metadata show only once the group is Stable.
+Every tool shows a member's client id at any time (``kafka-consumer-groups.sh --describe --members``). A member's
+metadata are visible only while the group is Stable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MARK = "connectctl"
 
 
 def _quoted(text: str) -> str:
-    """``text`` with every byte but a few as ``%XX``, so that it has no separator and is plain ASCII."""
+    """Return ``text`` in ASCII without separators: all but a few bytes are written as ``%XX``."""
     return re.sub(rb"[^\w.:@-]", lambda found: b"%%%02X" % found[0][0], text.encode(errors="replace")).decode()
 
 
@@ -26,15 +26,16 @@ def _unquoted(text: str) -> str:
 
 
 def group_of(group_id: str) -> str:
-    """The group whose only member holds the lock of the workers' group ``group_id``."""
+    """Return the group whose only member holds the lock of the workers' group ``group_id``."""
     return f"{PREFIX}{group_id}"
 
 
 @dataclass(frozen=True)
 class LockHolder:
-    """``run`` of the journal of ``who`` (``user@host``), since an ISO time; ``address`` is where the broker sees it.
+    """The holder of the lock: ``run`` of the journal of ``who`` (``user@host``), since an ISO time.
 
-    ``pid`` is its process on that host, ``member`` its id in the group.
+    ``pid`` is its process on that host, ``address`` its address as the broker reports it, ``member`` its id in the
+    group.
     """
 
     run: str
@@ -50,22 +51,22 @@ class LockHolder:
 
     @classmethod
     def from_client_id(cls, client_id: str, address: str = "", member: str = "") -> LockHolder:
-        """What a member's client id says; a member that is none of ours is named by that id."""
+        """Return the holder that a client id encodes; a client id of another form stands for ``who``."""
         head, *pairs = client_id.split(";")
-        said = {name: _unquoted(value) for name, _, value in (pair.partition("=") for pair in pairs)}
-        if head != _MARK or not {"run", "by", "since"} <= said.keys():
+        fields = {name: _unquoted(value) for name, _, value in (pair.partition("=") for pair in pairs)}
+        if head != _MARK or not {"run", "by", "since"} <= fields.keys():
             return cls("", client_id, "", address=address, member=member)
-        pid = whole_number(said.get("pid")) or 0
-        return cls(said["run"], said["by"], said["since"], pid, address, member)
+        pid = whole_number(fields.get("pid")) or 0
+        return cls(fields["run"], fields["by"], fields["since"], pid, address, member)
 
     @property
     def host(self) -> str:
         return self.who.rpartition("@")[2]
 
     def __str__(self) -> str:
-        words = [f"run {self.run} of {self.who}" if self.run else self.who]
-        words += [f"since {self.since}"] if self.since else []
-        return " ".join(words) + (f" (at {self.address})" if self.address else "")
+        parts = [f"run {self.run} of {self.who}" if self.run else self.who]
+        parts += [f"since {self.since}"] if self.since else []
+        return " ".join(parts) + (f" (at {self.address})" if self.address else "")
 
     def as_json(self) -> dict[str, str | None]:
         return {"run": self.run or None, "by": self.who, "since": self.since or None, "address": self.address or None}

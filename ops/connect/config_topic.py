@@ -1,8 +1,8 @@
-"""What the config topic says: connectors, their wished-for states, their tasks and the last round of fencing.
+"""The contents of the config topic: connectors, target states, tasks and the last round of zombie fencing.
 
-Source: ``KafkaConfigBackingStore``. Keys are plain strings, values JSON objects; a tombstone deletes. A connector is there
-if its ``connector-<name>`` record is; what other records are left of a deleted connector stays visible, because a
-re-created one inherits it (the task count record above all).
+Source: ``KafkaConfigBackingStore``. Keys are plain strings, values JSON objects; a tombstone deletes. A connector
+exists if its ``connector-<name>`` record exists. Other records of a deleted connector stay visible, because a connector
+that is created again with this name inherits them, above all the task count record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TARGET = "target-state-"
 FENCING = "tasks-fencing-"
 _SESSION_KEY, _RESTART, _LOGGER = "session-key", "restart-connector-", "logger-cluster-"
 _NAMELESS = (_SESSION_KEY, _RESTART, _LOGGER)
-"""Records that say nothing of the state of a connector."""
+"""Prefixes of records that concern no connector."""
 _PREFIXES = (FENCING, TARGET, CONNECTOR, COMMIT, TASK, *_NAMELESS)
 STATE = "state"
 _QUIET = {_SESSION_KEY: "algorithm", _RESTART: "include-tasks", _LOGGER: "level"}
@@ -44,13 +44,13 @@ MEMBERS = {
     TARGET: "state",
     FENCING: "task-count",
 } | _QUIET
-"""Every kind of record, by the beginning of its key, with a member that its value always has."""
+"""Every kind of record: its key prefix, with a member that its value always has."""
 MOST_TASKS = 100_000
-"""Most tasks of a connector that a record is believed to have: no Connect cluster runs so many."""
+"""The highest plausible number of tasks of a connector: no Connect cluster runs so many."""
 
 
 def _target_state(value: Any) -> None:
-    """Allow what workers take a target state from: ``state.v2``, and only where that is missing ``state``."""
+    """Accept a value whose target state workers read: ``state.v2``, and ``state`` where that is missing."""
     an_object({})(value)
     name = "state" if value.get("state.v2") is None else "state.v2"
     an_object({name: json_shape.one_of("STARTED", "PAUSED", "STOPPED")})(value)
@@ -67,15 +67,16 @@ _SHAPES = {
     _RESTART: an_object({}),
     _LOGGER: an_object({"level": json_shape.text}),
 }
-"""The values that workers take of each kind of record; they ignore others (``KafkaConfigBackingStore``)."""
+"""The shapes that workers accept for each kind of record; they ignore other values (``KafkaConfigBackingStore``)."""
 
 
 @dataclass(frozen=True)
 class ConfiguredConnector:
-    """A connector as the config topic has it. ``target_state`` is STARTED, PAUSED or STOPPED.
+    """A connector as the config topic defines it. ``target_state`` is STARTED, PAUSED or STOPPED.
 
-    ``task_records`` are its tasks' configurations as they stand there: what a cluster has most of, and few look at.
-    ``unread`` are the kinds of its records, by prefix, of which the only one is ignored: their values here are defaults.
+    ``task_records`` are its task configurations as undecoded values: they are most of a topic, and few readers need
+    them. ``unread`` are the kinds of its records, by prefix, whose only record is ignored: their fields here have
+    defaults.
     """
 
     name: str
@@ -93,7 +94,7 @@ class ConfiguredConnector:
 
     @property
     def looks_like(self) -> str | None:
-        """``source`` or ``sink`` by its class name and properties, None where they do not tell."""
+        """Return ``source`` or ``sink`` by the class name and properties, None if they do not determine it."""
         return kind_of(self.config)
 
 
@@ -110,12 +111,12 @@ class ConfigState:
     ignored: frozenset[bytes] = frozenset()
     """The keys whose newest record is ignored."""
     limits: Mapping[str, Mapping[int, tuple[int, str | None]]] = field(default_factory=dict)
-    """Of each connector's task configurations, also those in force no more, the offset and ``tasks.max``, by task."""
+    """The offset and ``tasks.max`` of each task configuration, by connector and task, superseded tasks included."""
     mark: GroupMark | None = None
 
 
 def state_of(image: TopicImage) -> ConfigState:
-    """As ``parse`` of a whole topic, once for every image."""
+    """Return the state of the topic in ``image``; it is parsed once for every image."""
     state: ConfigState | None = image.made.get(STATE)
     if state is None or (state.ignored and image.superseded):
         state = image.made[STATE] = parse(image.latest, image.topic, image.superseded)
@@ -123,9 +124,10 @@ def state_of(image: TopicImage) -> ConfigState:
 
 
 def parse(records: Iterable[ConsumerRecord], topic: str, superseded: Iterable[ConsumerRecord] = ()) -> ConfigState:
-    """The state that the newest records of the config topic add up to. What cannot be read becomes a finding.
+    """Return the state that the newest records of the config topic define. An unreadable record becomes a finding.
 
-    Where the newest record of a key is ignored, the one before it counts, as with workers, if it is among ``superseded``.
+    If the newest record of a key is ignored, the record before it counts, as for workers, provided that it is in
+    ``superseded``.
     """
     newest = sorted(records, key=lambda r: r.offset)
     state = _parsed(newest, topic)
@@ -136,7 +138,7 @@ def parse(records: Iterable[ConsumerRecord], topic: str, superseded: Iterable[Co
 
 def _parsed(records: Iterable[ConsumerRecord], topic: str) -> ConfigState:
     newest: dict[str, tuple[int, Any]] = {}
-    own: dict[str, list[Mapping[str, str]]] = {}
+    task_overrides: dict[str, list[Mapping[str, str]]] = {}
     limits: dict[str, dict[int, tuple[int, str | None]]] = {}
     findings: list[Finding] = []
     unread: dict[str, bytes] = {}
@@ -153,16 +155,19 @@ def _parsed(records: Iterable[ConsumerRecord], topic: str) -> ConfigState:
         if key.startswith(_NAMELESS):
             continue
         if key.startswith(TASK) and value is not None:
-            _note(own, newest, key, value)
+            _note(task_overrides, newest, key, value)
             _limit(limits, key, record.offset, value)
         kept = record.value if key.startswith(TASK) else value
         newest[key] = (record.offset, kept)
-    state = _assemble(newest, own, findings, unread.keys() - newest.keys())
+    state = _assemble(newest, task_overrides, findings, unread.keys() - newest.keys())
     return replace(state, limits=limits, ignored=frozenset(unread.values()), mark=_newest_mark(newest))
 
 
 def decode(record: ConsumerRecord) -> tuple[str, Any]:
-    """The key and the JSON value of a record of the config or status topic, None for a tombstone. Raises ``ValueError``."""
+    """Return the key and JSON value of a record of the config or status topic; the value of a tombstone is None.
+
+    Raises ``ValueError``.
+    """
     try:
         key = (record.key or b"").decode()
     except UnicodeDecodeError as e:
@@ -181,12 +186,12 @@ def _json(raw: bytes) -> Any:
 
 
 def read(record: ConsumerRecord) -> tuple[str, dict[str, Any] | None]:
-    """The key and the value of a record that says something of a connector, None for a tombstone.
+    """Return the key and value of a Connect record; the value of a tombstone is None.
 
-    Raises ``ValueError`` with the reason why workers ignore it, or cannot do anything with it.
+    Raises ``ValueError`` with the reason why workers ignore the record or cannot use it.
     """
     key, value = decode(record)
-    prefix = next((each for each in _PREFIXES if key.startswith(each)), None)
+    prefix = next((known for known in _PREFIXES if key.startswith(known)), None)
     if prefix is None:
         raise Malformed("is none of Connect", "its key")
     if prefix not in _NAMELESS and not (task_of(key) if prefix == TASK else key.removeprefix(prefix)):
@@ -202,29 +207,31 @@ def read(record: ConsumerRecord) -> tuple[str, dict[str, Any] | None]:
 
 
 def _values(properties: Mapping[str, str | None]) -> dict[str, str]:
-    """The properties that have a value. Thousands of connectors have the same names of properties."""
+    """Return the properties that have a value, with interned names: thousands of connectors have the same names."""
     return {intern(name): text for name, text in properties.items() if text is not None}
 
 
 def task_of(key: str) -> tuple[str, int] | None:
-    """The connector and the number of the task in a key ``task-NAME-N``; None where it is none that workers take."""
+    """Return the connector and the task number of a key ``task-NAME-N``; None for a key that workers do not accept."""
     name, _, number = key.removeprefix(TASK).rpartition("-")
     return (name, int(number)) if name and key.startswith(TASK) and is_task_number(number) else None
 
 
 def is_task_number(text: str) -> bool:
-    """Whether ``text`` is the number of a task, as ``Integer.parseInt`` takes it."""
+    """Return whether ``text`` is a task number that ``Integer.parseInt`` accepts."""
     return text.isdecimal() and len(text) <= 10 and int(text) < 1 << 31
 
 
-def newest(records: Iterable[ConsumerRecord], wanted: Callable[[str], bool]) -> dict[str, tuple[int, dict[str, Any]]]:
-    """Offset and value of the newest record of each key that is ``wanted``, empty for a tombstone.
+def newest(
+    records: Iterable[ConsumerRecord], is_wanted: Callable[[str], bool]
+) -> dict[str, tuple[int, dict[str, Any]]]:
+    """Return the offset and value of the newest record of each ``wanted`` key; the value of a tombstone is empty.
 
-    What is not a Connect record changes nothing, as with workers.
+    Records that are not Connect's change nothing, as for workers.
     """
     found: dict[str, tuple[int, dict[str, Any]]] = {}
     for record in sorted(records, key=lambda r: r.offset):
-        if wanted((record.key or b"").decode(errors="replace")):
+        if is_wanted((record.key or b"").decode(errors="replace")):
             with suppress(ValueError):
                 key, value = read(record)
                 found[key] = record.offset, value or {}
@@ -232,7 +239,7 @@ def newest(records: Iterable[ConsumerRecord], wanted: Callable[[str], bool]) -> 
 
 
 def _newest_mark(newest: Mapping[str, tuple[int, Any]]) -> GroupMark | None:
-    commits = [(at, value) for key, (at, value) in newest.items() if key.startswith(COMMIT) and value]
+    commits = [(offset, value) for key, (offset, value) in newest.items() if key.startswith(COMMIT) and value]
     marks = [mark for _, value in sorted(commits, key=itemgetter(0)) if (mark := mark_in(value))]
     return marks[-1] if marks else None
 
@@ -245,19 +252,22 @@ def _limit(
 
 
 def _note(
-    own: dict[str, list[Mapping[str, str]]], newest: Mapping[str, tuple[int, Any]], key: str, value: Mapping[str, Any]
+    overrides: dict[str, list[Mapping[str, str]]],
+    known: Mapping[str, tuple[int, Any]],
+    key: str,
+    value: Mapping[str, Any],
 ) -> None:
-    """What a task's configuration has that its connector's has not, which it mostly repeats: secrets may be in either."""
+    """Remember the properties of a task that its connector does not have: either may hold secrets."""
     name, _, _ = key.removeprefix(TASK).rpartition("-")
     config = value.get("properties", {})
-    _, known = newest.get(CONNECTOR + name, (-1, None))
-    base = (known or {}).get("properties", {})
-    own.setdefault(name, [base]).append({n: v for n, v in config.items() if base.get(n) != v})
+    _, configured = known.get(CONNECTOR + name, (-1, None))
+    base = (configured or {}).get("properties", {})
+    overrides.setdefault(name, [base]).append({n: v for n, v in config.items() if base.get(n) != v})
 
 
 def _assemble(
     newest: dict[str, tuple[int, Any]],
-    own: Mapping[str, list[Mapping[str, str]]],
+    task_overrides: Mapping[str, list[Mapping[str, str]]],
     findings: list[Finding],
     unread: Collection[str],
 ) -> ConfigState:
@@ -274,8 +284,8 @@ def _assemble(
         _, target = newest.get(TARGET + name, (-1, None))
         number = (count or {}).get("tasks", 0)
         config = value["properties"]
-        for each in (config, *(noted for noted in own.get(name, ()) if noted is not config)):
-            remember(each)
+        for properties in (config, *(more for more in task_overrides.get(name, ()) if more is not config)):
+            remember(properties)
         connectors[name] = ConfiguredConnector(
             name=name,
             config=config,
@@ -287,5 +297,5 @@ def _assemble(
             fencing_pending=committed > fenced,
             unread=frozenset(prefix for prefix in (COMMIT, TARGET, FENCING) if prefix + name in unread),
         )
-    gone = {k.removeprefix(p) for k in newest for p in (FENCING, COMMIT) if k.startswith(p)} - live.keys()
-    return ConfigState(dict(sorted(connectors.items())), frozenset(gone), tuple(findings))
+    deleted = {k.removeprefix(p) for k in newest for p in (FENCING, COMMIT) if k.startswith(p)} - live.keys()
+    return ConfigState(dict(sorted(connectors.items())), frozenset(deleted), tuple(findings))

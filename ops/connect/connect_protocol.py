@@ -1,9 +1,9 @@
-"""What the workers of a Connect cluster tell each other through the group protocol, decoded.
+"""The metadata and assignments that Connect workers exchange in the group protocol, decoded.
 
-Source: ``ConnectProtocol`` (version 0), ``IncrementalCooperativeConnectProtocol`` (1 and 2) of Apache Kafka.
-A worker's member metadata carries its REST URL and how far it has read the config topic; its assignment carries the
-leader, the connectors and tasks it runs, and the delay before lost tasks are given to others. MirrorMaker 2 in dedicated
-mode advertises a word (``NOTUSED``) instead of a URL.
+Source: ``ConnectProtocol`` (version 0), ``IncrementalCooperativeConnectProtocol`` (1 and 2) of Apache Kafka. A worker's
+member metadata holds its REST URL and its config offset. Its assignment holds the leader, the connectors and tasks that
+it runs, and the delay before lost tasks are assigned to other workers. MirrorMaker 2 in dedicated mode advertises a
+word (``NOTUSED``) instead of a URL.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from connectctl.ops.kafka.field_reader import FieldReader
 from connectctl.ops.kafka.group_state import is_settled
 
 CONNECTOR_INSTANCE = -1
-"""The task number that stands for the Connector itself in an assignment."""
+"""The task number that stands for the connector itself in an assignment."""
 _SCHEMES = ("http://", "https://")
 _AT = "@"
-"""In the name of a worker without REST, and in no address."""
+"""The separator in the name of a worker without REST; no address contains it."""
 
 
 def rest_url(advertised: str) -> str:
-    """The REST URL that a worker advertises; empty where it advertises none."""
+    """Return the REST URL that a worker advertises; empty where it advertises none."""
     return advertised.rstrip("/") if advertised.lower().startswith(_SCHEMES) else ""
 
 
 def mirror_source(group_id: str) -> str | None:
-    """The source cluster of MirrorMaker 2 in dedicated mode, whose group is ``SOURCE-mm2``; None for other names."""
+    """Return the source cluster of MirrorMaker 2 in dedicated mode, whose group is ``SOURCE-mm2``; None for other
+    names.
+    """
     source = group_id.removesuffix("-mm2")
     return source if source != group_id else None
 
 
 def is_mirror(group_id: str, client_id: str) -> bool:
-    """Whether a member is a process of MirrorMaker 2 in dedicated mode: its client id is ``SOURCE->TARGET``.
+    """Return whether a member is a process of MirrorMaker 2 in dedicated mode, with the client id ``SOURCE->TARGET``.
 
     Its REST server, if it has one (KIP-710), serves its own processes alone.
     """
@@ -43,9 +45,10 @@ def is_mirror(group_id: str, client_id: str) -> bool:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What the leader gave a worker. ``tasks`` are ``(connector, task)``; ``delay_ms`` is the rebalance delay left.
+    """The assignment of a worker. ``tasks`` are ``(connector, task)``; ``delay_ms`` is the remaining rebalance delay.
 
-    Since protocol version 1 the group carries only what a rebalance added, and what it ``revoked``; see ``carried_on``.
+    Since protocol version 1 an assignment holds only the parts that a rebalance added and ``revoked``; see
+    ``merged_with``.
     """
 
     leader_id: str
@@ -57,8 +60,8 @@ class Assignment:
     delay_ms: int = 0
     revoked: frozenset[tuple[str, int]] = frozenset()
 
-    def carried_on(self, before: Assignment | None) -> Assignment:
-        """All that the worker runs, if it ran ``before`` when it joined (``WorkerCoordinator.onJoinComplete``)."""
+    def merged_with(self, before: Assignment | None) -> Assignment:
+        """Return all that a worker runs that ran ``before`` when it joined (``WorkerCoordinator.onJoinComplete``)."""
         if before is None:
             return self
         kept = [c for c in before.connectors if (c, CONNECTOR_INSTANCE) not in self.revoked]
@@ -72,10 +75,10 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Member:
-    """One worker in the group. ``assignment`` is None before the first sync.
+    """A worker in the group. ``assignment`` is None before the first sync.
 
-    ``url`` is the address of its REST API, empty where it has none or where that is not known, as in a rebalance;
-    ``without_rest`` is True where it is known to have none.
+    ``url`` is the address of its REST API; it is empty where the worker has none and where it is unknown, as in a
+    rebalance. ``without_rest`` is True for a worker that is known to have no REST API.
     """
 
     id: str
@@ -88,15 +91,16 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The worker's name for users: ``host:port`` of its REST server, or its client id and host if it has none."""
+        """Return the name for users: ``host:port`` of the REST server, or the client id and host without one."""
         if self.without_rest:
             return f"{self.client_id}{_AT}{self.host.lstrip('/')}"
         return self.url.partition("//")[2].partition("/")[0] or self.client_id
 
     def wrote(self, worker_id: str) -> bool:
-        """Whether a status with ``worker_id`` is this worker's, as far as its metadata in the group tells.
+        """Return whether a status with ``worker_id`` is from this worker, by the worker's metadata in the group.
 
-        MirrorMaker 2 writes ``host/CLIENT/UUID``, ``host:port/CLIENT`` with REST on, and the client id alone before 3.5.
+        MirrorMaker 2 writes ``host/CLIENT/UUID``, ``host:port/CLIENT`` with REST on, and the client id alone before
+        3.5.
         """
         if self.without_rest:
             return self.client_id in (worker_id, *worker_id.split("/"))
@@ -114,34 +118,34 @@ class ConnectGroup:
 
     @property
     def settled(self) -> bool:
-        """Whether its assignments and addresses are known: in a rebalance coordinators give neither."""
+        """Return whether its assignments and addresses are known: coordinators report neither during a rebalance."""
         return is_settled(self.state)
 
     @property
     def without_rest(self) -> bool:
-        """Whether its workers are known to have no REST API: MirrorMaker 2 in dedicated mode."""
+        """Return whether its workers are known to have no REST API, as MirrorMaker 2 in dedicated mode."""
         return bool(self.members) and all(member.without_rest for member in self.members)
 
     @property
     def leader(self) -> Member | None:
-        """The worker that leads by the assignments of the last rebalance; None if it has left, or if none is known."""
+        """Return the leader of the last rebalance; None if it has left or is unknown."""
         leaders = {member.assignment.leader_id for member in self.members if member.assignment}
         return next((member for member in self.members if member.id in leaders), None)
 
     @property
     def leader_url(self) -> str | None:
-        """The REST address of the leader, where any worker knows one."""
+        """Return the REST address of the leader, None if no worker knows it."""
         urls = (rest_url(m.assignment.leader_url) for m in self.members if m.assignment)
         return next(filter(None, urls), None)
 
     @property
     def delay_ms(self) -> int:
-        """How long lost connectors and tasks stay unassigned, as of the last rebalance, in milliseconds."""
+        """Return the milliseconds for which lost connectors and tasks stay unassigned, as of the last rebalance."""
         return max((m.assignment.delay_ms for m in self.members if m.assignment), default=0)
 
     @cached_property
     def owners(self) -> dict[tuple[str, int], Member]:
-        """Which worker runs a task; the Connector itself is task ``CONNECTOR_INSTANCE``."""
+        """Return the worker that runs each task; ``CONNECTOR_INSTANCE`` stands for the connector itself."""
         found: dict[tuple[str, int], Member] = {}
         for member in self.members:
             if member.assignment:
@@ -151,12 +155,12 @@ class ConnectGroup:
 
 
 def is_address(worker: str) -> bool:
-    """Whether a worker's name is ``host:port`` of its REST server, which is also what it writes into statuses."""
+    """Return whether a worker's name is ``host:port`` of its REST server, as statuses name workers."""
     return _AT not in worker
 
 
 class _ProtocolReader(FieldReader):
-    """With nothing for what is null."""
+    """A reader that returns empty values for null."""
 
     def text(self) -> str:
         return self.take(max(0, self.number(2))).decode()
@@ -173,14 +177,16 @@ class _ProtocolReader(FieldReader):
 
 
 def decode_metadata(data: bytes) -> tuple[str, int]:
-    """``(REST URL, config offset)`` from a member's metadata of any protocol version. Raises ``ValueError``."""
+    """Return ``(REST URL, config offset)`` from a member's metadata of any protocol version. Raises ``ValueError``."""
     reader = _ProtocolReader(data)
     reader.number(2)
     return reader.text(), reader.number(8)
 
 
 def decode_current(data: bytes) -> Assignment | None:
-    """What a member ran when it joined, from its metadata; None for version 0, which gives everything up first."""
+    """Return the assignment that a member had when it joined; None for version 0, whose members release everything
+    first.
+    """
     reader = _ProtocolReader(data)
     version = reader.number(2)
     reader.text()
@@ -188,9 +194,12 @@ def decode_current(data: bytes) -> Assignment | None:
     return decode_assignment(reader.block()) if version >= 1 else None
 
 
-@lru_cache(maxsize=512)  # One command asks for the group several times, and of 50,000 tasks it is long.
+@lru_cache(maxsize=512)  # A command describes the group several times; an assignment of 50,000 tasks is long.
 def decode_assignment(data: bytes) -> Assignment | None:
-    """A member's assignment, None where it has none yet. Raises ``ValueError`` for bytes that are not assignment."""
+    """Return a member's assignment, None if it has none yet.
+
+    Raises ``ValueError`` for bytes that are not an assignment.
+    """
     if not data:
         return None
     reader = _ProtocolReader(data)

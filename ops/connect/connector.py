@@ -1,7 +1,7 @@
-"""What a connector is doing, as one verdict from many statuses.
+"""The state of a connector as one verdict from many statuses.
 
-A status is what a worker last wrote about a connector or task; it stays when that worker dies. The group's assignment is
-who runs what now. A status counts only if the worker that wrote it still has the connector or task.
+A status is what a worker last wrote about a connector or task; it stays when that worker dies. The group's assignment
+defines which worker runs a part now. A status counts only if the worker that wrote it still has that part.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord
 
 _UNRESERVED = frozenset(ascii_letters + digits + "-._~")
-"""What a URL may have in it as it is (RFC 3986)."""
+"""The characters that a URL may contain without escapes (RFC 3986)."""
 
 
 def path_of(*segments: str) -> str:
-    """A path of the REST API from its segments, each escaped: a connector's name may have slashes and spaces in it."""
+    """Return a path of the REST API; each segment is escaped, because connector names may have slashes and spaces."""
     return "".join("/" + "".join(map(_escaped, segment)) for segment in segments)
 
 
@@ -50,7 +50,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """What a worker last said of a connector, or of one of its tasks. ``worker`` is an address, ``host:port``."""
+    """The last status of a connector or of one of its tasks. ``worker`` is an address, ``host:port``."""
 
     state: str
     worker: str | None = None
@@ -59,12 +59,13 @@ class Status:
 
 @dataclass(frozen=True)
 class Connector:
-    """A connector with the statuses of its parts. ``tasks`` has every task that there should be, None without a status.
+    """A connector with the statuses of its parts. ``tasks`` has every expected task, with None for a missing status.
 
-    ``stale_tasks`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED and
-    ``committed_tasks`` how many tasks it is to have, both by the config topic; None where only workers were asked: their
-    REST API has neither. ``assigned`` are its parts in the group's assignment, each with the worker's address; None where
-    that is not known, as in a rebalance. ``doubt`` is what contradicts the rest: nothing may be changed on such a view.
+    ``stale_tasks`` are statuses of tasks that are no longer expected. ``target_state`` is STARTED, PAUSED or STOPPED
+    and ``committed_tasks`` the number of committed task configurations, both from the config topic; both are None where
+    only workers were asked, because the REST API has neither. ``assigned`` are the parts in the group's assignment,
+    each with the worker's address; None if the assignment is unknown, as in a rebalance. ``doubt`` describes a
+    contradiction in these facts: no change may rely on them.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Connector:
 
     @property
     def parts(self) -> dict[int, Status | None]:
-        """The statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks."""
+        """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks."""
         return {CONNECTOR_INSTANCE: self.status, **self.tasks}
 
     @property
@@ -92,7 +93,7 @@ class Connector:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One word on a connector, with what to add to it and the first line of why it failed. ``running`` counts tasks."""
+    """The state of a connector, with a detail and the first line of the failure's cause. ``running`` counts tasks."""
 
     state: State
     detail: str = ""
@@ -105,37 +106,37 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Owners:
-    """Who runs what by the group's assignment: connector and task (``CONNECTOR_INSTANCE`` for itself) to the worker."""
+    """The workers by part, from the group's assignment; ``CONNECTOR_INSTANCE`` is the connector itself."""
 
     by_part: Mapping[tuple[str, int], str]
 
     def now(self, connector: str, task: int, status: Status | None) -> tuple[str, str]:
-        """``(state, remark)`` of a part: its status, unless nobody or another worker now has that part."""
+        """Return ``(state, remark)`` of a part: its status, unless the part has no owner or another owner now."""
         owner = self.by_part.get((connector, task))
         if status is None:
             return State.UNASSIGNED, "no status yet"
         if owner is None:
             return State.UNASSIGNED, "not assigned to a worker"
-        if _is_of_another(status, owner):
+        if _is_from_other_worker(status, owner):
             return State.UNASSIGNED, f"assigned to {owner}, which has not reported on it"
         return status.state, ""
 
     def unreported(self, connector: Connector) -> bool:
-        """Whether a worker has a part of ``connector`` and the status of that part is another worker's."""
+        """Return whether a part of ``connector`` has an owner and the status of another worker."""
         owned = ((self.by_part.get((connector.name, n)), status) for n, status in connector.parts.items())
-        return any(owner and status and _is_of_another(status, owner) for owner, status in owned)
+        return any(owner and status and _is_from_other_worker(status, owner) for owner, status in owned)
 
     def parts(self, connector: str) -> dict[int, str]:
-        """The parts of ``connector`` that a worker has, with its address."""
+        """Return the parts of ``connector`` that are assigned, with the worker's address."""
         return dict(self._by_connector.get(connector, {}))
 
     def of(self, connector: str) -> tuple[str, ...]:
-        """The workers that have a part of ``connector``, its own first."""
+        """Return the workers that have a part of ``connector``; the worker of the connector instance comes first."""
         return tuple(dict.fromkeys(worker for _, worker in sorted(self._by_connector.get(connector, {}).items())))
 
     @cached_property
     def _by_connector(self) -> dict[str, dict[int, str]]:
-        # Sorted out once: every connector is asked about, and a cluster may have tens of thousands of parts.
+        # Built once: every connector is looked up, and a cluster may have tens of thousands of parts.
         found: dict[str, dict[int, str]] = {}
         for (name, task), worker in self.by_part.items():
             found.setdefault(name, {})[task] = worker
@@ -143,21 +144,23 @@ class Owners:
 
 
 def owners_of(group: ConnectGroup | None) -> Owners | None:
-    """The owners that a group tells, None while it is rebalancing: assignments are then neither old nor new."""
+    """Return the owners by the group's assignments; None while it is rebalancing, when assignments are neither old nor
+    new.
+    """
     if group is None or not group.settled:
         return None
     return Owners({part: member.name for part, member in group.owners.items()})
 
 
-def _is_of_another(status: Status, owner: str) -> bool:
-    """Whether another worker than ``owner`` wrote the status; not told by a worker without REST, which has no address."""
+def _is_from_other_worker(status: Status, owner: str) -> bool:
+    """Return whether another worker than ``owner`` wrote the status; False if ``owner`` has no REST address."""
     return is_address(owner) and status.worker != owner
 
 
 def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:
-    """The verdict on ``connector``; without ``owners`` every status is taken at its word.
+    """Return the verdict on ``connector``; without ``owners`` statuses are not compared with assignments.
 
-    One that is proven to be stopped is STOPPED, whatever its last statuses say.
+    A connector that is proven to be stopped is STOPPED, whatever its last statuses are.
     """
     if stopped(connector):
         return Verdict(State.STOPPED)
@@ -169,11 +172,12 @@ def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:
 
 
 def stopped(connector: Connector) -> bool | None:
-    """Whether it is stopped and no task of it runs, by what workers go by; None where that is not known (yet).
+    """Return whether the connector is stopped and none of its tasks runs, by the config topic and the assignment.
 
-    A worker acts on the commit of no tasks by stopping its own, and joins the rebalance that takes them out of the
-    assignment only then (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove nothing:
-    any writer of the topic may have written the last one.
+    None if that is unknown (yet). After a commit of no tasks a worker stops its tasks first; only then does it join the
+    rebalance that removes them from the assignment
+    (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove nothing: any writer of
+    the topic may have written the last one.
     """
     if connector.target_state is None or connector.doubt:
         return None
@@ -185,43 +189,44 @@ def stopped(connector: Connector) -> bool | None:
 
 
 def at_rest(connector: Connector) -> bool:
-    """Whether it is stopped and no task of it runs; by its statuses where nothing else is known."""
+    """Return whether the connector is stopped and none of its tasks runs; by statuses where nothing else is known."""
     if connector.doubt or connector.target_state is not None:
         return stopped(connector) is True
     own = connector.status.state if connector.status else None
-    return own == State.STOPPED and not _a_task_may_run(connector)
+    return own == State.STOPPED and not _may_run_task(connector)
 
 
 def paused(connector: Connector, *, accepted: bool = False) -> bool:
-    """Return whether it is paused and no task of it runs. What had failed before stays FAILED when paused, and runs no more.
+    """Return whether the connector is paused and none of its tasks runs.
 
-    ``accepted``: a worker accepted the request to pause it, which counts where its target state is not known.
+    A part that failed before stays FAILED when it is paused, and does not run. ``accepted``: a worker accepted the
+    request to pause, which counts where the target state is unknown.
     """
     target = connector.target_state or (State.PAUSED if accepted else None)
-    if connector.doubt or target not in (None, State.PAUSED) or _a_task_may_run(connector):
+    if connector.doubt or target not in (None, State.PAUSED) or _may_run_task(connector):
         return False
     own, _ = part_now(connector, CONNECTOR_INSTANCE, connector.status, connector.owners)
     return own == State.PAUSED or (own == State.FAILED and target is not None)
 
 
 def requested_state(connector: Connector) -> State:
-    """Return the state that was requested: the target state, or the one of its status where only workers were asked."""
+    """Return the target state, or the state of its status if only workers were asked."""
     own = connector.status.state if connector.status else None
     target = connector.target_state or own
     return State(target) if target in (State.STOPPED, State.PAUSED) else State.RUNNING
 
 
-def _a_task_may_run(connector: Connector) -> bool:
-    """Return whether a task of it runs or is restarting by its last status, among them tasks that should be no more."""
+def _may_run_task(connector: Connector) -> bool:
+    """Return whether the last status of any task is RUNNING or RESTARTING, tasks that are no longer expected included."""
     tasks = [*connector.tasks.values(), *connector.stale_tasks.values()]
     return any(status is not None and status.state in ("RUNNING", "RESTARTING") for status in tasks)
 
 
 def state_for_plan(connector: Connector, verdict: Verdict) -> State:
-    """The state to plan a change with: STOPPED only where no task of it runs, or the last one is about to end.
+    """Return the state to plan a change with: STOPPED only if no task runs or the last one is about to end.
 
-    One that is to be stopped and has no tasks is so, whatever statuses say; the steps see for themselves that the last of
-    its tasks has ended.
+    A connector whose target state is STOPPED and that has no committed tasks counts as stopped, whatever its statuses
+    are. The steps verify that its last task has ended.
     """
     ending = connector.target_state == "STOPPED" and connector.committed_tasks == 0 and not connector.doubt
     if ending or at_rest(connector):
@@ -232,12 +237,12 @@ def state_for_plan(connector: Connector, verdict: Verdict) -> State:
 
 
 def at_rest_for_plan(state: State | None, *, workers_up: bool) -> bool:
-    """Whether no worker runs a task of a connector in ``state`` by ``state_for_plan``, None for one that is not there."""
+    """Return whether no worker runs a task of a connector in ``state`` of ``state_for_plan``; None: it does not exist."""
     return state in (State.STOPPED, None) or not workers_up
 
 
-def verb_back(state: str | None) -> str:
-    """Return the verb of the request that gives a stopped connector its former ``state`` again: to pause, or to resume."""
+def restoring_verb(state: str | None) -> str:
+    """Return the request that restores the former ``state`` of a stopped connector: ``pause`` or ``resume``."""
     return "pause" if state == State.PAUSED else "resume"
 
 
@@ -255,7 +260,7 @@ def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[in
 
 
 def part_now(connector: Connector, task: int, status: Status | None, owners: Owners | None) -> tuple[str, str]:
-    """Return ``(state, remark)`` of a part; without ``owners`` its status is taken at its word."""
+    """Return ``(state, remark)`` of a part; without ``owners`` the status counts as it is."""
     if owners is not None:
         return owners.now(connector.name, task, status)
     return (status.state, "") if status else (State.UNASSIGNED, "no status yet")
@@ -268,9 +273,11 @@ def _unassigned(connector: Connector, own: str, remark: str, still: str) -> Verd
     why = remark or ("" if own == State.UNASSIGNED else f"now {own}")
     if still:
         return Verdict(State.DEGRADED, f"{still}, but the connector instance: {why or State.UNASSIGNED}")
-    seen = connector.status if remark and connector.status and connector.status.state != State.UNASSIGNED else None
-    last = f", last seen {seen.state} on {seen.worker}" if seen else ""
-    return Verdict(State.UNASSIGNED, why + last)
+    last_status = (
+        connector.status if remark and connector.status and connector.status.state != State.UNASSIGNED else None
+    )
+    suffix = f", last seen {last_status.state} on {last_status.worker}" if last_status else ""
+    return Verdict(State.UNASSIGNED, why + suffix)
 
 
 def _by_tasks(connector: Connector, tasks: Mapping[int, str], count: Counter[str]) -> Verdict:
@@ -290,7 +297,9 @@ def _by_tasks(connector: Connector, tasks: Mapping[int, str], count: Counter[str
 
 
 def cause_of(status: Status | None) -> str | None:
-    """The first line of the innermost cause in a stack trace; the outer ones only say that something failed."""
+    """Return the first line of the innermost cause in a stack trace; outer exceptions only report that something
+    failed.
+    """
     if status is None or not status.trace:
         return None
     lines = [line.strip() for line in masked(status.trace).splitlines() if line.strip()]
@@ -299,21 +308,21 @@ def cause_of(status: Status | None) -> str | None:
 
 
 def from_rest(name: str, data: Mapping[str, Any]) -> Connector:
-    """A connector from what ``GET /connectors?expand=status&expand=info`` says of it."""
-    said, info = data.get("status") or {}, data.get("info") or {}
+    """Return a connector from its entry in ``GET /connectors?expand=status&expand=info``."""
+    reported, info = data.get("status") or {}, data.get("info") or {}
     config = {name: text for name, text in (info.get("config") or {}).items() if text is not None}
-    statuses = {int(task["id"]): _status(task) for task in said.get("tasks") or ()}
-    # The status store keeps tasks that are gone until the leader clears them; the configs say which there should be.
-    # Those that are gone may still be shutting down.
+    statuses = {int(task["id"]): _status(task) for task in reported.get("tasks") or ()}
+    # The status store keeps removed tasks until the leader clears them; the task configs define the expected ones.
+    # Removed tasks may still be shutting down.
     expected = [int(task["task"]) for task in info["tasks"]] if info.get("tasks") is not None else sorted(statuses)
-    own = said.get("connector")
+    own = reported.get("connector")
     remember(config)
     return Connector(
         name=name,
         status=_status(own) if own else None,
         tasks={n: statuses.get(n) for n in expected},
         config=config,
-        type=info.get("type") or said.get("type"),
+        type=info.get("type") or reported.get("type"),
         stale_tasks={n: status for n, status in statuses.items() if n not in expected},
     )
 
@@ -323,5 +332,5 @@ def _status(data: Mapping[str, Any]) -> Status:
 
 
 def statuses_from_topic(records: Iterable[ConsumerRecord], topic: str | None = None) -> dict[tuple[str, int], Status]:
-    """The status of each connector and task; what is ignored is reported of the ``topic``, if that is given."""
+    """Return the status of each connector and task; ignored records are reported for ``topic``, if that is given."""
     return {part: _status(value) for part, (_, value) in status_topic.newest(records, topic=topic).items()}

@@ -1,9 +1,9 @@
-"""A task whose producer was fenced, which Connect reports as an expired transaction, and what the coordinator says of it.
+"""The diagnosis of a task whose producer was fenced, which Connect reports as an expired transaction.
 
 Source: ``ExactlyOnceWorkerSourceTask`` of 4.3.1 wraps ``InvalidProducerEpochException`` in "unable to finish writing
 records to Kafka before its producer transaction expired", and advises to raise ``transaction.timeout.ms``. With
-transaction version 2 a fenced producer gets the same exception, so that the message alone does not distinguish the two;
-the coordinator's state does: a transaction that expired was aborted by the coordinator and leaves CompleteAbort, and only
+transaction version 2 a fenced producer gets the same exception, so that the message alone does not distinguish the two.
+The coordinator's state does: a transaction that expired was aborted by the coordinator and leaves CompleteAbort; only
 InitProducerId leads to Empty.
 """
 
@@ -28,17 +28,17 @@ _SIGNS = (
 )
 _ROUND_FAILED = ("Failed to perform zombie fencing", "Failed to perform round of zombie fencing")
 _ROUND_NOT_REACHED = ("Failed to perform preflight check for task", "IO Error trying to forward REST request")
-"""What Worker, ExactlyOnceWorkerSourceTask and RestClient say where a leader that was being restarted got no request."""
+"""Messages of Worker, ExactlyOnceWorkerSourceTask and RestClient when a restarting leader received no request."""
 MARGIN = 1.0
-"""Seconds by which the clocks of broker and workers, and the writing of a status, may be apart."""
+"""Seconds by which broker and worker clocks, and the time of writing a status, may differ."""
 
 
 @dataclass(frozen=True)
 class FailedTask:
-    """A FAILED task. Times are in seconds since the epoch, None where they are not known.
+    """A FAILED task. Times are in seconds since the epoch, None where they are unknown.
 
-    ``committed_at`` is when the leader committed the connector's newest task configs, ``round_at`` when its last round of
-    fencing was over, which comes after: zombies are fenced in between.
+    ``committed_at`` is when the leader committed the connector's newest task configs, ``round_at`` when its last round
+    of fencing ended, which is later: zombies are fenced in between.
     """
 
     owner: TaskRef
@@ -51,22 +51,22 @@ class FailedTask:
 
 
 def may_be_fenced(trace: str | None) -> bool:
-    """Whether a stack trace is one that a fenced producer leaves."""
+    """Return whether a fenced producer may have caused a stack trace."""
     return trace is not None and any(sign in trace for sign in _SIGNS)
 
 
 def round_failed(trace: str | None) -> bool:
-    """Whether a stack trace says that the leader could not finish a round of fencing."""
+    """Return whether a stack trace reports that the leader could not finish a round of fencing."""
     return trace is not None and any(sign in trace for sign in _ROUND_FAILED)
 
 
 def round_missed(trace: str | None) -> bool:
-    """Whether a round of fencing failed, or its request did not reach the leader; workers repeat neither."""
+    """Return whether a round of fencing failed, or its request did not reach the leader; workers repeat neither."""
     return round_failed(trace) or (trace is not None and any(sign in trace for sign in _ROUND_NOT_REACHED))
 
 
 def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:
-    """Why a task failed by its producer's epoch; None where nothing can be said beyond the trace (FENCE007)."""
+    """Return FENCE007, why a task failed by its producer's epoch; None if nothing is known beyond the trace."""
     if not may_be_fenced(task.trace):
         return None
     if isinstance(found, Code):
@@ -86,7 +86,7 @@ def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:
 
 
 def _by(task: FailedTask) -> str:
-    """By what, as far as times tell: the leader fences older tasks only between a commit and the end of its round."""
+    """Return who fenced the producer, by the times: the leader fences only between a commit and the end of its round."""
     if task.failed_at is None:
         return ""
     tool = ", by a tool (connectctl fence, Admin.fenceProducers) or another producer that was only initialised"

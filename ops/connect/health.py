@@ -1,7 +1,7 @@
-"""Which workers, connectors and tasks are not healthy: the one rule behind gates, statuses and exit codes. Pure.
+"""The unhealthy workers, connectors and tasks: the one rule for gates, statuses and exit codes. Pure.
 
-Connectors and tasks are healthy in the states that somebody asked for: RUNNING, PAUSED and STOPPED. A worker is healthy if
-it is in the group and its REST server answers.
+Connectors and tasks are healthy in the states that can be requested: RUNNING, PAUSED and STOPPED. A worker is healthy
+if it is in the group and its REST server answers.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ class UnhealthyComponent:
 
     @property
     def rank(self) -> int:
-        """The severity: FAILED is permanent, other states are transient."""
+        """Return the severity: FAILED is permanent, other states are transient."""
         return rank(self.state)
 
     @property
     def is_transient(self) -> bool:
-        """Whether the state is transient, as during a rebalance or restart."""
+        """Return whether the state is transient, as during a rebalance or restart."""
         return self.rank == 1
 
     @property
     def by_fencing(self) -> bool:
-        """Whether it is FAILED by fencing alone, so that a restart repairs it."""
+        """Return whether it is FAILED by fencing alone, so that a restart repairs it."""
         return self.rank == 2 and (self.fencing or self.fenced)
 
     @property
     def name(self) -> str:
-        """The connector, or connector and task: ``orders/0``."""
+        """Return the connector, or connector and task: ``orders/0``."""
         return self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
 
     def __str__(self) -> str:
@@ -90,11 +90,11 @@ def unhealthy_workers(
 ) -> tuple[UnhealthyWorker, ...]:
     """Return the workers among ``expected`` that are not healthy.
 
-    ``members`` are the workers in the group; ``problems`` why a REST server does not answer, by worker.
+    ``members`` are the workers in the group; ``problems`` are the reasons why REST servers do not answer, by worker.
     """
-    inside, wanted = frozenset(members), tuple(expected)
-    absent = [UnhealthyWorker(worker) for worker in wanted if worker not in inside]
-    silent = [UnhealthyWorker(w, problems[w]) for w in wanted if w in inside and w in problems]
+    in_group, workers = frozenset(members), tuple(expected)
+    absent = [UnhealthyWorker(worker) for worker in workers if worker not in in_group]
+    silent = [UnhealthyWorker(w, problems[w]) for w in workers if w in in_group and w in problems]
     return (*absent, *silent)
 
 
@@ -106,7 +106,10 @@ def answer_problem(error: ConnectctlError, seconds: float) -> str:
 
 
 def reason_of(error: ConnectctlError) -> str:
-    """Return why a REST server gave no usable answer. An answer that is not Connect's means nothing without the request."""
+    """Return why a REST server gave no usable answer.
+
+    An answer that is not Connect's is quoted with the request, without which it means nothing.
+    """
     if error.why is None or error.code in ("not-connect", "starting") or isinstance(error, NotAuthorized):
         return str(ConnectctlError(error.what, why=error.why)).rstrip(".")
     return error.why.rstrip(".")
@@ -135,7 +138,7 @@ def has_failed(status: Status | None) -> bool:
 def parts_in(connector: Connector, state: State) -> dict[int, Status]:
     """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are in ``state``.
 
-    A part is so only by the word of the worker that has it; by any worker's, where assignments are not known.
+    A status counts if it is from the worker that has the part; any worker's counts where assignments are unknown.
     """
     owners, name = connector.owners, connector.name
     return {

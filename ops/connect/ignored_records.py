@@ -1,4 +1,4 @@
-"""Records of internal topics that are ignored, because they are not what workers write: RECORD001."""
+"""RECORD001: records of internal topics that are ignored, because workers do not write such records."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 UNREADABLE_RECORD = Rule("RECORD001", Severity.WARNING)
 LONGEST_KEY = 200
-"""Most characters of a key that are quoted: a key may have a megabyte."""
+"""The number of characters of a key that are quoted: a key may have a megabyte."""
 
 
 def ignored(topic: str, record: ConsumerRecord, why: str) -> Finding:
-    """Return the finding of a record that is ignored; the command names it when it ends, if its output does not.
+    """Return the finding about an ignored record; the command prints it when it ends, if its output did not.
 
     The value is not quoted, because it may have secrets.
     """
     key = None if record.key is None else record.key[:LONGEST_KEY].decode(errors="backslashreplace")
     cut = "…" if record.key is not None and len(record.key) > LONGEST_KEY else ""
-    named = "without a key" if key is None else f"of the key {key!r}{cut}"
+    key_text = "without a key" if key is None else f"of the key {key!r}{cut}"
     subject = f"{topic}-{record.partition}@{record.offset}"
-    found = UNREADABLE_RECORD.found(subject, f"A record {named} is ignored: {why[:LONGEST_KEY]}.")
-    ignored_input.remember(found.subject, found)
-    return found
+    finding = UNREADABLE_RECORD.found(subject, f"A record {key_text} is ignored: {why[:LONGEST_KEY]}.")
+    ignored_input.remember(finding.subject, finding)
+    return finding

@@ -1,9 +1,9 @@
-"""Which topics are a Connect cluster's own: told from their records, and matched to one cluster among several.
+"""The recognition of a Connect cluster's internal topics by their records, among those of several clusters.
 
-A worker's three internal topics can have any name, but their records cannot be mistaken: the config topic has plain keys
-with Connect's prefixes, the status topic others, the offsets topic JSON arrays. Which cluster a topic belongs to shows in
-the connectors and workers that it names, in the mark of a job's group, and in the transactional ids that wrote to it. Where
-the evidence leaves more than one topic nothing is chosen.
+A worker's three internal topics can have any name, but their records are unmistakable: the config topic has plain keys
+with Connect's prefixes, the status topic has other prefixes, and the offsets topic has JSON arrays. The owner of a
+topic follows from the connectors and workers that it names, the mark of a job's group, and the transactional ids that
+wrote to it. No topic is chosen if the evidence leaves more than one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class TopicSignals:
-    """What a sample of a topic's records tells. ``workers`` are addresses, ``host:port``."""
+    """The signals in a sample of a topic's records. ``workers`` are addresses, ``host:port``."""
 
     topic: str
     role: Role | None
@@ -47,9 +47,9 @@ class TopicSignals:
 
 @dataclass(frozen=True)
 class ConfigTopicSignals:
-    """What a whole config topic tells. ``dedicated`` are the offsets topics that its connectors name.
+    """The signals in a whole config topic. ``dedicated`` are the offsets topics that its connectors name.
 
-    ``mark`` tells whose it is, if a job has written to it.
+    ``mark`` is the mark of the owning group, if a job has written one.
     """
 
     topic: str
@@ -59,18 +59,18 @@ class ConfigTopicSignals:
     end: int = 0
     mark: GroupMark | None = None
 
-    def is_anothers(self, group_id: str) -> bool:
-        """Whether a job has marked it as another group's."""
+    def belongs_to_other_group(self, group_id: str) -> bool:
+        """Return whether a job has marked it as another group's."""
         return self.mark is not None and self.mark.group_id != group_id
 
 
 @dataclass(frozen=True)
 class TopicChoice:
-    """The topic chosen for a role; or None, with the candidates that are left. ``empty``: it has no record to prove it.
+    """The topic chosen for a role; or None, with the remaining candidates. ``empty``: it has no record as evidence.
 
-    ``proven``: it was named, is called after the group, or has the group's workers or connectors in it. One that is
-    only the last one left may be another group's: it may be shown, and not be written to. ``gaps`` are topics that could
-    have the role, for all that is known of them.
+    ``proven``: it was named by the user, is named after the group, or contains the group's workers or connectors. A
+    topic that is only the last candidate may be another group's: it may be shown, but not written to. ``gaps`` are
+    topics that could not be read and may have the role.
     """
 
     topic: str | None
@@ -81,20 +81,20 @@ class TopicChoice:
 
 
 Written = Callable[[Sequence[str]], frozenset[str]]
-"""Those of some topics to which a transactional id of the group is known to have written."""
+"""A function that returns those of some topics that are known to be written to with a transactional id of the group."""
 
 
 def written_to_none(topics: Sequence[str]) -> frozenset[str]:
-    """Return none of ``topics``: nobody is asked."""
+    """Return an empty set: no coordinator is asked."""
     return frozenset()
 
 
 @dataclass(frozen=True)
 class ClusterSignals:
-    """What is known about the cluster whose topics are looked for, and about its neighbours on the same Kafka.
+    """The known facts about the cluster whose topics are searched, and about others on the same Kafka cluster.
 
-    ``named`` are topics that only the group's own naming suggests; they prove nothing. ``foreign`` are topics that have
-    another use for certain: dedicated ones, and those of marked groups.
+    ``named`` are topics that only the group's naming suggests; they prove nothing. ``foreign`` are topics that
+    certainly have another use: dedicated ones, and those of marked groups.
     """
 
     workers: frozenset[str] = frozenset()
@@ -106,30 +106,30 @@ class ClusterSignals:
     written: Written = written_to_none
 
 
-def called_after(group_id: str, role: str) -> str:
-    """The name of an internal topic of a group that ``connectctl run`` made."""
+def run_topic_name(group_id: str, role: str) -> str:
+    """Return the name of an internal topic that ``connectctl run`` creates for a group."""
     return f"{group_id}-{'configs' if role == Role.CONFIG else role}"
 
 
 def mirror_topic(group_id: str, role: str) -> str | None:
-    """The name of an internal topic of MirrorMaker 2 in dedicated mode; None for a group of another name than its."""
+    """Return the name of an internal topic of MirrorMaker 2 in dedicated mode; None for another kind of group."""
     source = mirror_source(group_id)
     return f"mm2-{'configs' if role == Role.CONFIG else role}.{source}.internal" if source is not None else None
 
 
-def named_alike(config_topic: str, role: str) -> frozenset[str]:
-    """The names that the ``role`` topic has beside ``config_topic``, where one word tells them apart."""
+def sibling_topic_names(config_topic: str, role: str) -> frozenset[str]:
+    """Return the names of the ``role`` topic that differ from ``config_topic`` by the word for the role only."""
     words = {Role.OFFSETS: ("offset", "offsets"), Role.STATUS: ("status", "statuses")}[Role(role)]
     return frozenset(re.sub("configs?", word, config_topic) for word in words) - {config_topic}
 
 
 def address(url: str) -> str:
-    """``host:port`` of a worker's REST address: how statuses name a worker."""
+    """Return ``host:port`` of a worker's REST address, by which statuses name a worker."""
     return url.partition("//")[2].partition("/")[0]
 
 
 def classify(topic: str, records: Iterable[ConsumerRecord], partitions: int = 1) -> TopicSignals:
-    """What ``topic`` is, from a sample of its records; more than half of them have to say the same."""
+    """Return the role of ``topic`` by a sample of its records; more than half of them must have the same role."""
     votes: Counter[Role | None] = Counter()
     connectors: set[str] = set()
     workers: set[str] = set()
@@ -147,7 +147,7 @@ def classify(topic: str, records: Iterable[ConsumerRecord], partitions: int = 1)
 
 
 def _candidate(record: ConsumerRecord) -> tuple[Role | None, str | None, str | None]:
-    """``(role, connector, worker)`` as one record has them."""
+    """Return ``(role, connector, worker)`` of one record."""
     if record.key is None:
         return None, None, None
     try:
@@ -174,7 +174,7 @@ def _named_in(key: str, prefix: str) -> str | None:
 
 
 def _source_of(key: str) -> str | None:
-    """The connector that an offsets topic's key belongs to, None where it is not such a key."""
+    """Return the connector of an offsets topic's key, None if it is not such a key."""
     try:
         parts = read_json(key)
     except ValueError:
@@ -197,12 +197,12 @@ def choose_config(
     written: Written = written_to_none,
     named: frozenset[str] = frozenset(),
 ) -> TopicChoice:
-    """The config topic of ``group``: it has every connector that the group runs, and reaches as far as its workers read.
+    """Return the config topic of ``group``: it has the group's connectors and reaches its workers' config offset.
 
-    One that is marked as another group's is not the group's, unless no other topic has what the group runs: the group may
-    have been renamed since, which nothing proves.
+    A topic that is marked as another group's is excluded, unless no other topic has the connectors that the group runs:
+    the group may have been renamed since, which nothing proves.
     """
-    possible = [c for c in found if not c.is_anothers(group.id)]
+    possible = [c for c in found if not c.belongs_to_other_group(group.id)]
     assignments = [m.assignment for m in group.members if m.assignment]
     if not assignments:
         marked = sorted(c.topic for c in possible if c.mark)
@@ -210,7 +210,7 @@ def choose_config(
             return _decided(marked, written, named)
         return _guess(sorted(c.topic for c in possible) or sorted(empty), written, named, sorted(empty))
     assigned = {connector for connector, _ in group.owners}
-    read_to = max(a.config_offset for a in assignments)
+    read_to = max(assignment.config_offset for assignment in assignments)
     fits = _fitting(possible, assigned, read_to)
     if fits:
         exact = [c for c in fits if assigned == c.connectors]
@@ -225,44 +225,47 @@ def choose_config(
 
 def _fitting(found: Sequence[ConfigTopicSignals], assigned: set[str], read_to: int) -> list[ConfigTopicSignals]:
     fits = [c for c in found if assigned <= c.connectors and c.end >= read_to]
-    # A connector deleted a moment ago is still assigned; half the names are then better evidence than none.
+    # A deleted connector stays assigned for a moment; then some of the names are better evidence than none.
     return fits or [c for c in found if assigned & c.connectors and c.end >= read_to]
 
 
 def choose(found: Sequence[TopicSignals], empty: Sequence[str], evidence: ClusterSignals) -> TopicChoice:
-    """The offsets or status topic of the cluster that ``evidence`` describes, among topics of that role and empty ones."""
+    """Return the offsets or status topic of the cluster that ``evidence`` describes.
+
+    ``found`` are the topics with that role, ``empty`` those without records.
+    """
     candidates = [c for c in found if c.topic not in evidence.foreign]
     blank = sorted(set(empty) - evidence.foreign)
     by_worker = [c for c in candidates if c.workers & evidence.workers]
-    mine = [c for c in candidates if c.connectors & evidence.connectors]
-    surely = [c for c in mine if not c.connectors & evidence.others]
-    for narrowed in ([c for c in by_worker if c in mine], by_worker, surely):
+    of_cluster = [c for c in candidates if c.connectors & evidence.connectors]
+    of_cluster_only = [c for c in of_cluster if not c.connectors & evidence.others]
+    for narrowed in ([c for c in by_worker if c in of_cluster], by_worker, of_cluster_only):
         if narrowed:
             return _decided(sorted(c.topic for c in narrowed), evidence.written, evidence.named)
-    # What is left proves nothing by itself, so that an empty topic is as good a candidate beside a neighbour's.
-    left = sorted(c.topic for c in candidates if c in mine or not c.connectors & evidence.others)
-    if left:
-        left += blank if evidence.other_groups else []
-    return _guess(left or blank, evidence.written, evidence.named, blank)
+    # A remaining topic is no evidence, so that an empty topic is as good a candidate next to another cluster's.
+    remaining = sorted(c.topic for c in candidates if c in of_cluster or not c.connectors & evidence.others)
+    if remaining:
+        remaining += blank if evidence.other_groups else []
+    return _guess(remaining or blank, evidence.written, evidence.named, blank)
 
 
 def _decided(topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()) -> TopicChoice:
-    """The only one of ``topics``; of several the one that the group's transactional ids wrote to, else that is ``named``.
+    """Return the only one of ``topics``; of several, the one that the group's transactional ids wrote to.
 
-    A name alone proves nothing.
+    Otherwise return the one that is ``named``, as not proven: a name alone is no evidence.
     """
     if len(topics) == 1:
         return TopicChoice(topics[0], empty=topics[0] in empty)
     wrote = sorted(written(topics) & set(topics)) if topics else []
     if len(wrote) == 1:
         return TopicChoice(wrote[0])
-    alike = sorted(named & set(topics))
-    if len(alike) == 1:
-        return TopicChoice(alike[0], empty=alike[0] in empty, proven=False)
+    by_name = sorted(named & set(topics))
+    if len(by_name) == 1:
+        return TopicChoice(by_name[0], empty=by_name[0] in empty, proven=False)
     return TopicChoice(None, tuple(topics))
 
 
 def _guess(topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()) -> TopicChoice:
-    """As ``_decided``, where being the last one left proves nothing."""
+    """Return the choice of ``_decided``; a topic that is only the last candidate is not proven."""
     choice = _decided(topics, written, named, empty)
     return replace(choice, proven=False) if len(topics) == 1 else choice

@@ -1,10 +1,11 @@
-"""Which of two stored offsets the tasks of a connector committed last, and whether its dedicated topic is stale: pure.
+"""The stored offset that the tasks of a connector committed last, and the staleness of its dedicated topic. Pure.
 
-This is the only judge of that. Planners, steps, findings and checks ask it, each on records that it has just read.
+This is the only judge of that. Planners, steps, findings and checks ask it, each with records that it has just read.
 
-Tasks commit to one topic: the dedicated one where workers keep a separate store, else the global one. What is committed to
-the dedicated topic is copied to the global one. A worker sends that copy before the transaction is committed, so that the
-copy of a task that was killed may be ahead (``ConnectorOffsetBackingStore``): a later global offset alone is no proof.
+Tasks commit to one topic: the dedicated one where workers keep a separate store, else the global one. Commits to the
+dedicated topic are copied to the global one. A worker sends that copy before the transaction is committed, so that the
+copy of a task that was killed may be ahead (``ConnectorOffsetBackingStore``): a later global offset alone proves
+nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Commits:
-    """The topic that a connector's tasks commit to, None where that is unknown.
+    """The topic that a connector's tasks commit to, None if it is unknown.
 
-    ``running``: they commit now, or did until the run in execution stopped them. That topic then has what they committed
-    last, whatever any clock says.
+    ``running``: the tasks commit now, or did until the current run stopped them. That topic then has the last commits,
+    whatever the timestamps are.
     """
 
     to: Side | None = None
@@ -39,11 +40,11 @@ class Commits:
 
 
 class LastCommit(NamedTuple):
-    """The side that was committed last, None where neither has an offset, and why.
+    """The side of the last commit with the reason; None if neither side has an offset.
 
-    ``stale``: the dedicated topic has another offset than the global one, which is the later one. ``in_doubt``: it is stale
-    although tasks commit to it, as after a downgrade, or the copy of what was never committed is ahead: a person has to
-    choose. ``later`` is by how many milliseconds, 0 where no clock was asked.
+    ``stale``: the dedicated topic has another offset than the global one, and the global one is later. ``in_doubt``: it
+    is stale although tasks commit to it, as after a downgrade, or the copy of an aborted commit is ahead: an operator
+    has to choose. ``later`` is the difference in milliseconds, 0 where no timestamps were compared.
     """
 
     side: Side | None
@@ -53,56 +54,67 @@ class LastCommit(NamedTuple):
     in_doubt: bool = False
 
 
-def last_commit(theirs: StoredOffset | None, ours: StoredOffset | None, commits: Commits) -> LastCommit:
-    """The verdict on one source partition: ``theirs`` is in the global topic, ``ours`` in the dedicated one."""
-    if ours is None or ours.tombstone:
-        side = Side.GLOBAL if theirs is not None else Side.DEDICATED if ours is not None else None
+def last_commit(global_: StoredOffset | None, dedicated: StoredOffset | None, commits: Commits) -> LastCommit:
+    """Return the last commit of one source partition."""
+    if dedicated is None or dedicated.tombstone:
+        side = Side.GLOBAL if global_ is not None else Side.DEDICATED if dedicated is not None else None
         return LastCommit(side, False, "the dedicated topic has no offset")
-    if theirs is None:
+    if global_ is None:
         return LastCommit(Side.DEDICATED, False, "only the dedicated topic has an offset")
-    if _same(theirs, ours):
+    if _same(global_, dedicated):
         return LastCommit(Side.DEDICATED, False, "both topics have the same offset")
     if commits.running and commits.to is not None:
         why = f"its tasks commit to the {commits.to} topic"
         return LastCommit(commits.to, commits.to is Side.GLOBAL, why)
-    later = (theirs.timestamp or 0) - (ours.timestamp or 0) if None not in (theirs.timestamp, ours.timestamp) else 0
+    later = (
+        (global_.timestamp or 0) - (dedicated.timestamp or 0)
+        if None not in (global_.timestamp, dedicated.timestamp)
+        else 0
+    )
     if later > 0:
         return LastCommit(Side.GLOBAL, True, "the global record is later", later, commits.to is not Side.GLOBAL)
     return LastCommit(Side.DEDICATED, False, "the dedicated topic takes precedence")
 
 
-def last_of(theirs: ConsumerRecord | None, ours: ConsumerRecord | None, commits: Commits) -> LastCommit:
-    """The verdict on records of a key."""
-    if theirs is not None and ours is not None and ours.value is not None and theirs.value == ours.value:
+def last_commit_of_records(
+    global_: ConsumerRecord | None, dedicated: ConsumerRecord | None, commits: Commits
+) -> LastCommit:
+    """Return the last commit by the records of a key in the global and the dedicated topic."""
+    if (
+        global_ is not None
+        and dedicated is not None
+        and dedicated.value is not None
+        and global_.value == dedicated.value
+    ):
         return _SAME
-    return last_commit(theirs and read_offset(theirs), ours and read_offset(ours), commits)
+    return last_commit(global_ and read_offset(global_), dedicated and read_offset(dedicated), commits)
 
 
 COPY_MS = 60_000
-"""Milliseconds in which the copy of what was committed to the dedicated topic may be under way while the connector runs."""
+"""Milliseconds that the copy of a commit to the dedicated topic may take while the connector runs."""
 
 
-def is_copied(theirs: StoredOffset | None, ours: StoredOffset | None, now_ms: float, *, running: bool) -> bool:
-    """Whether the global topic has what was committed to the dedicated one, or is about to get it."""
-    if ours is None or ours.offset is None or (theirs is not None and theirs.offset == ours.offset):
+def is_copied(global_: StoredOffset | None, dedicated: StoredOffset | None, now_ms: float, *, running: bool) -> bool:
+    """Return whether the global topic has the last commit to the dedicated one, or is about to receive it."""
+    if dedicated is None or dedicated.offset is None or (global_ is not None and global_.offset == dedicated.offset):
         return True
-    written, copied = ours.timestamp or 0, (theirs.timestamp or 0) if theirs else 0
+    written, copied = dedicated.timestamp or 0, (global_.timestamp or 0) if global_ else 0
     if written < copied:
         return True
-    return running and now_ms - written <= COPY_MS and (theirs is None or written - copied <= COPY_MS)
+    return running and now_ms - written <= COPY_MS and (global_ is None or written - copied <= COPY_MS)
 
 
 _SAME = LastCommit(Side.DEDICATED, False, "both topics have the same offset")
 
 
-def _same(theirs: StoredOffset, ours: StoredOffset) -> bool:
-    if theirs.problem or ours.problem:
-        return theirs.raw == ours.raw
-    return theirs.offset == ours.offset
+def _same(global_: StoredOffset, dedicated: StoredOffset) -> bool:
+    if global_.problem or dedicated.problem:
+        return global_.raw == dedicated.raw
+    return global_.offset == dedicated.offset
 
 
-def lateness(last: LastCommit) -> str:
-    """By how much the dedicated offset is older, in words; empty where no clock was asked."""
+def age_difference(last: LastCommit) -> str:
+    """Return how much older the dedicated offset is, as text; empty where no timestamps were compared."""
     if not last.later:
         return ""
     return f"{last.later // 1000} s" if last.later >= 1000 else f"{last.later} ms"

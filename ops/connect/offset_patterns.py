@@ -1,6 +1,6 @@
-"""Source offsets that have the members and types of an earlier one, recognized by their bytes.
+"""Patterns of source offsets, which recognize by its bytes an offset with the members and types of an earlier one.
 
-To parse a key and an offset, and to look at each member, takes Python some 10 µs, which counts for millions of them.
+Python takes some 10 µs to parse a key and an offset and to check each member, which matters for millions of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections import deque
 
 MOST = 8
-"""Patterns that are compared with an offset."""
+"""The number of patterns that are compared with an offset."""
 _TEXT = rb'"[ !#-\[\]-~]*"'
 """A string of printable ASCII without escapes."""
 _TOKEN = re.compile(
@@ -17,17 +17,17 @@ _TOKEN = re.compile(
     rb"|(?P<other>[{},\]]|(?:0|true|false|null)(?=[,}]))"
 )
 _KEY_DIGITS, _OFFSET_DIGITS = 9, 18
-"""Digits of the numbers that a 32-bit and a 64-bit integer can hold whatever the digits are."""
+"""Digits of numbers that always fit 32 bits and 64 bits."""
 
 
 class OffsetPatterns:
-    """Patterns of source offsets: keys of one connector, and values, that differ in strings and positive integers alone."""
+    """Patterns of source offsets of one connector: keys and values that differ in strings and positive integers only."""
 
     def __init__(self) -> None:
         self._known: deque[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = deque(maxlen=MOST)
 
     def match(self, key: bytes, value: bytes) -> bool:
-        """Whether an offset that was added has the same members, with the same types."""
+        """Return whether an earlier offset has the same members, with the same types."""
         for number, (keys, values) in enumerate(self._known):
             if keys.fullmatch(key) and values.fullmatch(value):
                 if number:
@@ -36,7 +36,7 @@ class OffsetPatterns:
         return False
 
     def add(self, key: bytes, value: bytes) -> None:
-        """Add the pattern of an offset, if it is a plain one."""
+        """Add the pattern of an offset, if all its tokens have a supported form."""
         head = key.find(b'",') + 2
         keys, values = _pattern(key[head:], _KEY_DIGITS, key[:head]), _pattern(value, _OFFSET_DIGITS)
         if head > 1 and b"\\" not in key[:head] and keys is not None and values is not None:
@@ -44,13 +44,13 @@ class OffsetPatterns:
 
 
 def _pattern(raw: bytes, digits: int, head: bytes = b"") -> re.Pattern[bytes] | None:
-    """Return the pattern of ``raw`` after ``head``; None if a token of it has other forms or a greater range."""
+    """Return the pattern of ``raw`` after ``head``; None if a token has an unsupported form or too many digits."""
     found, end = [re.escape(head)], 0
     while end < len(raw):
         token = _TOKEN.match(raw, end)
         if token is None or (token.lastgroup == "number" and len(token[0]) > digits):
             return None
-        alike = {"text": _TEXT, "number": b"[1-9][0-9]{0,%d}" % (digits - 1)}
-        found.append(alike.get(str(token.lastgroup), re.escape(token[0])))
+        by_kind = {"text": _TEXT, "number": b"[1-9][0-9]{0,%d}" % (digits - 1)}
+        found.append(by_kind.get(str(token.lastgroup), re.escape(token[0])))
         end = token.end()
     return re.compile(b"".join(found))

@@ -1,12 +1,12 @@
-"""The source offsets that a connector accepts: the one place that decides it, for everything that writes source offsets.
+"""The source offsets that a connector accepts: the one validation for everything that writes source offsets.
 
 Types are those of ``OffsetUtils.validateFormat``. Members and ranges are those of ``SourceConnector.alterOffsets``, as
-Kafka's own connectors implement it. The offsets of any other connector must look like those that it has stored itself
-(``offset_shapes``). A worker asks the connector only for ``PATCH /connectors/NAME/offsets``; a task reads a record of the
-topic as it is.
+Kafka's own connectors implement it. The offsets of any other connector must have the shape of those that it has stored
+itself (``offset_shapes``). A worker calls the connector for ``PATCH /connectors/NAME/offsets`` only; a task reads
+the records of the topic unchanged.
 
-It is stricter than ``alterOffsets`` in one respect: it refuses a source partition that no task of the connector
-asks for, such as one with an additional member. A task that does not find its source partition starts over.
+This validation is stricter than ``alterOffsets`` in one respect: it refuses a source partition that no task of the
+connector looks up, such as one with an additional member. A task that does not find its source partition starts over.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class ClassRule:
-    """Offsets of connector ``classes``. ``partition`` and ``offset`` are their members; an offset may have others.
+    """The offsets of connector ``classes``. ``partition`` and ``offset`` are their members; an offset may have others.
 
     ``needs`` is a property without which the connector has no offsets.
     """
@@ -162,7 +162,7 @@ RULES = (
 
 @dataclass(frozen=True)
 class OffsetValidator:
-    """Decides on offsets of one connector: by the rule of its class, else by the shapes of its stored offsets."""
+    """The validation of one connector's offsets: by the rule of its class, else by the shapes of its stored offsets."""
 
     config: Config
     rule: ClassRule | None
@@ -170,7 +170,7 @@ class OffsetValidator:
 
     @property
     def has_rules(self) -> bool:
-        """Whether there is anything to validate offsets by, besides the types."""
+        """Return whether there are rules or stored offsets to validate by, besides the types."""
         return self.rule is not None or bool(self.shapes)
 
     def problem(self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None) -> str | None:

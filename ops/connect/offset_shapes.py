@@ -14,11 +14,11 @@ Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 Names = frozenset[str] | None
 """The members of a source partition; None for the null partition."""
 LONGEST = 60
-"""Characters of a string that a message repeats."""
+"""The number of characters of a string that a message quotes."""
 
 
 class Kind(StrEnum):
-    """A JSON type. Java has a type of its own for whole numbers, and casts from one to the other fail."""
+    """A JSON type. Java has separate types for whole and floating-point numbers, and casts between them fail."""
 
     NULL = "null"
     BOOLEAN = "a boolean"
@@ -54,7 +54,7 @@ def members_of(names: Iterable[str]) -> str:
 
 @dataclass
 class Shape:
-    """The offsets of source partitions with the same members: the types of each member, and how many offsets have it."""
+    """The shape of offsets whose source partitions have the same members: the types and the number of each member."""
 
     partition: dict[str, set[Kind]] = field(default_factory=dict)
     offset: dict[str, set[Kind]] = field(default_factory=dict)
@@ -78,8 +78,8 @@ class Shape:
         required = [name for name, count in self.counts.items() if count == self.number]
         if missing := [name for name in required if name not in offset]:
             yield f"the offset has no {members_of(missing)}, and each stored offset has"
-        if more := [name for name in offset if name not in self.offset]:
-            yield f"the offset has {members_of(more)}, and the stored offsets have {members_of(self.offset)}"
+        if additional := [name for name in offset if name not in self.offset]:
+            yield f"the offset has {members_of(additional)}, and the stored offsets have {members_of(self.offset)}"
         for name, value in offset.items():
             optional = value is None and name not in required
             if name in self.offset and not optional and not _fits(value, self.offset[name]):
@@ -87,7 +87,7 @@ class Shape:
 
 
 def _fits(value: Any, kinds: set[Kind]) -> bool:
-    """Whether a member of these types may be ``value``. A member that is always null may be anything."""
+    """Return whether a member of these types may be ``value``; a member that is always null may have any type."""
     return kind_of(value) in kinds or kinds == {Kind.NULL}
 
 
@@ -119,9 +119,9 @@ class Shapes:
         if shape is not None:
             yield from shape.problems(partition, offset)
         elif self.by_names:
-            given = "null" if partition is None else members_of(partition)
-            theirs = " or ".join(sorted("null" if s is None else members_of(sorted(s)) for s in self.by_names))
-            yield f"the members of the partition are {given}, and those of the stored ones {theirs}"
+            members = "null" if partition is None else members_of(partition)
+            stored = " or ".join(sorted("null" if s is None else members_of(sorted(s)) for s in self.by_names))
+            yield f"the members of the partition are {members}, and those of the stored ones {stored}"
 
 
 def _names(partition: Mapping[str, Any] | None) -> Names:

@@ -1,4 +1,4 @@
-"""Which stores a worker gives a source connector for its offsets. Pure; ``Worker.offsetStoreFor…`` and KIP-618."""
+"""The stores that a worker gives a source connector for its offsets. Pure; ``Worker.offsetStoreFor…`` and KIP-618."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLIENTS = ("producer", "consumer", "admin")
 
 
 class StoreMode(StrEnum):
-    """What a worker does about exactly-once, as far as offset stores depend on it."""
+    """The workers' exactly-once mode, where offset stores depend on it."""
 
     ENABLED = "enabled"
     NOT_ENABLED = "not enabled"
@@ -21,7 +21,7 @@ class StoreMode(StrEnum):
 
 
 class Kind(StrEnum):
-    """Which stores: the workers' own; their topic through the connector's clients; a separate one, with a copy in theirs."""
+    """The kind of store: the workers' own; their topic with the connector's clients; a separate one, copied to theirs."""
 
     WORKERS = "workers"
     OWN_CLIENTS = "own clients"
@@ -30,10 +30,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Store:
-    """Where a connector's offsets are. ``bootstrap`` is None where it is spelled as the workers spell theirs.
+    """The store of a connector's offsets. ``bootstrap`` is None if it equals the workers' bootstrap servers.
 
-    ``implicit``: no separate topic is configured; it follows from other bootstrap servers.
-    ``overrides`` are those of the connector's clients, where they are sent to other servers; those of consumers win.
+    ``implicit``: no separate topic is configured; it follows from other bootstrap servers. ``overrides`` are those of
+    the connector's clients if they connect to other servers; those of the consumer have priority.
     """
 
     kind: Kind
@@ -50,11 +50,12 @@ def store_of(
     worker_bootstrap: str,
     producer_bootstrap: str | None = None,
 ) -> Store:
-    """The store that a worker gives a connector (``Worker.offsetStoreFor…Source…``, ``sameOffsetTopicAsWorker``).
+    """Return the store that a worker gives a connector.
 
-    ``offsets_topic`` and ``worker_bootstrap`` are the worker's ``offset.storage.topic`` and ``bootstrap.servers``,
-    ``producer_bootstrap`` its ``producer.bootstrap.servers``, where it has one. Bootstrap servers are compared as Connect
-    does it: as sets of texts, whatever cluster they lead to, and those of the producer alone.
+    Source: ``Worker.offsetStoreFor…Source…``, ``sameOffsetTopicAsWorker``. ``offsets_topic`` and ``worker_bootstrap``
+    are the worker's ``offset.storage.topic`` and ``bootstrap.servers``, ``producer_bootstrap`` its
+    ``producer.bootstrap.servers``, if it has one. Bootstrap servers are compared as Connect does it: as sets of texts,
+    whichever cluster they are, and only those of the producer.
     """
     named = config.get(TOPIC)
     writes_to = client_bootstrap(config, "producer", producer_bootstrap or worker_bootstrap)
@@ -66,13 +67,15 @@ def store_of(
         return Store(Kind.OWN_CLIENTS, topic)
     if not elsewhere:
         return Store(Kind.SEPARATE, topic)
-    overrides = {k: v for each in ("producer", "admin", "consumer") for k, v in client_overrides(config, each).items()}
+    overrides = {
+        k: v for client in ("producer", "admin", "consumer") for k, v in client_overrides(config, client).items()
+    }
     return Store(Kind.SEPARATE, topic, writes_to, named is None, overrides)
 
 
 def client_bootstrap(config: Mapping[str, str], client: str, default: str) -> str:
-    given = config.get(f"{client}.override.bootstrap.servers")
-    return default if given is None else given  # an empty one is an override, too
+    override = config.get(f"{client}.override.bootstrap.servers")
+    return default if override is None else override  # an empty value is an override, too
 
 
 def client_overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
@@ -81,11 +84,11 @@ def client_overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
 
 
 def separate_store(config: Mapping[str, str], offsets_topic: str, bootstrap: str) -> Store | None:
-    """The store that a connector has besides the global topic, or would have with exactly-once; None for none."""
+    """Return the store that a connector has besides the global topic, or will have with exactly-once, if any."""
     store = store_of(StoreMode.ENABLED, config, offsets_topic, bootstrap)
     return store if store.kind is Kind.SEPARATE else None
 
 
 def connects_to(config: Mapping[str, str], client: str, bootstrap: str) -> bool:
-    """Whether a connector's ``client`` is surely sent to the workers' cluster, which is at ``bootstrap``."""
+    """Return whether a connector's ``client`` certainly connects to the workers' cluster at ``bootstrap``."""
     return share_a_server(client_bootstrap(config, client, bootstrap), bootstrap)

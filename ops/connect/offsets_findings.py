@@ -1,4 +1,4 @@
-"""What can be odd about an offsets topic, as findings with stable ids."""
+"""Findings about an offsets topic, with stable ids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.last_commit import Commits, Side, last_commit, lateness
+from connectctl.ops.connect.last_commit import Commits, Side, age_difference, last_commit
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, in_hash_order, java_map
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset
 from connectctl.ops.core.finding import Finding, Severity, counted
@@ -34,16 +34,16 @@ ORDER = Rule("OFFSETS019", Severity.INFO)
 EXACT_IN_A_DOUBLE = 1 << 53
 
 
-def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
-    odd = OffsetFindings(found.name, found.configured, found.dedicated_topic)
-    for entry in found.offsets:
-        odd.see(entry)
-    yield from odd.findings(each for suspects in _suspects(found.offsets) for each in of_spellings(suspects))
+def of_connector(offsets: ConnectorOffsets) -> Iterator[Finding]:
+    findings = OffsetFindings(offsets.name, offsets.configured, offsets.dedicated_topic)
+    for entry in offsets.offsets:
+        findings.add(entry)
+    yield from findings.findings(finding for group in _suspects(offsets.offsets) for finding in of_spellings(group))
 
 
 @dataclass
 class OffsetFindings:
-    """What is odd about one connector's source partitions, seen one after the other. Spellings are checked elsewhere."""
+    """Collects findings about one connector's source partitions; spellings are checked separately."""
 
     name: str
     configured: bool
@@ -56,23 +56,23 @@ class OffsetFindings:
     _stale: Finding | None = None
     _found: list[Finding] = field(default_factory=list)
 
-    def see(self, entry: SourceOffset) -> None:
+    def add(self, entry: SourceOffset) -> None:
         self._count += 1
-        key, theirs, ours = entry.key, entry.global_, entry.dedicated
+        key, global_, dedicated = entry.key, entry.global_, entry.dedicated
         if key.partition is None or not key.spelled_as_connect or entry.strays or key.nested:
             self._found += _of_key(entry)
         if key.partition is not None and len(key.partition) > 1 and not in_hash_order(tuple(key.partition)):
             self._unordered += 1
             self._first_unordered = self._first_unordered or key
-        if theirs is not None and (theirs.problem or theirs.offset):
-            self._found += _of_value(key.text, "global", theirs)
-        if ours is not None and (ours.problem or ours.offset):
-            self._found += _of_value(key.text, "dedicated", ours)
+        if global_ is not None and (global_.problem or global_.offset):
+            self._found += _of_value(key.text, "global", global_)
+        if dedicated is not None and (dedicated.problem or dedicated.offset):
+            self._found += _of_value(key.text, "dedicated", dedicated)
         if self.dedicated_topic is not None and entry.origin == "global" and entry.lost:
             self._lost += 1
             self._first_lost = self._first_lost or entry
-        if self._stale is None and ours is not None and theirs is not None:
-            self._stale = _stale(self.name, entry, theirs, ours)
+        if self._stale is None and dedicated is not None and global_ is not None:
+            self._stale = _stale(self.name, entry, global_, dedicated)
 
     def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
         if not self.configured and self._count:
@@ -157,21 +157,27 @@ def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
 
 
 def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
-    """Keys that may mean the same, cheaply: what a set of members can tell, as 1 and 1.0 are equal to it."""
+    """Return groups of keys that may mean the same source partition.
+
+    The test is cheap: the members are compared as sets, for which 1 and 1.0 are equal.
+    """
     if _all_differ([entry.key.partition or {} for entry in offsets]):
         return []
     groups: dict[object, list[SourceKey]] = {}
     for entry in offsets:
         try:
-            alike: object = frozenset((entry.key.partition or {}).items())
+            members: object = frozenset((entry.key.partition or {}).items())
         except TypeError:  # a nested object or array
-            alike = None
-        groups.setdefault(alike, []).append(entry.key)
+            members = None
+        groups.setdefault(members, []).append(entry.key)
     return [group for group in groups.values() if len(group) > 1]
 
 
 def _all_differ(partitions: Sequence[dict[str, Any]]) -> bool:
-    """Whether no two have equal members: quickly, where members of the same names come in the same order."""
+    """Return True if no two partitions have equal members; False may mean that it is unknown.
+
+    The comparison is fast where members of the same names have the same order.
+    """
     orders = set(map(tuple, partitions))
     if len(orders) > len(set(map(frozenset, orders))):
         return False
@@ -191,20 +197,20 @@ def _lost(name: str, first: SourceOffset, count: int) -> Finding:
     return LOST.found(name, message, f"Repair it: connectctl offsets merge {name} --into dedicated --stop")
 
 
-def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOffset) -> Finding | None:
-    last = last_commit(theirs, ours, Commits(Side.DEDICATED))
+def _stale(name: str, entry: SourceOffset, global_: StoredOffset, dedicated: StoredOffset) -> Finding | None:
+    last = last_commit(global_, dedicated, Commits(Side.DEDICATED))
     if not last.stale:
         return None
     message = (
-        f"The dedicated offset {_value(ours)} of {entry.key.text} is {lateness(last)} older than the global one "
-        f"{_value(theirs)}, but takes precedence. After a downgrade the dedicated topic is stale; while the connector runs, "
-        "its tasks commit to the dedicated topic, and the global one has a copy."
+        f"The dedicated offset {_value(dedicated)} of {entry.key.text} is {age_difference(last)} older than the global one "
+        f"{_value(global_)}, but takes precedence. After a downgrade the dedicated topic is stale; while the connector "
+        "runs, its tasks commit to the dedicated topic, and the global one has a copy."
     )
     return STALE.found(name, message)
 
 
 def of_foreign_records(topic: str, records: Sequence[tuple[ConsumerRecord, str]]) -> Iterator[Finding]:
-    """Records whose key Connect ignores, with the reason."""
+    """Yield a finding for each record whose key Connect ignores, with the reason."""
     for record, why in records:
         shown = (record.key or b"").decode(errors="backslashreplace")
         subject = f"{topic}-{record.partition}@{record.offset}"
@@ -212,9 +218,10 @@ def of_foreign_records(topic: str, records: Sequence[tuple[ConsumerRecord, str]]
 
 
 def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
-    """A clean-up policy with which no worker uses the topic (``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``).
+    """Yield OFFSETS017 for a clean-up policy with which no worker uses the topic.
 
-    An empty one, legal on brokers since 4.2 (KIP-1161), is taken by workers: nothing is ever removed.
+    Source: ``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``. Workers accept an empty policy, which brokers allow
+    since 4.2 (KIP-1161): nothing is ever removed.
     """
     repair = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
     if policy == "":
@@ -232,7 +239,7 @@ def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
 
 
 def of_unseen_configuration(topic: str) -> Finding:
-    """OFFSETS017, where this principal may not describe the configuration of ``topic``: no broker tells its policy."""
+    """Return OFFSETS017 for a topic whose configuration this principal may not describe: its policy is unknown."""
     message = f"The configuration of topic {topic} may not be seen: whether workers use it is unknown."
     return POLICY.found(topic, message, grant(describe_configs(topic)), severity=Severity.WARNING)
 
@@ -248,10 +255,10 @@ def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Fin
             f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "
             f"{partition.end}: later records are not shown, and workers that read this topic wait until it ends."
         )
-        yield OPEN_TRANSACTION.found(f"{topic}-{partition.partition}", message, to_end(topic))
+        yield OPEN_TRANSACTION.found(f"{topic}-{partition.partition}", message, end_transaction_hint(topic))
 
 
-def to_end(topic: str) -> str:
+def end_transaction_hint(topic: str) -> str:
     """Return how an open transaction on ``topic`` is found and ended."""
     return (
         f"connectctl transactions lag --topic {topic} names its transactional id. It ends at its time-out; "

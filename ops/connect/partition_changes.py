@@ -1,7 +1,7 @@
-"""What a change of a configuration does to a connector's source offsets: which are kept, and which nobody reads any more.
+"""The effect of a configuration change on a connector's source offsets: which are kept and which are orphaned.
 
-By the rules of its class (``partition_rules``), or as far as that can be learned from the offsets that it has
-(``partition_learning``). What neither tells is unknown, and said to be.
+The rules of the connector's class decide (``partition_rules``). Without rules, the effect is learned from the stored
+offsets where possible (``partition_learning``). Otherwise it is unknown, and reported as unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from connectctl.ops.connect.partition_fate import (
 from connectctl.ops.connect.partition_fields import Config, FieldRule, PartitionRule, SourcePartition
 from connectctl.ops.connect.partition_learning import learned
 from connectctl.ops.connect.partition_rules import rules_of
-from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
+from connectctl.ops.connect.stream_source_partitions import is_stream_state
 
 SourceOffset = Mapping[str, Any]
 Offsets = Sequence[tuple[SourcePartition, SourceOffset | None]]
@@ -30,13 +30,13 @@ Offsets = Sequence[tuple[SourcePartition, SourceOffset | None]]
 
 
 def outlook(old: Config | None, new: Config, offsets: Offsets) -> OffsetOutlook:
-    """What becomes of ``offsets`` where ``new`` replaces ``old``; None where a connector of that name is created."""
+    """Return the fate of ``offsets`` where ``new`` replaces ``old``; ``old`` is None for a connector that is created."""
     rules = rules_of(new.get("connector.class", ""))
     if not rules:
         return learned(old, new, [partition for partition, _ in offsets])
     former = rules if old is None else rules_of(old.get("connector.class", ""))
-    seen = [_fate(rules, old if former == rules else None, new, *pair) for pair in offsets]
-    read = [each.partition for each in seen if each.fate in (Fate.KEPT, Fate.RESUMED)]
+    fates = [_fate(rules, old if former == rules else None, new, *pair) for pair in offsets]
+    read = [each.partition for each in fates if each.fate in (Fate.KEPT, Fate.RESUMED)]
     begun = [
         PartitionFate(dict(each), Fate.BEGUN, NEW, whole=rule.whole)
         for rule, each in _expected(rules, new)
@@ -44,37 +44,38 @@ def outlook(old: Config | None, new: Config, offsets: Offsets) -> OffsetOutlook:
         and not any(_means(rule, each, partition) for partition in read)
     ]
     return OffsetOutlook(
-        with_moved(seen, begun), rules[0].source, _may_begin(rules, old, new), _inherited(rules, old, new)
+        with_moved(fates, begun), rules[0].source, _may_begin(rules, old, new), _inherited(rules, old, new)
     )
 
 
 def reads(config: Config, partition: SourcePartition) -> bool | None:
-    """Whether a task of ``config`` asks for ``partition``; None where that is not known."""
+    """Return whether a task of ``config`` looks up ``partition``; None if that is unknown."""
     rule = _rule_for(rules_of(config.get("connector.class", "")), partition)
     return None if rule is None else _reads(rule, config, partition)
 
 
 def matters(name: str, *configs: Config) -> bool:
-    """Whether a change of the property ``name`` may matter to the source offsets of a connector of ``configs``."""
+    """Return whether a change of the property ``name`` may affect the source offsets of a connector of ``configs``."""
     known = any(name in rule.keys for each in configs for rule in rules_of(each.get("connector.class", "")))
     return known or name == "connector.class" or not name.startswith(FRAMEWORK)
 
 
 def shared(new: Config, others: Mapping[str, Config]) -> list[str]:
-    """Connectors of ``others`` that read the same source partitions as ``new``: by the rules of their class, and without
-    any where all of their own properties are the same.
+    """Return the connectors of ``others`` that read the same source partitions as ``new``.
+
+    The rules of their class decide. Without rules, all of their own properties must be equal.
     """
-    return sorted(name for name, config in others.items() if _overlap(new, config) or _alike(new, config))
+    return sorted(name for name, config in others.items() if _overlap(new, config) or _equal(new, config))
 
 
-def also_of(new: Config, stored: Mapping[str, Offsets]) -> dict[str, list[SourcePartition]]:
-    """The source partitions that ``new`` reads and that offsets are ``stored`` of, by the connectors that they are of."""
-    rules = [rule for rule in rules_of(new.get("connector.class", "")) if rule.telling and rule.fields]
+def partitions_of_others(new: Config, stored: Mapping[str, Offsets]) -> dict[str, list[SourcePartition]]:
+    """Return the source partitions that ``new`` reads and other connectors have ``stored`` offsets of, by connector."""
+    rules = [rule for rule in rules_of(new.get("connector.class", "")) if rule.identifies_source and rule.fields]
     found = {}
     for name, offsets in stored.items():
-        theirs = [p for p, _ in offsets if (rule := _rule_for(rules, p)) is not None and _reads(rule, new, p)]
-        if theirs:
-            found[name] = theirs
+        partitions = [p for p, _ in offsets if (rule := _rule_for(rules, p)) is not None and _reads(rule, new, p)]
+        if partitions:
+            found[name] = partitions
     return found
 
 
@@ -85,7 +86,7 @@ def _fate(
     partition: SourcePartition,
     offset: SourceOffset | None,
 ) -> PartitionFate:
-    if is_of_a_stream(partition):
+    if is_stream_state(partition):
         return PartitionFate(partition, Fate.KEPT, "it belongs to a stream, and is not a position in a source")
     rule = _rule_for(rules, partition)
     if rule is None:
@@ -96,8 +97,10 @@ def _fate(
     was_used = was_read and old is not None and _used(rule, old, offset)
     not_read = _not_read(rule, new, partition)
     if not_read is None and _reads(rule, new, partition) is None:
-        what = ", ".join(field.shown(new) for field in rule.fields if field.reads(new, partition[field.name]) is None)
-        return PartitionFate(partition, Fate.UNKNOWN, f"unknown whether it is in {what}")
+        patterns = ", ".join(
+            field.shown(new) for field in rule.fields if field.reads(new, partition[field.name]) is None
+        )
+        return PartitionFate(partition, Fate.UNKNOWN, f"unknown whether it is in {patterns}")
     if not_read is None:
         if _used(rule, new, offset):
             fate = Fate.KEPT if was_used else Fate.RESUMED
@@ -115,7 +118,7 @@ def _rule_for(rules: Sequence[PartitionRule], partition: SourcePartition) -> Par
 
 
 def _reads(rule: PartitionRule, config: Config, partition: SourcePartition) -> bool | None:
-    """As far as ``partition`` has the fields: those that are not known whole have some of them."""
+    """Return whether the fields that ``partition`` has are read; an incomplete source partition lacks some of them."""
     if rule.form(config, partition) is not None:
         return False
     found = [each.reads(config, partition[each.name]) for each in rule.fields if each.name in partition]
@@ -123,7 +126,7 @@ def _reads(rule: PartitionRule, config: Config, partition: SourcePartition) -> b
 
 
 def _not_read(rule: PartitionRule, config: Config, partition: SourcePartition) -> str | None:
-    """Why a task of ``config`` does not ask for it; None where it does, or where that is not known."""
+    """Return why a task of ``config`` does not look it up; None if it does, or if that is unknown."""
     for field in rule.fields:
         if field.reads(config, partition[field.name]) is False:
             return f"{field.name} {partition[field.name]} {field.is_not} {field.shown(config)}"
@@ -131,8 +134,8 @@ def _not_read(rule: PartitionRule, config: Config, partition: SourcePartition) -
 
 
 def _used(rule: PartitionRule, config: Config, offset: SourceOffset | None) -> bool:
-    wanted = rule.offset_fields(config)
-    return wanted is None or offset is None or bool(wanted & offset.keys())
+    members = rule.offset_fields(config)
+    return members is None or offset is None or bool(members & offset.keys())
 
 
 def _unused(rule: PartitionRule, config: Config, offset: SourceOffset | None) -> str:
@@ -146,7 +149,7 @@ def _moved(rule: PartitionRule, new: Config, partition: SourcePartition) -> Sour
 
 
 def _expected(rules: Sequence[PartitionRule], config: Config) -> Iterator[tuple[PartitionRule, dict[str, Any]]]:
-    """Source partitions of which the configuration says that they are read, with the fields that it decides."""
+    """Yield source partitions that the configuration certainly reads, with the fields that it determines."""
     for rule in rules:
         if not rule.older and rule.offset_fields(config) != frozenset() and rule.fields:
             names = [field.name for field in rule.fields]
@@ -155,55 +158,57 @@ def _expected(rules: Sequence[PartitionRule], config: Config) -> Iterator[tuple[
 
 
 def _means(rule: PartitionRule, expected: SourcePartition, partition: SourcePartition) -> bool:
-    """Whether ``partition`` is one of those that ``expected`` has the known fields of."""
-    there = all(field.name in partition for field in rule.fields)
-    return there and all(field.same(expected[field.name], partition[field.name]) for field in rule.fields)
+    """Return whether ``partition`` has the known fields of ``expected``."""
+    complete = all(field.name in partition for field in rule.fields)
+    return complete and all(field.same(expected[field.name], partition[field.name]) for field in rule.fields)
 
 
 def _may_begin(rules: Sequence[PartitionRule], old: Config | None, new: Config) -> tuple[str, ...]:
-    """What ``new`` names by patterns that ``old`` does not have: the source knows what that is."""
+    """Return the names by patterns that only ``new`` has: only the source knows what they match."""
     found = []
     for field in (each for rule in rules if old is not None for each in rule.fields):
-        more = [each for each in field.patterns(new) if old is not None and each not in field.patterns(old)]
-        if more:
-            found.append(f"{field.name} {', '.join(more)}")
+        added = [each for each in field.patterns(new) if old is not None and each not in field.patterns(old)]
+        if added:
+            found.append(f"{field.name} {', '.join(added)}")
         elif field.patterns(new) and old is not None and any(old.get(key) != new.get(key) for key in field.keys):
             found.append(f"{field.name} {', '.join(field.patterns(new))}")
     return tuple(dict.fromkeys(found))
 
 
 def _inherited(rules: Sequence[PartitionRule], old: Config | None, new: Config) -> tuple[str, ...]:
-    """Properties that say what is read and are in no source partition, and whose values change."""
+    """Return the properties with changed values that select data and are in no source partition."""
     keys = dict.fromkeys(key for rule in rules for key in (*rule.where, *rule.inherits))
     return tuple(key for key in keys if old is not None and old.get(key) != new.get(key))
 
 
 def _overlap(one: Config, other: Config) -> bool:
-    theirs = rules_of(other.get("connector.class", ""))
+    other_rules = rules_of(other.get("connector.class", ""))
     return any(
-        rule in theirs and all(one.get(key) == other.get(key) for key in rule.where) and _same_source(rule, one, other)
+        rule in other_rules
+        and all(one.get(key) == other.get(key) for key in rule.where)
+        and _same_source(rule, one, other)
         for rule in rules_of(one.get("connector.class", ""))
         if rule.fields and not rule.older
     )
 
 
-def _alike(one: Config, other: Config) -> bool:
+def _equal(one: Config, other: Config) -> bool:
     class_ = one.get("connector.class", "")
     if rules_of(class_) or class_ != other.get("connector.class"):
         return False
-    own, theirs = ({k: v for k, v in each.items() if not k.startswith(FRAMEWORK)} for each in (one, other))
-    return bool(own) and own == theirs
+    own, other_own = ({k: v for k, v in each.items() if not k.startswith(FRAMEWORK)} for each in (one, other))
+    return bool(own) and own == other_own
 
 
 def _same_source(rule: PartitionRule, one: Config, other: Config) -> bool:
-    comparable = rule.telling or all(one.get(key) == other.get(key) for key in rule.inherits)
-    return bool(comparable and (rule.where or rule.telling)) and all(
+    comparable = rule.identifies_source or all(one.get(key) == other.get(key) for key in rule.inherits)
+    return bool(comparable and (rule.where or rule.identifies_source)) and all(
         _common(field, one, other) for field in rule.fields
     )
 
 
 def _common(field: FieldRule, one: Config, other: Config) -> bool:
-    """Whether both certainly have one value."""
+    """Return whether both configurations certainly have a common value."""
     ones, others = field.values(one), field.values(other)
     if any(field.reads(other, value) for value in ones) or any(field.reads(one, value) for value in others):
         return True

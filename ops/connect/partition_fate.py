@@ -1,4 +1,4 @@
-"""What becomes of source offsets: the words that plans say it with."""
+"""The fates of source offsets in a change, as plans report them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ FRAMEWORK = (
     *("key.converter", "value.converter", "header.converter", "transforms", "predicates", "errors.", "topic.creation."),
     *("producer.override.", "consumer.override.", "admin.override.", "transaction.boundary", "offsets.storage.topic"),
 )
-"""Beginnings of the properties that the framework reads, which are in no source partition (``ConnectorConfig``,
-``SourceConnectorConfig``)."""
+"""Prefixes of the properties that the framework reads, which are in no source partition (``ConnectorConfig``,
+``SourceConnectorConfig``).
+"""
 
 NEW = "it has no offset"
-"""Why something is begun anew, other than that its offset is not used."""
+"""The reason why a source partition is begun anew, unless its offset is not used."""
 
 
 class Fate(StrEnum):
-    """What becomes of a source partition. ``RESUMED``: it was not read before, and an older offset of it is there.
-    ``LEFT``: it was not read before, and is not read afterwards.
+    """The fate of a source partition.
+
+    ``RESUMED``: it was not read before, and has an older offset. ``LEFT``: it is read neither before nor after the
+    change.
     """
 
     KEPT = "kept"
@@ -44,8 +47,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class PartitionFate:
-    """One source partition, with why. ``carry_to`` is the one that the new configuration reads in its place, if that is
-    known. One that is not ``whole`` stands for all that have its fields.
+    """The fate of one source partition, with the reason.
+
+    ``carry_to`` is the source partition that the new configuration reads instead, if it is known. A source partition
+    that is not ``whole`` stands for all with its fields.
     """
 
     partition: SourcePartition
@@ -57,10 +62,10 @@ class PartitionFate:
 
 @dataclass(frozen=True)
 class OffsetOutlook:
-    """What a change does to the offsets. ``source`` says where the rule is from: a page, or that it was learned.
+    """The effect of a change on the offsets. ``source`` is the origin of the rule: a page, or the stored offsets.
 
-    ``may_begin`` names what only the source knows. ``inherited`` are properties whose change means that something else is
-    read from the offsets that stay.
+    ``may_begin`` names data that only the source knows. ``inherited`` are changed properties by which other data are
+    read from the offsets that are kept.
     """
 
     fates: tuple[PartitionFate, ...]
@@ -72,20 +77,20 @@ class OffsetOutlook:
         return [each for each in self.fates if each.fate in fates]
 
 
-def with_moved(seen: Sequence[PartitionFate], begun: Sequence[PartitionFate]) -> tuple[PartitionFate, ...]:
-    """All of them. What has moved to another source partition is begun anew there, unless an offset of that is there."""
-    there = {_key(each.partition) for each in seen}
+def with_moved(fates: Sequence[PartitionFate], begun: Sequence[PartitionFate]) -> tuple[PartitionFate, ...]:
+    """Return all fates, with a new source partition for each one that moved, unless it has an offset already."""
+    known = {_key(each.partition) for each in fates}
     moved = [
         PartitionFate(each.carry_to, Fate.BEGUN, NEW)
-        for each in seen
-        if each.carry_to is not None and _key(each.carry_to) not in there
+        for each in fates
+        if each.carry_to is not None and _key(each.carry_to) not in known
     ]
-    more = [each for each in begun if not any(each.partition.items() <= other.partition.items() for other in moved)]
-    return (*seen, *moved, *more)
+    others = [each for each in begun if not any(each.partition.items() <= other.partition.items() for other in moved)]
+    return (*fates, *moved, *others)
 
 
 def rewritten(partition: SourcePartition, changed: Mapping[str, Any]) -> SourcePartition | None:
-    """``partition`` with the fields in ``changed``; None where nothing is changed, or to something unknown."""
+    """Return ``partition`` with the fields in ``changed``; None without changes, or if a changed value is unknown."""
     return None if not changed or None in changed.values() else {**partition, **changed}
 
 

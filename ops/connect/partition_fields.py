@@ -1,4 +1,4 @@
-"""How source partitions follow from a configuration: a class's rule, as data with the page that says so, and its fields."""
+"""The derivation of source partitions from a configuration: class rules as data with their source, and fields."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from connectctl.ops.connect.config_topic import MOST_TASKS
 Config = Mapping[str, str]
 SourcePartition = Mapping[str, Any]
 _NAME = re.compile(r"[\w.-]+")
-"""What names one thing: with anything else in it, it is a regular expression."""
+"""A text that is a plain name; any other text is a regular expression."""
 
 
 @dataclass(frozen=True)
 class FieldRule:
-    """How one field of a source partition follows from the configuration. ``keys`` are the properties, newest name first;
-    ``reads`` says whether a task of ``config`` asks for ``value``, None where that cannot be known; ``values`` are those
-    that it certainly asks for; ``patterns`` name others, which only the source knows. ``same`` says whether two values
-    mean one thing. ``renames``: another value may be another name of the same source.
+    """The derivation of one field of a source partition from the configuration.
+
+    ``keys`` are the properties, newest name first. ``reads`` returns whether a task of ``config`` looks up ``value``,
+    None if that is unknown. ``values`` are those that it certainly looks up; ``patterns`` name others, which only the
+    source knows. ``same`` compares two values. ``renames``: another value may be another name of the same source.
     """
 
     name: str
@@ -36,7 +37,7 @@ class FieldRule:
     renames: bool = False
 
     def value(self, config: Config) -> Any:
-        """The name that the same source has by ``config``; None where another value is another source."""
+        """Return the name of the same source in ``config``; None if another value is another source."""
         return next(iter(self.values(config)), None) if self.renames else None
 
     def shown(self, config: Config) -> str:
@@ -47,14 +48,15 @@ class FieldRule:
 
 @dataclass(frozen=True)
 class PartitionRule:
-    """Source partitions of connector ``classes``; ``source`` is where that is written.
+    """The source partitions of connector ``classes``; ``source`` is the page that specifies them.
 
-    ``fields`` are those that a configuration decides, ``whole`` where a source partition has no other. ``form`` says, of
-    classes whose fields have no fixed names, why one is not read. ``offset_fields`` are fields of the source offset of
-    which a task of a configuration needs at least one, None where any will do; ``offset_keys`` decide on them. ``where``
-    are properties that say which source is read, ``inherits`` others that say what is read of it: none is in the source
-    partition, so that the offsets stay when they change. ``older``: a form that is only read, and written no more.
-    ``telling``: two connectors with the same source partition read the same.
+    ``fields`` are those that the configuration determines; ``whole``: a source partition has no other fields. ``form``
+    returns why a source partition is not read, for classes whose fields have no fixed names. ``offset_fields`` are
+    fields of the source offset of which a task needs at least one, None if it needs none of them; they depend on
+    ``offset_keys``. ``where`` are properties that select the source, ``inherits`` properties that select its data:
+    neither is in the source partition, so that the offsets are kept when they change. ``older``: a form that is still
+    read, and no longer written. ``identifies_source``: two connectors with the same source partition read the same
+    data.
     """
 
     classes: tuple[str, ...]
@@ -67,7 +69,7 @@ class PartitionRule:
     where: tuple[str, ...] = ()
     inherits: tuple[str, ...] = ()
     older: bool = False
-    telling: bool = True
+    identifies_source: bool = True
 
     @property
     def keys(self) -> frozenset[str]:
@@ -79,43 +81,45 @@ class PartitionRule:
 
 
 def exactly(name: str, *keys: str) -> FieldRule:
-    """The field is the value of the first of ``keys`` that is set."""
+    """Return the rule of a field that is the value of the first of ``keys`` that is set."""
 
     def values(config: Config) -> tuple[str, ...]:
         return tuple(config[key].strip() for key in keys if config.get(key, "").strip())[:1]
 
-    return FieldRule(name, keys, lambda config, given: given in values(config), values, renames=True)
+    return FieldRule(name, keys, lambda config, value: value in values(config), values, renames=True)
 
 
 def constantly(name: str, constant: str, *keys: str) -> FieldRule:
-    """The field is ``constant`` wherever one of ``keys`` is set."""
+    """Return the rule of a field that is ``constant`` wherever one of ``keys`` is set."""
 
     def values(config: Config) -> tuple[str, ...]:
         return (constant,) if any(config.get(key, "").strip() for key in keys) else ()
 
-    return FieldRule(name, keys, lambda config, given: given in values(config), values)
+    return FieldRule(name, keys, lambda config, value: value in values(config), values)
 
 
 def listed(name: str, *keys: str) -> FieldRule:
-    """The field is one of those that the first of ``keys`` that is set names; without any, none is known to be left out."""
+    """Return the rule of a field that is in the list of the first of ``keys`` that is set; without one, any value may
+    be read.
+    """
 
     def values(config: Config) -> tuple[str, ...]:
         return next((tuple(entries(config[key])) for key in keys if entries(config.get(key, ""))), ())
 
-    return FieldRule(name, keys, lambda config, given: given in values(config) or not values(config), values)
+    return FieldRule(name, keys, lambda config, value: value in values(config) or not values(config), values)
 
 
 def counted(name: str, key: str) -> FieldRule:
-    """The field is the number of a task, of as many as ``key`` says; one where it says nothing."""
+    """Return the rule of a field that is a task number below the value of ``key``; 1 if it is not set."""
 
     def values(config: Config) -> tuple[int, ...]:
         return tuple(range(whole_number(config.get(key, "1"), MOST_TASKS) or 0))
 
-    return FieldRule(name, (key,), lambda config, given: given in values(config), values, is_not="is beyond")
+    return FieldRule(name, (key,), lambda config, value: value in values(config), values, is_not="is beyond")
 
 
 def is_named(path: str, classes: Iterable[str]) -> bool:
-    """Whether ``connector.class`` ``path`` names one of ``classes``: by the whole name, or by the last part as an alias."""
+    """Return whether the ``connector.class`` ``path`` names one of ``classes``, by the full name or by an alias."""
     simple = path.rpartition(".")[2]
     short = {simple, f"{simple}Connector"} if "." not in path else set()
     return any(each == path or each.rpartition(".")[2] in short for each in classes)
@@ -123,18 +127,18 @@ def is_named(path: str, classes: Iterable[str]) -> bool:
 
 @lru_cache(256)
 def entries(text: str) -> tuple[str, ...]:
-    """A list of a configuration, which commas separate."""
+    """Return the entries of a list, which commas separate."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
 def names_of(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Those that name one thing, and those that are regular expressions."""
+    """Return the plain names, and the regular expressions."""
     found = list(patterns)
     return [each for each in found if _NAME.fullmatch(each)], [each for each in found if not _NAME.fullmatch(each)]
 
 
 def matches(patterns: Sequence[str], value: str) -> bool | None:
-    """Whether one of ``patterns`` matches all of ``value``; None where one has a form that only Java knows."""
+    """Return whether one of ``patterns`` matches all of ``value``; None if one has a syntax that only Java supports."""
     return _matches(tuple(patterns), value)
 
 
@@ -155,7 +159,7 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def both(included: bool | None, excluded: bool | None) -> bool | None:
-    """Whether something is read that is ``included`` and not ``excluded``, as far as either is known."""
+    """Return whether a value is read that is ``included`` and not ``excluded``; None if that is unknown."""
     if included is False or excluded is True:
         return False
     return None if included is None or excluded is None else True

@@ -1,7 +1,7 @@
-"""What becomes of the source offsets of a class without rules: learned from the source partitions that it has offsets of.
+"""The fate of source offsets of a class without rules, learned from its stored source partitions.
 
-Where a field of them has the value of a property, it is taken to follow that property. Older source partitions, of former
-values, may be among them.
+A field that has the value of a property is assumed to follow that property. Older source partitions, of former values,
+may be among the stored ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from connectctl.ops.connect.partition_fields import Config, SourcePartition, ent
 
 SOURCE = "learned from the stored offsets"
 _SHORT = 3
-"""Numbers of fewer digits are the same by chance."""
+"""Numbers of fewer digits may be equal by chance."""
 
 
 def learned(old: Config | None, new: Config, partitions: Sequence[SourcePartition]) -> OffsetOutlook:
@@ -45,7 +45,11 @@ def _all(partitions: Sequence[SourcePartition], fate: Fate, why: str) -> OffsetO
 
 
 def _follows(config: Config, partitions: Sequence[SourcePartition]) -> dict[str, list[str]]:
-    """The properties that have, alone or in a list, every value of a field; else those all of whose values the field has."""
+    """Return the properties that each field follows.
+
+    These are the properties that have, alone or in a list, every value of the field; else those all of whose values the
+    field has.
+    """
     fields = set.intersection(*(set(each) for each in partitions)) if partitions else set()
     own = {key: values_of(config, key) for key in config if not key.startswith(FRAMEWORK)}
     found = {}
@@ -74,22 +78,24 @@ def _fate(
     known = {key for keys in follows.values() for key in keys}
     if unknown := [key for key in changed if key not in known]:
         return PartitionFate(partition, Fate.UNKNOWN, f"the effect of {', '.join(unknown)} on it is unknown")
-    was, gone, moved = True, "", dict[str, Any]()
+    was_read, reason, moved = True, "", dict[str, Any]()
     for field, keys in follows.items():
         value = str(partition[field])
-        was = was and any(_has(old, key, value) for key in keys)
-        left = [key for key in keys if not _has(new, key, value)]
-        if left and len(left) < len(keys) and set(keys) & set(changed):
+        was_read = was_read and any(_has(old, key, value) for key in keys)
+        lost = [key for key in keys if not _has(new, key, value)]
+        if lost and len(lost) < len(keys) and set(keys) & set(changed):
             return PartitionFate(partition, Fate.UNKNOWN, f"{field} may follow {' or '.join(keys)}")
-        if left:
-            gone = gone or f"{field} has had the value of {left[0]}, which changes"
-            values = entries(new.get(left[0], ""))
+        if lost:
+            reason = reason or f"{field} has had the value of {lost[0]}, which changes"
+            values = entries(new.get(lost[0], ""))
             moved[field] = values[0] if len(values) == 1 else None
-    if gone:
-        fate = Fate.ORPHANED if was else Fate.LEFT
-        return PartitionFate(partition, fate, gone, rewritten(partition, moved) if was else None)
+    if reason:
+        fate = Fate.ORPHANED if was_read else Fate.LEFT
+        return PartitionFate(partition, fate, reason, rewritten(partition, moved) if was_read else None)
     why = "the properties that its source partitions depend on do not change"
-    return PartitionFate(partition, Fate.KEPT if was else Fate.RESUMED, why if was else "it was not read before")
+    return PartitionFate(
+        partition, Fate.KEPT if was_read else Fate.RESUMED, why if was_read else "it was not read before"
+    )
 
 
 def _has(config: Config, key: str, value: str) -> bool:
@@ -99,7 +105,7 @@ def _has(config: Config, key: str, value: str) -> bool:
 def _begun(
     follows: Mapping[str, list[str]], old: Config, new: Config, partitions: Sequence[SourcePartition]
 ) -> Iterator[PartitionFate]:
-    """The values that a property gets and that no source partition has."""
+    """Yield the new values of a property that no source partition has."""
     for field, (key, *_) in follows.items():
         whole = all(set(each) == {field} for each in partitions)
         for value in sorted(values_of(new, key) - values_of(old, key) - {str(each[field]) for each in partitions}):

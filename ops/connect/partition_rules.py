@@ -1,8 +1,8 @@
-"""Which source partitions a connector reads, by its configuration: what is known of connector classes, as data.
+"""The source partitions that a connector reads, by its configuration: facts about connector classes, as data.
 
-A worker gives a task the offset whose source partition the task asks for, key for key. So a property that is part of the
-source partition decides whether offsets are kept: a file's name, an alias of a cluster, a table, a prefix of topics. Each
-rule names where its connector's documentation or source says so.
+A worker returns the offset whose source partition equals the one that the task looks up. So a property that is part of
+the source partition determines whether offsets are kept: the name of a file, the alias of a cluster, a table, a prefix
+of topics. Each rule names the page or source file of its connector that specifies this.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _BEATS = "heartbeats.replication.enabled"
 
 
 def _mirror_topic() -> FieldRule:
-    """By Kafka's own filter; another one decides as it likes. Heartbeats of other clusters are replicated besides."""
+    """Return the rule of Kafka's own topic filter; any other filter is unknown.
+
+    Heartbeats topics of other clusters are replicated as well.
+    """
 
     def lists(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
         (include, exclude) = (entries(config.get(key, default)) for key, default in _MIRROR_TOPICS)
@@ -80,7 +83,7 @@ _KAFKA = (
         (counted("id", "tasks.max"),),
         "https://github.com/apache/kafka/blob/trunk/connect/runtime/src/main/java/"
         "org/apache/kafka/connect/tools/VerifiableSourceTask.java",
-        telling=False,
+        identifies_source=False,
     ),
 )
 
@@ -113,8 +116,10 @@ _COLUMNS = ("incrementing.column.name", "timestamp.column.name")
 
 
 def _jdbc_table() -> FieldRule:
-    """``table.whitelist`` has names, whole or without catalog and schema; ``table.include.list`` has regular expressions
-    for whole names. Source partitions have whole names; older ones do without catalog and schema.
+    """Return the rule of the table field.
+
+    ``table.whitelist`` has names, with or without catalog and schema; ``table.include.list`` has regular expressions
+    for full names. Source partitions have full names; older ones lack catalog and schema.
     """
 
     def reads(config: Config, value: Any) -> bool | None:
@@ -142,7 +147,7 @@ def _jdbc_table() -> FieldRule:
 
 
 def _named(names: Sequence[str], table: str) -> bool:
-    """Whether one of ``names`` is ``table``, where either may do without catalog and schema."""
+    """Return whether one of ``names`` is ``table``, where either may lack catalog and schema."""
     last = table.rpartition(".")[2]
     return any(name in (table, last) or name.rpartition(".")[2] == table for name in map(_plain, names))
 
@@ -152,7 +157,7 @@ def _plain(name: str) -> str:
 
 
 def _jdbc_offset(config: Config) -> frozenset[str]:
-    """With both columns the timestamp comes first: without one everything is read again."""
+    """Return the required offset field. With both columns it is the timestamp: without it all rows are read again."""
     mode = config.get("mode", "")
     return frozenset({"timestamp"} if mode.startswith("timestamp") else {"incrementing"} & {mode})
 
@@ -164,7 +169,7 @@ def _jdbc(field: FieldRule, **more: Any) -> PartitionRule:
 
 _JDBC_RULES = (
     _jdbc(_jdbc_table(), whole=False, inherits=_COLUMNS),
-    _jdbc(constantly("query", "query", *_QUERY), inherits=(*_QUERY, *_COLUMNS), telling=False),
+    _jdbc(constantly("query", "query", *_QUERY), inherits=(*_QUERY, *_COLUMNS), identifies_source=False),
 )
 
 # ---------------------------------------------------------------------------------------------- Debezium's connectors
@@ -177,12 +182,12 @@ _DATABASES = ("database.names", "database.dbname")
 def _debezium(kind: str, class_: str, *fields: FieldRule, **more: Any) -> PartitionRule:
     where = ("mongodb.connection.string",) if kind == "mongodb" else ("database.hostname", "database.port")
     path = f"io.debezium.connector.{kind}.{class_}Connector"
-    own = fields or (exactly("server", *_PREFIX),)
-    return PartitionRule((path,), own, f"{_DEBEZIUM}/{kind}.html", where=where, **more)
+    server_fields = fields or (exactly("server", *_PREFIX),)
+    return PartitionRule((path,), server_fields, f"{_DEBEZIUM}/{kind}.html", where=where, **more)
 
 
 def _alone() -> FieldRule:
-    """Of SQL Server with one database, before Debezium 2: still read where there is only one."""
+    """Return the rule of SQL Server with one database before Debezium 2; this form is still read with one database."""
 
     def reads(config: Config, value: Any) -> bool:
         names = next((entries(config[key]) for key in _DATABASES if config.get(key)), ())
@@ -205,9 +210,9 @@ _DEBEZIUM_RULES = (
 )
 
 RULES = (*_KAFKA, *_OWN, *_JDBC_RULES, *_DEBEZIUM_RULES)
-"""What is known. A class that is not here is learned from the offsets that it has (``partition_learning``)."""
+"""All rules. The fate of a class without a rule is learned from its stored offsets (``partition_learning``)."""
 
 
 def rules_of(path: str) -> tuple[PartitionRule, ...]:
-    """The rules of a connector class, by its whole name or its last part, as ``connector.class`` may have it."""
+    """Return the rules of a connector class, by its full name or its last part, as in ``connector.class``."""
     return tuple(rule for rule in RULES if is_named(path, rule.classes))

@@ -1,7 +1,7 @@
-"""The shapes of what workers answer over REST, by path: the one place that decides if an answer is one of Connect.
+"""The shapes of the workers' REST answers, by path: the one check whether an answer is from Connect.
 
-Sources: ``ConnectorsResource``, ``ConnectorPluginsResource``, ``LoggingResource``, ``RootResource``. Readers rely on these
-shapes. Members that no reader takes are not looked at.
+Sources: ``ConnectorsResource``, ``ConnectorPluginsResource``, ``LoggingResource``, ``RootResource``. Readers rely on
+these shapes. Members that no reader uses are not checked.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _BY_PATH = tuple((method, re.compile(path), shape) for method, path, shape in _S
 
 
 def check(method: str, path: str, answer: Any) -> None:
-    """Raise ``Malformed`` if ``answer`` is not what Connect answers to this request."""
+    """Raise ``Malformed`` if ``answer`` does not have the shape of Connect's answer to this request."""
     plain = path.partition("?")[0]
     for known, pattern, shape in _BY_PATH:
         if known == method and pattern.fullmatch(plain):

@@ -1,4 +1,4 @@
-"""How far a rolling change of the workers is."""
+"""The progress of a rolling change of the workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class RollState:
-    """The run of a rolling change that has not ended, if any, and the modes of the workers that are known, by address."""
+    """The unfinished run of a rolling change, if any, and the known modes of the workers, by address."""
 
     unfinished: str | None = None
     purpose: str = ""

@@ -1,4 +1,4 @@
-"""How a run of a connector is known to others: the group that it is a member of while it lives, and its client id."""
+"""The presence of a connector's run in a group: the group that the run joins while it lives, and its client id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _SIGN = ";"
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that has a connector. ``client`` is its client id; ``since`` in seconds of the epoch, None where unknown."""
+    """A process that runs a connector. ``client`` is its client id; ``since`` in seconds since the epoch, None if
+    unknown.
+    """
 
     client: str
     host: str
@@ -28,17 +30,17 @@ class Holder:
 
 
 def presence_group(group_id: str, connector: str) -> str:
-    """The consumer group of the runs of a connector; all of one Connect group share a prefix, for ACLs."""
+    """Return the consumer group of the runs of a connector; those of one Connect group share a prefix, for ACLs."""
     return f"connectctl-run-{group_id}-{connector}"
 
 
 def client_id(host: str, pid: int, since: float, unique: str) -> str:
-    """The client id of a run: who it is, in what every description of the group tells."""
+    """Return the client id of a run, which identifies it in every description of the group."""
     return _SIGN.join((_START, host, str(pid), str(int(since)), unique))
 
 
 def holder(client: str, address: str) -> Holder:
-    """The holder that a member of the group is; one with another client id is given as it is."""
+    """Return the holder that a member of the group represents; another client id is used unchanged."""
     parts = client.split(_SIGN)
     pid, since = map(whole_number, parts[2:4]) if len(parts) == 5 and parts[0] == _START else (None, None)
     if pid is None or since is None:

@@ -11,17 +11,19 @@ _BOOTSTRAP = "consumer.override.bootstrap.servers"
 
 
 def sink_group(connector: str, config: Mapping[str, str]) -> str:
-    """``connect-<name>``, or what ``consumer.override.group.id`` says."""
+    """Return ``consumer.override.group.id`` if it is set, else ``connect-<name>``."""
     return config.get(_GROUP) or f"connect-{connector}"
 
 
 def topics_of_sink(config: Mapping[str, str]) -> frozenset[str]:
-    """The topics that ``topics`` names; which ones ``topics.regex`` takes is not known from the configuration."""
+    """Return the topics in ``topics``; the configuration does not determine those that ``topics.regex`` matches."""
     return frozenset(name for part in config.get("topics", "").split(",") if (name := part.strip()))
 
 
 def unknown_group(connector: str, config: Mapping[str, str]) -> str | None:
-    """Why the group is not known to be on the workers' own Kafka cluster under a known name; None where it is."""
+    """Return why the group's name or Kafka cluster is unknown; None if it is on the workers' cluster under a known
+    name.
+    """
     if has_reference(config.get(_GROUP, "")):
         return f"{_GROUP} of {connector} is {config[_GROUP]}, which only its workers can resolve"
     if elsewhere := config.get(_BOOTSTRAP):

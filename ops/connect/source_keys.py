@@ -1,8 +1,9 @@
 """The key of a record in an offsets topic: ``["connector",{source partition}]``, as bytes and as meaning.
 
-To Connect the bytes are the identity (``KafkaOffsetBackingStore`` keeps a map of raw keys), so one source partition that
-was written in two spellings is two keys, and a worker finds only the one that it spells itself. How Connect spells is
-``JsonConverter`` without schemas: no white space, no needless escapes, members in the order of the connector's own map.
+Connect identifies a key by its bytes (``KafkaOffsetBackingStore`` keeps a map of raw keys). So one source partition in
+two spellings is two keys, and a worker finds only the one that it writes itself. Connect's spelling is that of
+``JsonConverter`` without schemas: no white space, no unnecessary escapes, members in the order of the connector's own
+map.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ def _finite(text: str) -> float:
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_NEEDS_A_LOOK = re.compile(rb"[\s\\\xf0-\xf4]|[:,\[]-?(?:\d+[.eE]|0\d)|[:,\[]-0")
-"""White space, escapes, what Jackson escapes and others do not, and numbers that can be written in several ways; without
-one there is one spelling only."""
+_AMBIGUOUS = re.compile(rb"[\s\\\xf0-\xf4]|[:,\[]-?(?:\d+[.eE]|0\d)|[:,\[]-0")
+"""White space, escapes, characters that Jackson escapes, and numbers with several spellings; without them a key has one
+spelling only.
+"""
 _PLAIN_OWNERS = re.compile(rb'^(?:\["([^"\\\n]*)")?', re.MULTILINE)
 """At the beginning of each line, the connector of a key without escapes."""
 _JACKSONS = re.compile("\\\\.[0-9a-f]{0,4}|[\ud800-\udfff\U00010000-\U0010ffff]")
-"""Escapes, and characters beyond 16 bits, which Jackson writes as two."""
+"""Escapes, and characters beyond 16 bits, which Jackson writes as two escapes."""
 
 _SIMPLE, _WHOLE = frozenset({str, bool, type(None)}), frozenset({str, bool, type(None), int})
 _NESTED = frozenset({dict, list})
 
 
 class SourceKey(NamedTuple):
-    """A key that Connect understands. ``text`` is the raw key; ``partition`` is None for the null partition.
+    """A key that Connect accepts. ``text`` is the raw key; ``partition`` is None for the null partition.
 
     ``nested``: the source partition holds objects or arrays, which a worker refuses.
     """
@@ -60,25 +62,25 @@ class SourceKey(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """The same for every spelling of one source partition."""
+        """Return a text that is equal for all spellings of one source partition."""
         return json.dumps([self.connector, self.partition], sort_keys=True)
 
 
 def holds_nested(members: dict[str, Any]) -> bool:
-    """Whether a member is an object or an array."""
+    """Return whether a member is an object or an array."""
     return not _NESTED.isdisjoint(map(type, members.values()))
 
 
 def decode_json(text: str) -> tuple[Any, bool]:
-    """The JSON at the beginning of ``text``, and whether more follows, which Connect's Jackson ignores.
+    """Return the JSON at the beginning of ``text``, and whether more text follows, which Connect's Jackson ignores.
 
-    Raises ``ValueError`` where it is none; ``NaN`` and ``Infinity`` are none.
+    Raises ``ValueError`` if there is none; ``NaN`` and ``Infinity`` are not JSON.
     """
     quick, refused = msgspec_json()
     if quick is not None:
         try:
             return quick(text), False
-        except (refused, RecursionError):  # of more than JSON, halves of characters, numbers beyond doubles
+        except (refused, RecursionError):  # additional text, lone surrogates, numbers beyond doubles
             pass
     start = 0 if text[:1] > " " else len(text) - len(text.lstrip(" \t\r\n"))
     value, end = _DECODER.raw_decode(text, start)
@@ -86,12 +88,12 @@ def decode_json(text: str) -> tuple[Any, bool]:
 
 
 def parse_key(raw: bytes | None) -> SourceKey | str:
-    """The key in ``raw``, or the reason why Connect ignores it (``OffsetUtils.processPartitionKey``)."""
+    """Return the key in ``raw``, or the reason why Connect ignores it (``OffsetUtils.processPartitionKey``)."""
     if raw is None:
         return "it has no key"
     try:
         text = raw.decode()
-        data, more = decode_json(text)
+        data, trailing = decode_json(text)
     except (ValueError, RecursionError):
         return "its key is not JSON"
     if not isinstance(data, list):
@@ -103,11 +105,11 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
         return "its key does not begin with a connector's name"
     if partition is not None and not isinstance(partition, dict):
         return "its source partition is not a JSON object"
-    if not more and _is_plain(raw, partition):
+    if not trailing and _is_plain(raw, partition):
         return SourceKey(connector, partition, text)
-    odd = more or _NEEDS_A_LOOK.search(raw) is not None
+    ambiguous = trailing or _AMBIGUOUS.search(raw) is not None
     nested = partition is not None and holds_nested(partition)
-    return SourceKey(connector, partition, text, not odd or connect_json(data) == text, nested)
+    return SourceKey(connector, partition, text, not ambiguous or connect_json(data) == text, nested)
 
 
 @cache
@@ -127,7 +129,7 @@ def connector_of(raw: bytes | None) -> str | None:
 
 
 def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
-    """Whether nothing in ``raw`` needs a look and nothing is nested: quick, and False where that is not known yet."""
+    """Return whether ``raw`` has one spelling only and nothing nested; False may mean that it is unknown."""
     if not raw.isascii() or b"\\" in raw or raw.split(None, 1) != [raw]:
         return False
     kinds = frozenset(map(type, partition.values())) if partition else _SIMPLE
@@ -135,7 +137,10 @@ def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
 
 
 def owner_of(raw: bytes | None) -> bytes:
-    """The name of a key's connector, in UTF-8, and anything for a key of none: to sort a connector's keys together."""
+    """Return the name of a key's connector in UTF-8, to sort a connector's keys together.
+
+    The result for a key of no connector is arbitrary.
+    """
     if raw is None:
         return b""
     end = raw.find(b'"', 2) if raw.startswith(b'["') else -1
@@ -146,7 +151,7 @@ def owner_of(raw: bytes | None) -> bytes:
 
 
 def owners_of(raws: Collection[bytes | None]) -> list[bytes]:
-    """Return ``owner_of`` of each key. One expression finds the names without escapes."""
+    """Return ``owner_of`` of each key. One regular expression finds the names without escapes."""
     text = b"\n".join([raw or b"" for raw in raws])
     if text.count(b"\n") != len(raws) - 1:  # a key has a line feed
         return list(map(owner_of, raws))
@@ -155,26 +160,27 @@ def owners_of(raws: Collection[bytes | None]) -> list[bytes]:
 
 
 def respelled(key: SourceKey, connector: str) -> bytes:
-    """``key`` for another connector, its source partition spelled as it is, character by character."""
+    """Return ``key`` for another connector; the spelling of the source partition is kept."""
     _, after = _DECODER.raw_decode(key.text, key.text.index("[") + 1)
     rest = key.text[after:]
     return (connect_json([connector])[:-1] + rest).encode()
 
 
 def spelled_by_rest(connector: str, partition: dict[str, Any] | None) -> bytes:
-    """The key that a worker writes for ``partition`` when it is altered over REST: members in the order of a HashMap."""
+    """Return the key that a worker writes for ``partition`` when it is altered over REST, in the order of a HashMap."""
     return connect_json([connector, java_map(partition)]).encode()
 
 
 def value_by_rest(offset: dict[str, Any] | None) -> bytes | None:
-    """The value that a worker writes for ``offset`` when it is altered over REST; None, a tombstone, for None."""
+    """Return the value that a worker writes for ``offset`` when it is altered over REST; None is a tombstone."""
     return None if offset is None else connect_json(java_map(offset)).encode()
 
 
 def java_map(members: dict[str, Any] | None) -> dict[str, Any] | None:
-    """``members`` in the order in which Java's ``HashMap`` gives them after ``JsonConverter`` put them in one by one.
+    """Return ``members`` in the order of Java's ``HashMap``, to which ``JsonConverter`` added them one by one.
 
-    Buckets in order, within a bucket in the order of putting; a resize keeps that order, and nothing treeifies here.
+    Buckets are in order, and members of a bucket in insertion order; a resize keeps that order. Treeified buckets do
+    not occur here.
     """
     if members is None:
         return None
@@ -186,12 +192,12 @@ def java_map(members: dict[str, Any] | None) -> dict[str, Any] | None:
 
 @lru_cache(1024)
 def in_hash_order(names: tuple[str, ...]) -> bool:
-    """Whether a ``HashMap`` that gets members of these names one by one gives them in the same order."""
+    """Return whether a ``HashMap`` with members of these names, added one by one, has the same order."""
     return tuple(java_map(dict.fromkeys(names)) or ()) == names
 
 
 def _spread(text: str) -> int:
-    """``HashMap.hash`` of a string: its ``hashCode`` over UTF-16 units, with the upper bits folded in."""
+    """Return ``HashMap.hash`` of a string: its ``hashCode`` over UTF-16 units, with the upper bits folded in."""
     h = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -200,7 +206,7 @@ def _spread(text: str) -> int:
 
 
 def connect_json(value: Any) -> str:
-    """``value`` as Connect's ``JsonConverter`` writes it, members in the order of ``value``'s own dictionaries."""
+    """Return ``value`` as Connect's ``JsonConverter`` writes it; members keep the order of the dictionaries."""
     text = _ENCODER.encode(value)
     if ("." in text or "e+" in text or "e-" in text) and _has_float(value):
         text = _with_java_floats(value)
@@ -208,7 +214,7 @@ def connect_json(value: Any) -> str:
 
 
 def _as_jackson(found: re.Match[str]) -> str:
-    """An escape with Jackson's capital digits, or the escapes of the UTF-16 halves of a character."""
+    """Return an escape with Jackson's capital digits, or the escapes of the UTF-16 halves of a character."""
     text = found[0]
     if text.startswith("\\u"):
         return "\\u" + text[2:].upper()
@@ -236,7 +242,7 @@ def _with_java_floats(value: Any) -> str:
 
 
 def java_double(value: float) -> str:
-    """``value`` as Java's ``Double.toString`` writes it: 1.0E10 where Python writes 1e+10."""
+    """Return ``value`` as Java's ``Double.toString`` writes it: 1.0E10 where Python writes 1e+10."""
     if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = _decimal(value)
@@ -245,7 +251,7 @@ def java_double(value: float) -> str:
 
 
 def _decimal(value: float) -> tuple[str, str, int]:
-    """The sign, the shortest digits and the exponent of the first digit."""
+    """Return the sign, the shortest digits, and the exponent of the first digit."""
     mantissa, _, exponent = repr(value).partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")

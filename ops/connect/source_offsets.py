@@ -1,9 +1,9 @@
-"""Source offsets: what each topic says, what KIP-618 makes of it, and what a worker really reads.
+"""Source offsets: the contents of each topic, the effective offset by KIP-618, and the one that a worker reads.
 
-KIP-618 ("Smooth migration"): a connector with a dedicated offsets topic sees both topics, and the dedicated one wins.
-Every release from 3.3 to 4.3.1 departs from that: ``ConnectorOffsetBackingStore.get`` lays the dedicated topic's answer,
-in which an absent offset is a null, over the global topic's, so that the global offset is never seen. A tombstone is an
-absent offset to both: the KIP falls back to the global topic, the worker reads nothing.
+KIP-618 ("Smooth migration"): a connector with a dedicated offsets topic reads both topics, and the dedicated one takes
+precedence. Every release from 3.3 to 4.3.1 departs from that: ``ConnectorOffsetBackingStore.get`` overwrites the global
+topic's result with the dedicated topic's, in which an absent offset is a null, so that the global offset is never used.
+A tombstone is an absent offset to both: the KIP falls back to the global topic, the worker reads nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 
 class StoredOffset(NamedTuple):
-    """What one topic says of a source partition. ``offset`` is None for a tombstone and for a value we cannot read.
+    """The offset of a source partition in one topic. ``offset`` is None for a tombstone and for an unreadable value.
 
-    ``problem`` says why it cannot be read, None where it can; ``raw`` is the value as text where there is a problem,
-    or where more follows the JSON, which workers ignore.
-    ``timestamp`` is in milliseconds since the epoch.
+    ``problem`` is why the value cannot be read, None if it can; ``raw`` is the value as text if there is a problem, or
+    if more text follows the JSON, which workers ignore. ``timestamp`` is in milliseconds since the epoch.
     """
 
     offset: dict[str, Any] | None
@@ -38,7 +37,7 @@ class StoredOffset(NamedTuple):
 
     @property
     def tombstone(self) -> bool:
-        """Whether the record deletes the offset."""
+        """Return whether the record deletes the offset."""
         return self.offset is None and self.problem is None
 
 
@@ -56,12 +55,12 @@ class SourceOffset(NamedTuple):
 
     @property
     def lost(self) -> bool:
-        """Whether a worker would start this partition elsewhere than KIP-618 says."""
+        """Return whether a worker starts this source partition elsewhere than KIP-618 specifies."""
         return self.effective != self.worker_reads
 
 
 UNKNOWN = "unknown"
-"""The origin of an offset whose dedicated side was not read: none is effective, and none is said to be."""
+"""The origin of an offset whose dedicated side was not read: no effective offset is reported."""
 
 
 @dataclass(frozen=True)
@@ -76,24 +75,24 @@ class ConnectorOffsets:
 
 
 def read_offset(record: ConsumerRecord) -> StoredOffset:
-    """What ``record`` says, with the reason where a worker could make nothing of it (``OffsetUtils.validateFormat``)."""
-    where = (record.timestamp, record.partition, record.offset)
+    """Return the offset in ``record``, with the reason if a worker cannot use it (``OffsetUtils.validateFormat``)."""
+    position = (record.timestamp, record.partition, record.offset)
     if record.value is None:
-        return StoredOffset(None, *where)
+        return StoredOffset(None, *position)
     try:
         text = record.value.decode()
-        value, more = decode_json(text)
+        value, trailing = decode_json(text)
     except TooLarge as e:
-        return StoredOffset(None, *where, f"no double can hold {e}", record.value.decode())
+        return StoredOffset(None, *position, f"no double can hold {e}", record.value.decode())
     except (ValueError, RecursionError):
-        return StoredOffset(None, *where, "it is not JSON", record.value.decode(errors="backslashreplace"))
+        return StoredOffset(None, *position, "it is not JSON", record.value.decode(errors="backslashreplace"))
     if isinstance(value, dict):
         if holds_nested(value):
             member, inner = next((m, inner) for m, inner in value.items() if isinstance(inner, dict | list))
-            return StoredOffset(None, *where, nested_problem("the offset", member, inner), text)
-        return StoredOffset(value, *where, raw=text if more else None)
+            return StoredOffset(None, *position, nested_problem("the offset", member, inner), text)
+        return StoredOffset(value, *position, raw=text if trailing else None)
     why = "it is the JSON null" if value is None else "it is not a JSON object"
-    return StoredOffset(None, *where, why, text)
+    return StoredOffset(None, *position, why, text)
 
 
 @cache
@@ -102,7 +101,7 @@ def _quick_offset() -> tuple[Callable[[bytes], Any], type[Exception]]:
 
 
 def problem_of(record: ConsumerRecord) -> str | None:
-    """Return why the offset of ``record`` cannot be read, None where it can: ``read_offset`` without the rest."""
+    """Return why the offset of ``record`` cannot be read, None if it can: only this part of ``read_offset``."""
     quick, refused = _quick_offset()
     try:
         quick(record.value or b"")
@@ -112,7 +111,7 @@ def problem_of(record: ConsumerRecord) -> str | None:
 
 
 def effective(global_: StoredOffset | None, dedicated: StoredOffset | None) -> tuple[dict[str, Any] | None, str]:
-    """KIP-618's answer and where it comes from. A dedicated value that cannot be read hides the global one."""
+    """Return the offset by KIP-618 and its origin. An unreadable dedicated value hides the global one."""
     for side, origin in ((dedicated, "dedicated"), (global_, "global")):
         if side is not None and not side.tombstone:
             return side.offset, origin if side.problem is None else "none"
@@ -122,7 +121,7 @@ def effective(global_: StoredOffset | None, dedicated: StoredOffset | None) -> t
 def worker_reads(
     key: SourceKey, global_: StoredOffset | None, dedicated: StoredOffset | None, *, has_dedicated: bool
 ) -> dict[str, Any] | None:
-    """What a task of a real worker gets for ``key``: no fallback, no foreign spelling, whole numbers of 64 bits."""
+    """Return what a task of a real worker gets for ``key``: no fallback, no foreign spelling, 64-bit whole numbers."""
     side = dedicated if has_dedicated else global_
     if side is None or side.offset is None or not key.spelled_as_connect:
         return None
@@ -135,5 +134,5 @@ def worker_reads(
 
 
 def _wrapped(value: Any) -> Any:
-    """A whole number as Java's ``longValue`` cuts it."""
+    """Return a whole number as Java's ``longValue`` truncates it."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63) if type(value) is int else value

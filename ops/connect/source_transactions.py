@@ -1,4 +1,4 @@
-"""The properties by which a source connector says what its transactions are (KIP-618)."""
+"""The properties that define a source connector's transactions (KIP-618)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INTERVAL = "transaction.boundary.interval.ms"
 LATENCY = "transaction.boundary.latency.ms"
 TIMEOUT = "producer.override.transaction.timeout.ms"
 DEFAULT_TIMEOUT_MS = DEFAULT_INTERVAL_MS = 60_000
-"""``transaction.timeout.ms`` of a producer; ``offset.flush.interval.ms`` of a worker, the interval of who sets none."""
+"""Defaults of a producer's ``transaction.timeout.ms`` and of a worker's ``offset.flush.interval.ms``."""
 
 
 class Boundary(StrEnum):

@@ -1,4 +1,4 @@
-"""The status topic: whose state is there, in Connect's format. Source: ``KafkaStatusBackingStore``."""
+"""The status topic: the states of connectors and tasks in Connect's format. Source: ``KafkaStatusBackingStore``."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 CONNECTOR, TASK, TOPIC = "status-connector-", "status-task-", "status-topic-"
 MEMBERS = {CONNECTOR: "worker_id", TASK: "worker_id", TOPIC: "topic"}
-"""Every kind of record, by the beginning of its key, with a member that its value always has."""
+"""Every kind of record: its key prefix, with a member that its value always has."""
 
 _STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "DESTROYED", "RESTARTING", "STOPPED")
 _STATUS = an_object({"state": one_of(*_STATES)}, {"worker_id": text, "trace": text, "generation": whole})
 _TOPIC = an_object({"topic": an_object({"name": text, "connector": text})})
-"""What workers take of a record (``KafkaStatusBackingStore``)."""
+"""The shapes of the values that workers accept (``KafkaStatusBackingStore``)."""
 
 
 def newest(
     records: Iterable[ConsumerRecord], prefix: str = "", topic: str | None = None
 ) -> dict[tuple[str, int], tuple[ConsumerRecord, dict[str, Any]]]:
-    """The newest status of each connector and task that has one, ``CONNECTOR_INSTANCE`` for the connector itself.
+    """Return the newest status of each connector and task, ``CONNECTOR_INSTANCE`` for the connector itself.
 
-    ``prefix`` stands before every key. A tombstone takes a status back; what is not a Connect record changes nothing, and is
-    reported of the ``topic``, if that is given.
+    ``prefix`` precedes every key. A tombstone deletes a status. Records that are not Connect's change nothing, and are
+    reported for ``topic``, if that is given.
     """
     found: dict[tuple[str, int], tuple[ConsumerRecord, dict[str, Any]]] = {}
     for record in sorted(records, key=lambda r: r.offset):
@@ -47,7 +47,7 @@ def newest(
 
 
 def topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:
-    """The active topics of each connector (KIP-558). ``newest`` reports what is ignored."""
+    """Return the active topics of each connector (KIP-558). ``newest`` reports ignored records."""
     found: dict[str, set[str]] = {}
     for record in sorted(records, key=lambda r: r.offset):
         if (record.key or b"").startswith(TOPIC.encode()):
@@ -61,7 +61,7 @@ def topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:
 
 
 def _read(record: ConsumerRecord, prefix: str) -> tuple[tuple[str, int] | None, dict[str, Any] | None]:
-    """The connector or task and its status; None for a record of an active topic. Raises ``ValueError``."""
+    """Return the connector or task and its status; None for a record of an active topic. Raises ``ValueError``."""
     key, value = decode(record)
     if not key.startswith(prefix):
         raise Malformed("is none of Connect", "its key")

@@ -1,7 +1,7 @@
-"""Whether a connector has become what was asked of it, seen in one status after another.
+"""The wait until a connector has reached a requested state, by a series of statuses.
 
-Statuses over REST carry no time. Right after a restart the status is still the one from before, so a FAILED that has not
-changed counts only after a while; and a task is RUNNING before it has done anything, so RUNNING counts only if it lasts.
+Statuses over REST have no time. Right after a restart the status is still the earlier one, so that an unchanged FAILED
+counts only after a while. A task is RUNNING before it has done anything, so that RUNNING counts only if it lasts.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from connectctl.ops.connect.connector import Connector, State, Verdict, at_rest,
 from connectctl.ops.connect.health import failed_parts
 
 GRACE = 5.0
-"""Seconds for which a status that has not changed may still be the one from before."""
+"""Seconds for which an unchanged status may still be the earlier one."""
 STEADY = 5.0
-"""Seconds for which RUNNING must last: a sink's first put comes after its first rebalance, which takes three."""
+"""Seconds for which RUNNING must last: a sink's first put follows its first rebalance, which takes three."""
 
 
 @dataclass(frozen=True)
 class WaitState:
-    """A wait for ``wanted``. ``before`` are the statuses when it began; ``changed`` the parts seen otherwise since."""
+    """A wait for ``wanted``. ``before`` are the statuses when it began; ``changed`` the parts that have changed since."""
 
     wanted: State
     before: Connector
@@ -29,7 +29,7 @@ class WaitState:
 
 @dataclass(frozen=True)
 class WaitProgress:
-    """The wait after one more look: still waiting, ``done``, or ``failed``."""
+    """The wait after one more status: still waiting, ``done``, or ``failed``."""
 
     waiting: WaitState
     verdict: Verdict
@@ -38,7 +38,7 @@ class WaitProgress:
 
 
 def evaluate(waiting: WaitState, now: Connector, elapsed: float) -> WaitProgress:
-    """Take one more status into account, ``elapsed`` seconds after the request was accepted."""
+    """Return the progress of the wait after the status ``now``, ``elapsed`` seconds after the request was accepted."""
     changed = waiting.changed | _changed(waiting.before, now)
     waiting = replace(waiting, changed=changed)
     verdict = verdict_of(now, now.owners)

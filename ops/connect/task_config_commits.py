@@ -1,10 +1,10 @@
-"""Whether a worker that starts would have the task configurations of each connector, by the order of the config topic.
+"""The task configurations that a starting worker reads, which depend on the order of the config topic.
 
-A worker reads the whole topic when it starts. ``KafkaConfigBackingStore.processTasksCommitRecord`` throws a commit away
-whose connector it has not read yet, and with it the task configurations before: it takes the connector for deleted.
-Identical ``PUT /connectors/X/config`` write ``connector-X`` again and tasks that did not change not, so that compaction can
-leave ``commit-X`` before ``connector-X`` (KAFKA-17719, KAFKA-17676). Workers that run have the tasks in memory and notice
-nothing; what is restarted does.
+A worker reads the whole topic when it starts. ``KafkaConfigBackingStore.processTasksCommitRecord`` discards a commit
+whose connector it has not read yet, and with it the preceding task configurations: it assumes that the connector was
+deleted. Identical ``PUT /connectors/X/config`` requests write ``connector-X`` again, but not the unchanged tasks, so
+that compaction can leave ``commit-X`` before ``connector-X`` (KAFKA-17719, KAFKA-17676). Running workers have the tasks
+in memory and are not affected; restarted workers are.
 """
 
 from __future__ import annotations
@@ -24,39 +24,41 @@ if TYPE_CHECKING:
 _Decoded = tuple[str, Any, "ConsumerRecord"]
 
 UNDER_WAY = 30.0
-"""Seconds in which a changed configuration may still be followed by the tasks that it brings about."""
+"""Seconds in which the tasks of a changed configuration may still follow it."""
 TASK_CONFIGS_LOST = Rule("TASK010", Severity.ERROR)
 
 
 @dataclass
 class _Reading:
-    """What a worker that reads the topic from its beginning has of one connector so far. Offsets are -1 for none."""
+    """The state of one connector in a worker that has read the topic so far. Unknown offsets are -1."""
 
     config: Any = None
     first: int = -1
-    at: int = -1
+    offset: int = -1
     written: int | None = None
     commit: int = -1
     committed: Any = None
     tasks: int = 0
-    taken: bool = True
+    accepted: bool = True
     waiting: set[int] = field(default_factory=set)
 
     def configure(self, value: Any, record: ConsumerRecord) -> None:
-        """``connector-X``; a tombstone deletes it."""
+        """Read ``connector-X``; a tombstone deletes the connector."""
         if value is None:
             self.__init__()  # type: ignore[misc]  # all fields at their defaults
             return
         self.first = self.first if self.first >= 0 else record.offset
-        self.config, self.at, self.written = value, record.offset, record.timestamp
+        self.config, self.offset, self.written = value, record.offset, record.timestamp
 
     def commit_tasks(self, value: Any, offset: int) -> None:
-        """``commit-X``: takes the task configurations before it, unless the connector is not known or one is missing."""
+        """Read ``commit-X``: it accepts the preceding task configurations if the connector is known and none is
+        missing.
+        """
         if self.config is not None and value is None:
             return
         self.commit, self.committed = offset, self.config
         self.tasks = value["tasks"] if value is not None else 0
-        self.taken = self.config is not None and self.waiting.issuperset(range(self.tasks))
+        self.accepted = self.config is not None and self.waiting.issuperset(range(self.tasks))
         self.waiting = set()
 
 
@@ -64,8 +66,8 @@ class _Reading:
 class TaskConfigOrder:
     """A connector whose tasks a worker loses. ``lost``: at its next start; else once ``first`` is compacted away.
 
-    ``commit`` is the offset of the commit of its ``tasks``, ``config`` that of its newest configuration, ``first`` that of
-    the configuration before the commit, -1 where compaction has removed it.
+    ``commit`` is the offset of the commit of its ``tasks``, ``config`` that of its newest configuration, ``first`` that
+    of the configuration before the commit, -1 if compaction has removed it.
     """
 
     name: str
@@ -76,26 +78,27 @@ class TaskConfigOrder:
 
     @property
     def lost(self) -> bool:
-        """Whether no configuration is left before the commit."""
+        """Return whether no configuration precedes the commit any longer."""
         return self.first < 0
 
 
-def endangered(records: Iterable[ConsumerRecord], now: float) -> Iterator[TaskConfigOrder]:
-    """The connectors of a config topic whose tasks get lost, by name. ``records`` are all that the topic still has.
+def lost_task_configs(records: Iterable[ConsumerRecord], now: float) -> Iterator[TaskConfigOrder]:
+    """Yield the connectors of a config topic whose tasks get lost, by name.
 
-    ``now`` is in seconds since the epoch: behind a configuration that changed a moment ago the new tasks are still to come.
+    ``records`` are all that the topic still has. ``now`` is in seconds since the epoch: the tasks of a configuration
+    that has just changed may not be written yet.
     """
     ordered = list(_decoded(sorted(records, key=lambda record: record.offset)))
-    whole = {name: each for name, each in _read(ordered).items() if each.config is not None and each.tasks}
-    late = {name for name, each in whole.items() if each.taken and each.at > each.commit}
-    # What compaction leaves of these: the newest record of each key.
-    newest = {each[0]: each for each in ordered if _name_of(each[0]) in late} if late else {}
-    compacted = _read(sorted(newest.values(), key=lambda each: each[2].offset))
-    for name, reading in sorted(whole.items()):
-        if not reading.taken:
-            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.at, -1)
-        elif name in late and not compacted[name].taken and not _under_way(reading, now):
-            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.at, reading.first)
+    readings = {name: item for name, item in _read(ordered).items() if item.config is not None and item.tasks}
+    late = {name for name, item in readings.items() if item.accepted and item.offset > item.commit}
+    # Compaction leaves the newest record of each key.
+    newest = {item[0]: item for item in ordered if _name_of(item[0]) in late} if late else {}
+    compacted = _read(sorted(newest.values(), key=lambda item: item[2].offset))
+    for name, reading in sorted(readings.items()):
+        if not reading.accepted:
+            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.offset, -1)
+        elif name in late and not compacted[name].accepted and not _under_way(reading, now):
+            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.offset, reading.first)
 
 
 def _name_of(key: str) -> str:
@@ -105,9 +108,9 @@ def _name_of(key: str) -> str:
 
 
 def _decoded(records: Iterable[ConsumerRecord]) -> Iterator[_Decoded]:
-    """What the order of commits depends on; of a task's configuration only whether there is one.
+    """Yield keys and values that the order of commits depends on; of a task configuration only whether it exists.
 
-    One that is ignored is reported by ``config_topic.parse``: it is not read once more here.
+    ``config_topic.parse`` reports ignored records, so that they are not reported here.
     """
     for record in records:
         with suppress(ValueError):
@@ -131,7 +134,7 @@ def _read(records: Iterable[_Decoded]) -> dict[str, _Reading]:
 
 
 def _under_way(reading: _Reading, now: float) -> bool:
-    """Whether the newest configuration is another than that of the tasks, and so new that its tasks may follow it."""
+    """Return whether the newest configuration differs from that of the tasks and is so new that its tasks may follow."""
     if reading.written is None or abs(now - reading.written / 1000) > UNDER_WAY:
         return False
     return bool(reading.committed != reading.config)

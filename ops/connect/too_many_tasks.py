@@ -1,4 +1,4 @@
-"""Failures because a connector has more tasks than ``tasks.max`` (KIP-1004), and how what failed is started again."""
+"""Failures because a connector has more tasks than ``tasks.max`` (KIP-1004), and the restart of the failed parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def failed_by_tasks_max(connector: Connector) -> bool:
 
 
 def restart_hint(connector: Connector) -> str:
-    """Return how what has failed is started again, which a resume does not do.
+    """Return how the failed parts are restarted, which a resume does not do.
 
     After ``TooManyTasksException`` a restart fails again until ``tasks.max`` is raised.
     """
@@ -28,7 +28,7 @@ def restart_hint(connector: Connector) -> str:
 
 
 def restart_warning(connector: Connector, *, only_failed: bool) -> str | None:
-    """Return what a restart will break, None for nothing."""
+    """Return which parts a restart will break, None if it breaks nothing."""
     if not failed_by_tasks_max(connector):
         return None
     running = verdict_of(connector, connector.owners).running

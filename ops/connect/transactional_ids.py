@@ -1,8 +1,8 @@
-"""Whose a transactional id is, by its name: of which task of which connector, or of which group's leader (KIP-618); or of
-which input partition of a transform that has a producer for each (``guarantee: exactly-once-per-partition``).
+"""The owner of a transactional id by its name: a task, a group's leader (KIP-618), or an input partition.
 
-``<group.id>-<connector>-<task>`` is not an unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with connector
-``c`` have the same ids, and fence each other. Within one group no two tasks do.
+A transform with ``guarantee: exactly-once-per-partition`` has a producer for each input partition.
+``<group.id>-<connector>-<task>`` is not a unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with
+connector ``c`` have the same ids, and fence each other. Within one group no two tasks have the same id.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _INPUT = re.compile(r"([a-zA-Z0-9._-]+)_(0|[1-9][0-9]*)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskRef:
-    """A task: ``connector`` and ``task`` in the Connect cluster ``group``. A producer for an input partition of a transform
-    is whichever task's that has the partition: ``input`` is ``<topic>-<partition>`` then, and ``task`` None.
+    """A task: ``connector`` and ``task`` in the Connect cluster ``group``.
+
+    A producer for an input partition of a transform belongs to the task that has the partition: then ``input`` is
+    ``<topic>-<partition>``, and ``task`` is None.
     """
 
     group: str
@@ -43,17 +45,17 @@ def task_id(group: str, connector: str, task: int) -> str:
 
 
 def partition_id(group: str, connector: str, topic: str, partition: int) -> str:
-    """The transactional id for an input partition of a transform, as Kafka Streams' ``exactly_once`` had it (KIP-447)."""
+    """Return the transactional id for an input partition of a transform, as Kafka Streams' ``exactly_once`` (KIP-447)."""
     return f"{group}-{connector}-{topic}_{partition}"
 
 
-def may_be_a_tasks(id: str) -> bool:
-    """Whether a task of any connector, known or not, could have the transactional id: by its form alone."""
+def may_be_task_id(id: str) -> bool:
+    """Return whether the transactional id has the form of a task's id; the connector need not be known."""
     return _TASK_ID.fullmatch(id) is not None
 
 
 def leader_id(group: str) -> str:
-    """The transactional id with which the leader of ``group`` writes to the config topic."""
+    """Return the transactional id with which the leader of ``group`` writes to the config topic."""
     return f"{LEADER}{group}"
 
 
@@ -76,7 +78,7 @@ class LeaderId:
 
 @dataclass(frozen=True)
 class TransactionalIdIndex:
-    """The connectors that can be seen, by group; those of deleted connectors may be among them."""
+    """The visible connectors, by group; deleted connectors may be among them."""
 
     connectors: Mapping[str, frozenset[str]]
 
@@ -89,14 +91,14 @@ class TransactionalIdIndex:
         return found
 
     def owners(self, id: str) -> tuple[TaskRef, ...]:
-        """Every task whose id this is; none where no connector that can be seen fits."""
+        """Return every task with this id; none if no visible connector fits."""
         stem, _, number = id.rpartition("-")
         if not (number.isascii() and number.isdigit()) or (number != "0" and number.startswith("0")):
             return self._input_owners(id)
         return tuple(TaskRef(group, name, int(number)) for group, name in self._stems.get(stem, ()))
 
     def _input_owners(self, id: str) -> tuple[TaskRef, ...]:
-        """Of the connectors that fit the one with the longest name: what follows it may be any topic's name."""
+        """Return the input partitions of the fitting connector with the longest name: any topic name may follow it."""
         cuts = [n for n, char in enumerate(id) if char == "-"] if "_" in id else []
         stem = next((id[:n] for n in reversed(cuts) if id[:n] in self._stems), None)
         if stem is None or (found := _INPUT.fullmatch(id, len(stem) + 1)) is None:
@@ -104,17 +106,17 @@ class TransactionalIdIndex:
         return tuple(TaskRef(group, name, None, f"{found[1]}-{found[2]}") for group, name in self._stems[stem])
 
     def is_leader(self, id: str) -> bool:
-        """Whether this is a leader's id; a task's id can look like one, and is known by its connector."""
+        """Return whether this is a leader's id; an id of the same form with a known connector is a task's."""
         return id.startswith(LEADER) and not self.owners(id)
 
     def ambiguity(self, id: str) -> Finding | None:
-        said = [str(owner) for owner in self.owners(id)]
+        owners = [str(owner) for owner in self.owners(id)]
         group = id.removeprefix(LEADER)
         if id.startswith(LEADER) and group in self.connectors:
-            said.append(f"the leader of {group}")
-        if len(said) < 2:
+            owners.append(f"the leader of {group}")
+        if len(owners) < 2:
             return None
-        message = f"This id belongs to {' and to '.join(said)}: fencing one fences the other."
+        message = f"This id belongs to {' and to '.join(owners)}: fencing one fences the other."
         hint = "Rename one of the connectors, or give one cluster another group.id."
         return AMBIGUOUS.found(id, message, hint)
 
@@ -124,8 +126,9 @@ def ambiguities(directory: TransactionalIdIndex, ids: Iterable[str]) -> list[Fin
 
 
 def of_connector(ids: Iterable[str], group: str, connector: str, others: Iterable[str] = ()) -> list[str]:
-    """Those of ``ids`` that are ids of tasks of ``connector``, by task number; then those of its input partitions, of which
-    ``others`` are no longer-named connectors of the group.
+    """Return those of ``ids`` that are of tasks of ``connector``, by task number, then those of its input partitions.
+
+    ``others`` are the other connectors of the group: an id of one with a longer name is not the connector's.
     """
     known = TransactionalIdIndex({group: frozenset((connector, *others))})
     found = [(owner, id) for id in ids for owner in known.owners(id) if owner.connector == connector]

@@ -1,4 +1,4 @@
-"""What is known of a worker, and what its answers prove."""
+"""The known facts about a worker, and the proof in its answers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _QUIET_PLUGINS = (
     "org.apache.kafka.connect.tools.VerifiableSourceConnector",
     "org.apache.kafka.connect.tools.MockSourceConnector",
 )
-"""Connectors whose validation touches nothing outside the worker, the ones that are nearly always there first."""
+"""Connectors whose validation accesses nothing outside the worker; those that are usually installed come first."""
 
 
 class Support(StrEnum):
-    """``exactly.once.source.support`` of a worker as far as its REST API proves it.
+    """``exactly.once.source.support`` of a worker, where its REST API proves it.
 
-    Whether a worker that is not enabled is ``preparing`` or ``disabled`` cannot be seen from outside.
+    The REST API does not show whether a worker that is not enabled is ``preparing`` or ``disabled``.
     """
 
     ENABLED = "enabled"
@@ -33,9 +33,9 @@ class Support(StrEnum):
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker as the group knows it and as it answers. ``problem`` is why its REST server gave no answer.
+    """A worker in the group, with the facts from its REST API. ``problem`` is why its REST server gave no answer.
 
-    ``shut``: it is there, and let us in neither by TLS nor by a login. ``without_rest``: it has no REST API.
+    ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has no REST API.
     """
 
     address: str
@@ -53,21 +53,21 @@ class Worker:
 
 
 def probe_plugin(plugins: Sequence[Mapping[str, Any]]) -> str | None:
-    """The source connector to ask a worker about exactly-once with, from its ``GET /connector-plugins``."""
+    """Return the source connector to probe a worker's exactly-once support with, from ``GET /connector-plugins``."""
     sources = [str(p["class"]) for p in plugins if p.get("type") == "source"]
     return next((name for name in _QUIET_PLUGINS if name in sources), sources[0] if sources else None)
 
 
 def probe_config(plugin: str) -> dict[str, str]:
-    """A configuration whose validation, on any worker, tells whether exactly-once is enabled there."""
+    """Return a configuration whose validation shows whether exactly-once is enabled on a worker."""
     return {"connector.class": plugin, "name": "connectctl-probe", "tasks.max": "1", _PROPERTY: "required"}
 
 
 def support_proven_by(validation: Mapping[str, Any]) -> Support:
-    """What a worker's answer to the validation of ``probe_config`` proves (``DistributedHerder``, KIP-618)."""
+    """Return what a worker's validation of ``probe_config`` proves (``DistributedHerder``, KIP-618)."""
     for entry in validation.get("configs", ()):
         value = entry.get("value", {})
         if value.get("name") == _PROPERTY:
             return Support.NOT_ENABLED if NOT_ENABLED in value.get("errors", ()) else Support.ENABLED
-    # Workers before 3.3 do not know the property and say nothing about it.
+    # Workers before 3.3 do not know the property and do not report it.
     return Support.NOT_SUPPORTED

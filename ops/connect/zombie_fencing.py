@@ -1,6 +1,6 @@
-"""A leader's round of zombie fencing: how long it will take, and whether it can end in time. Pure.
+"""A leader's round of zombie fencing: its duration, and whether it can end in time. Pure.
 
-``Admin.fenceProducers`` sends the ids that share a coordinator one by one, with the retry back-off between them although
+``Admin.fenceProducers`` sends the ids of one coordinator one by one, with the retry back-off between them although
 nothing failed (measured on 4.3.1; ``AdminApiDriver`` since 3.7 doubles it from ``retry.backoff.ms`` to
 ``retry.backoff.max.ms``). The leader gives the round 90 s; a follower gives a request that it forwards 30 s.
 """
@@ -19,9 +19,9 @@ LEADER_LIMIT = 90.0
 FORWARD_LIMIT = 30.0
 FIRST_BACKOFF, LONGEST_BACKOFF = "admin.override.retry.backoff.ms", "admin.override.retry.backoff.max.ms"
 CURE = {FIRST_BACKOFF: "10", LONGEST_BACKOFF: "10"}
-"""The overrides by which 200 ids took 0.94 s in place of 3 minutes."""
+"""The overrides with which 200 ids took 0.94 s instead of 3 minutes."""
 SLOW = 3.0
-"""Seconds that a round may take before it is worth a word."""
+"""Seconds that a round may take before it is reported."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Backoff:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> Backoff:
-        """The back-off that a connector's configuration gives its admin client; Kafka's defaults where it says nothing."""
+        """Return the back-off of a connector's admin client by its configuration, with Kafka's defaults."""
         first = _milliseconds(config.get(FIRST_BACKOFF), 100)
         return cls(first / 1000, max(first, _milliseconds(config.get(LONGEST_BACKOFF), 1000)) / 1000)
 
     def seconds(self, ids: int) -> float:
-        """How long one coordinator's ids take, one after the other."""
+        """Return the time for ``ids`` of one coordinator, which are fenced one after another."""
         return (
             sum(min(self.longest, self.first * 2.0**k) for k in range(min(ids - 1, 64)))
             + max(0, ids - 65) * self.longest
@@ -54,8 +54,8 @@ def _milliseconds(text: str | None, default: int) -> int:
 class FencingRound:
     """A round that is due or under way. ``ids`` and ``left`` count ids by coordinator, ``left`` those not yet fenced.
 
-    ``since`` is how long ago the task configs were committed that it is for, in seconds. ``failed`` are the tasks that
-    say that fencing failed.
+    ``since`` is the age of the task configs that the round is for, in seconds. ``failed`` are the tasks whose traces
+    report that fencing failed.
     """
 
     connector: str
@@ -68,26 +68,28 @@ class FencingRound:
 
     @property
     def total(self) -> float:
-        """How long all of it takes: the coordinators work side by side."""
+        """Return the time for the whole round; coordinators work in parallel."""
         return max(map(self.backoff.seconds, self.ids), default=0.0)
 
     @property
     def remaining(self) -> float:
-        """How long it will last. Where ids are told apart by their state, those that are left count; else time does."""
+        """Return the remaining time: by the ids that are not fenced yet if states show them, else by the elapsed time."""
         if 0 < sum(self.left) < sum(self.ids):
             return max(self.left) * self.backoff.longest
         return max(0.0, self.total - self.since)
 
 
 def ids_to_fence(record: int | None, tasks: int, pending: bool) -> int:
-    """How many ids the leader fences before tasks start (``DistributedHerder.doFenceZombieSourceTasks``)."""
+    """Return the number of ids that the leader fences before tasks start
+    (``DistributedHerder.doFenceZombieSourceTasks``).
+    """
     if not pending or record is None or not tasks or (record == 1 and tasks == 1):
         return 0
     return record
 
 
 def diagnose(round_: FencingRound) -> Finding | None:
-    """A round of fencing keeps the tasks from starting; None for one that is quick (FENCE008)."""
+    """Return FENCE008 if a round of fencing keeps the tasks from starting; None for a short round."""
     cure = f"connectctl connectors cure {round_.connector}"
     if round_.failed:
         failed = counted(len(round_.failed), "task")

@@ -46,11 +46,11 @@ class ConnectctlError(Exception):
 
     def __init__(self, what: str, *, why: str | None = None, next_step: str | None = None, code: str | None = None):
         # Imported here because most commands end without an error.
-        from connectctl.ops.config.masking import masked, our_own
+        from connectctl.ops.config.masking import masked, masked_message
 
-        self.what = our_own(what)
+        self.what = masked_message(what)
         self.why = why if why is None else masked(str(why))
-        self.next_step = next_step if next_step is None else our_own(next_step)
+        self.next_step = next_step if next_step is None else masked_message(next_step)
         super().__init__(self.what)
         if code is not None:
             self.code = code

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from connectctl.ops.config.masking import addresses_masked, our_own
+from connectctl.ops.config.masking import addresses_masked, masked_message
 
 
 class Severity(StrEnum):
@@ -41,7 +41,7 @@ class Finding:
     def __post_init__(self) -> None:
         # Messages quote workers and configurations, and a subject may be the key of a source partition.
         object.__setattr__(self, "subject", addresses_masked(self.subject))
-        object.__setattr__(self, "message", our_own(self.message))
+        object.__setattr__(self, "message", masked_message(self.message))
 
     @property
     def reason(self) -> str:

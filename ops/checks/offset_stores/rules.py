@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from connectctl.ops.checks.connector_config import target_rules
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, names, target_mode
 from connectctl.ops.checks.types import Goal, downgrade_severity
-from connectctl.ops.connect.last_commit import Commits, Side, is_copied, last_commit, lateness
+from connectctl.ops.connect.last_commit import Commits, Side, age_difference, is_copied, last_commit
 from connectctl.ops.connect.offset_store import Kind, StoreMode
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.connect.source_offsets import SourceOffset
@@ -44,12 +44,12 @@ def of_offsets(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
 
 
 def _softly(rule_is: Severity, each: ConnectorStore, goal: Goal) -> Severity:
-    """The severity of what only the step after ``preparing`` brings about."""
+    """Return the severity of what only the step after ``preparing`` brings about."""
     return downgrade_severity(rule_is, goal) if each.now != each.then else rule_is
 
 
 def _same_topic(facts: StoreFacts, each: ConnectorStore) -> bool:
-    """Whether the separate store is the workers' own topic, reached by another spelling."""
+    """Return whether the separate store is the workers' own topic, reached by another spelling."""
     store = each.then
     return store.kind is Kind.SEPARATE and store.topic == facts.offsets_topic and facts.is_workers(store.bootstrap)
 
@@ -59,7 +59,7 @@ def _lost(each: ConnectorStore) -> list[SourceOffset]:
 
 
 def _seeded(each: ConnectorStore) -> bool:
-    """Whether the separate topic has any offset of the connector."""
+    """Return whether the separate topic has any offset of the connector."""
     sides = [entry.dedicated for entry in each.offsets.offsets] if each.offsets else []
     return any(side is not None and not side.tombstone for side in sides)
 
@@ -104,7 +104,7 @@ def stale(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Case | None:
         last = last_commit(entry.global_, entry.dedicated, Commits(Side.GLOBAL))
         if last.stale:
             message = (
-                f"Its dedicated topic {_where(each)} is {lateness(last)} older than {facts.offsets_topic} for "
+                f"Its dedicated topic {_where(each)} is {age_difference(last)} older than {facts.offsets_topic} for "
                 f"{entry.key.text}, and takes precedence as soon as exactly-once is enabled: its tasks go back to the "
                 "older offset."
             )

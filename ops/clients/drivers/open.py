@@ -112,7 +112,7 @@ def opened(section: WorkersSection, around: DriverContext) -> WorkerDriver:
     # Workers of one KafkaConnect share its driver: what one of them was changed to, all are waited for to have.
     shared: dict[str | None, WorkerDriver] = {_together(rest): rest}
     each: dict[str, WorkerDriver] = {}
-    for worker, way in section.ways.items():
+    for worker, way in section.by_worker.items():
         driver = _opened(way, around)
         each[worker] = shared.setdefault(together, driver) if (together := _together(driver)) else driver
     return ByWorker(each, rest) if each else rest
@@ -124,10 +124,10 @@ def _together(driver: WorkerDriver) -> str | None:
 
 def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
     if way.missing:
-        return MissingDriver(f"the driver {way.driven_by} requires {' and '.join(way.missing)}")
+        return MissingDriver(f"the driver {way.effective_driver} requires {' and '.join(way.missing)}")
     commands = Commands(way.timeout or TIMEOUT, around.secrets)
     lines = {key: line for key in ("change", "restart", "read", "check") if (line := getattr(way, key))}
-    match way.driven_by:
+    match way.effective_driver:
         case "command":
             return Command(ShellLines(lines, commands, around.scheme))
         case "properties-file":

@@ -250,7 +250,7 @@ def member_of(group_id: str, raw: Any) -> Member:
     try:
         advertised, config_offset = connect_protocol.decode_metadata(raw.metadata)
         newest = connect_protocol.decode_assignment(raw.assignment)
-        assignment = newest and newest.carried_on(connect_protocol.decode_current(raw.metadata))
+        assignment = newest and newest.merged_with(connect_protocol.decode_current(raw.metadata))
     except (ValueError, UnicodeDecodeError):
         # As in a rebalance, when there is no metadata: whether the worker has REST is not known then.
         return Member(raw.id, raw.client_id, raw.client_host, "", -1, None)

@@ -193,7 +193,7 @@ def _called_after(
 
 def _names(group: ConnectGroup, role: str) -> list[str]:
     """The names that the ``role`` topic has where it is called after the group."""
-    names = (internal_topics.called_after(group.id, role), internal_topics.mirror_topic(group.id, role))
+    names = (internal_topics.run_topic_name(group.id, role), internal_topics.mirror_topic(group.id, role))
     return [name for name in names if name]
 
 
@@ -246,7 +246,7 @@ def _evidence(
 ) -> ClusterSignals:
     ours = [c for c in configs if c.topic == config]
     # Where a marked group's topic is known, its connectors are in no other.
-    settled = [c.topic for c in configs if c.is_anothers(group.id) and c.mark and c.mark.topics.get(role)]
+    settled = [c.topic for c in configs if c.belongs_to_other_group(group.id) and c.mark and c.mark.topics.get(role)]
     theirs = [c for c in configs if c.topic not in (config, *settled)] if config else []
     owned = frozenset(connector for connector, _ in group.owners)
     # Tasks write to the offsets topic with their own transactional ids, and nobody to the status topic.
@@ -254,12 +254,14 @@ def _evidence(
         sorted({task_id(group.id, c, n) for c, n in group.owners if n >= 0})[:MOST_IDS] if role is Role.OFFSETS else ()
     )
     dedicated = frozenset[str]().union(*(c.dedicated for c in configs)) if role is Role.OFFSETS else frozenset[str]()
-    named = internal_topics.named_alike(config, role) if config else frozenset[str]()
+    named = internal_topics.sibling_topic_names(config, role) if config else frozenset[str]()
     return ClusterSignals(
         workers=frozenset(w for c in alike for w in c.workers if any(m.wrote(w) for m in group.members)),
         connectors=owned.union(*(c.connectors | c.deleted for c in ours)),
         others=frozenset[str]().union(*(c.connectors | c.deleted for c in theirs)),
-        foreign=dedicated.union(*(c.mark.topics.values() for c in configs if c.mark and c.is_anothers(group.id))),
+        foreign=dedicated.union(
+            *(c.mark.topics.values() for c in configs if c.mark and c.belongs_to_other_group(group.id))
+        ),
         other_groups=bool(theirs),
         named=named.union(_names(group, role)),
         written=partial(_written_by, kafka, ids),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.connector import Connector, State, path_of, verb_back
+from connectctl.ops.connect.connector import Connector, State, path_of, restoring_verb
 from connectctl.ops.connect.target_state_wait import WaitProgress, WaitState, evaluate
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
@@ -90,7 +90,7 @@ class StepContext(RunContext):
         """``refusal``, once the connector that this run stopped is again what it ``was``; nothing was written."""
         if was is None:
             return refusal
-        verb = verb_back(was)
+        verb = restoring_verb(was)
         self.change(connector, "PUT", f"/{verb}")
         return Refused(
             f"{refusal.what}; {connector} was stopped, and is {verb}d again",

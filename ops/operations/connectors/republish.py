@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
-from connectctl.ops.connect.connector import Connector, State, requested_state, verb_back, verdict_of
+from connectctl.ops.connect.connector import Connector, State, requested_state, restoring_verb, verdict_of
 from connectctl.ops.connect.health import failed_parts
-from connectctl.ops.connect.task_config_commits import TaskConfigOrder, endangered, task_configs_lost
+from connectctl.ops.connect.task_config_commits import TaskConfigOrder, lost_task_configs, task_configs_lost
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
@@ -39,7 +39,7 @@ def orders(kafka: KafkaReads, topic: str) -> tuple[TaskConfigOrder, ...]:
     if image.held_back:
         # What follows may be the very commit that is missed.
         raise Unreachable(f"Could not read {topic} to its end", why="an open transaction blocks it")
-    return tuple(endangered([*image.latest, *image.superseded], time.time()))
+    return tuple(lost_task_configs([*image.latest, *image.superseded], time.time()))
 
 
 def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
@@ -89,7 +89,7 @@ def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder
             next_step=f"Correct it first: connectctl connectors show {name} -o wide.",
             code="connector-failed",
         )
-    back = verb_back(requested_state(connector))
+    back = restoring_verb(requested_state(connector))
     steps: list[Step[CureContext]] = [
         SetTargetState(name, "stop", str(verdict_of(connector, connector.owners).state)),
         Await(name, State.STOPPED),

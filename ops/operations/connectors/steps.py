@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, at_rest, paused, requested_state, verb_back, verdict_of
+from connectctl.ops.connect.connector import (
+    Connector,
+    State,
+    at_rest,
+    paused,
+    requested_state,
+    restoring_verb,
+    verdict_of,
+)
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
@@ -224,7 +232,7 @@ def former_state(step: SetTargetState) -> State:
 
 def steps_back(name: str, was: str) -> list[Any]:
     """Return the steps that give a stopped connector its former state again: PAUSED, else RUNNING."""
-    verb = verb_back(was)
+    verb = restoring_verb(was)
     return [SetTargetState(name, verb, "STOPPED"), Await(name, WANTED[verb])]
 
 

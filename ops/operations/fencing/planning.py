@@ -9,7 +9,7 @@ from connectctl.ops.connect.transactional_ids import (
     TransactionalIdIndex,
     ambiguities,
     leader_id,
-    may_be_a_tasks,
+    may_be_task_id,
     of_connector,
     task_id,
 )
@@ -143,7 +143,7 @@ def refuse_running_tasks(rows: Sequence[FenceTarget], unsettled: Collection[str]
 def _check_unobserved(selection: FenceSelection) -> None:
     """Raises ``Refused`` for ids of no known task, if they may belong to a group that could not be described."""
     unowned = (row.id for row in selection.to_fence if not row.owners and not row.id.startswith(LEADER))
-    unowned_tasks = [id_ for id_ in unowned if may_be_a_tasks(id_)]
+    unowned_tasks = [id_ for id_ in unowned if may_be_task_id(id_)]
     if unowned_tasks and selection.gaps:
         what = f"Fencing refused: running tasks may use {unowned_tasks[0]}"
         raise refused(selection.gaps, what, force="tasks that run with these ids fail")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.last_commit import Commits, LastCommit, Side, last_of, lateness
+from connectctl.ops.connect.last_commit import Commits, LastCommit, Side, age_difference, last_commit_of_records
 from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def last_commits(places: Sequence[OffsetsTopicState], *, running: bool) -> Itera
         return
     commits = commits_of(places, running=running)
     for key in sorted(ours.records.keys() & theirs.records.keys()):
-        yield key, last_of(theirs.record(key), ours.record(key), commits)
+        yield key, last_commit_of_records(theirs.record(key), ours.record(key), commits)
 
 
 def stale(places: Sequence[OffsetsTopicState], *, running: bool, in_doubt: bool = False) -> str | None:
@@ -44,7 +44,7 @@ def stale(places: Sequence[OffsetsTopicState], *, running: bool, in_doubt: bool 
     ours, theirs = by_side[Side.DEDICATED], by_side[Side.GLOBAL]
     key, last = found[0]
     old, new = _text(ours.value(key)), _text(theirs.value(key)) or "tombstone"
-    how = f"is {lateness(last)} older than the global {new}" if last.later else f"differs from the global {new}"
+    how = f"is {age_difference(last)} older than the global {new}" if last.later else f"differs from the global {new}"
     to = "" if in_doubt or last.in_doubt else f"; {last.why}"
     return (
         f"The dedicated topic {ours.topic} looks stale for {counted(len(found), 'source partition')}: its offset of "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.connect.last_commit import Commits, Side, last_of
+from connectctl.ops.connect.last_commit import Commits, Side, last_commit_of_records
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
 from connectctl.ops.connect.source_offsets import problem_of
 from connectctl.ops.core.errors import Refused
@@ -266,7 +266,7 @@ def _take(
 ) -> tuple[ConsumerRecord | None, str]:
     """The record that ``policy`` takes of the global (``theirs``) and the dedicated one (``ours``), and why."""
     if policy is MergePolicy.EFFECTIVE:
-        last = last_of(theirs, ours, commits)
+        last = last_commit_of_records(theirs, ours, commits)
         if ours is None or ours.value is None or (last.stale and not last.in_doubt):
             return theirs, last.why
         return ours, "the dedicated topic takes precedence"

@@ -92,7 +92,7 @@ def topic_state(
     name, held, hint = topic.image.topic, topic.image.held_back, None
     if held:
         problem = f"an open transaction blocks reading {name}-{held[0].partition} to its end"
-        hint = offsets_findings.to_end(name)
+        hint = offsets_findings.end_transaction_hint(name)
     frozen = {key: tuple(found) for key, found in records.items()}
     ends = tuple(end for _, end in sorted(topic.image.end_offsets.items()))
     side = Side(topic.role)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.transactional_ids import LEADER, may_be_a_tasks
+from connectctl.ops.connect.transactional_ids import LEADER, may_be_task_id
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.plan import Plan
@@ -110,7 +110,7 @@ def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "
             next_step=f"Stop it first (connectctl connectors stop {owner.connector} --wait), or give --force.",
             code="running-tasks",
         )
-    may_run = not row.owners and not row.id.startswith(LEADER) and may_be_a_tasks(row.id)
+    may_run = not row.owners and not row.id.startswith(LEADER) and may_be_task_id(row.id)
     if may_run and selection.gaps and not force:
         what = f"The transaction of {row.id} was not aborted, because a running task may use it"
         raise refused(selection.gaps, what, force="a task that runs with it fails")

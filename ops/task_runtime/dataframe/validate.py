@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
-from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
+from connectctl.ops.connect.stream_source_partitions import is_stream_state
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def check_committed(
     kind = str if dict(dtypes)[columns.offset] == "string" else int
     for raw in sorted(stored.known()):
         key, value = parse_key(raw), stored.value(raw)
-        if not isinstance(key, SourceKey) or key.partition is None or value is None or is_of_a_stream(key.partition):
+        if not isinstance(key, SourceKey) or key.partition is None or value is None or is_stream_state(key.partition):
             continue
         offset, _ = decode_json(value.decode())
         if not _fits(key.partition, offset, kind, columns):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.internal_topics import called_after
+from connectctl.ops.connect.internal_topics import run_topic_name
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.transactions import Transaction
@@ -74,7 +74,7 @@ def internal_topics(scene: RunClients, name: str, *, live: bool) -> tuple[dict[s
 
 def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str]:
     """The internal topics of a group without workers, by role."""
-    return {role: named.get(role) or called_after(group, role) for role in ROLES}
+    return {role: named.get(role) or run_topic_name(group, role) for role in ROLES}
 
 
 def check_layout(scene: RunClients, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import verb_back
+from connectctl.ops.connect.connector import restoring_verb
 from connectctl.ops.connect.offset_store import separate_store
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.core.plan import Plan
@@ -96,7 +96,7 @@ class PreparedJob:
         """What to do with the connector on its workers afterwards: resume, pause or nothing."""
         if not self.take_over or self.before.target == STOPPED:
             return None
-        return verb_back(self.before.target)
+        return restoring_verb(self.before.target)
 
     def task_configs(self) -> list[dict[str, str]]:
         """What the connector splits into, as Connect keeps it: each with the task's class."""

@@ -34,8 +34,8 @@ def test_applications_are_read_whatever_they_are_called(tmp_path: Path) -> None:
     orders, totals = from_settings("orders", section), from_settings("orders.totals", section)
     assert orders is not None
     assert totals is not None
-    assert (orders.instances, orders.driven_by) == (["app-1:7001", "app-2:7001"], "command")
-    assert orders.ways["app-2.example:7001"].driven_by == "manual"
+    assert (orders.instances, orders.effective_driver) == (["app-1:7001", "app-2:7001"], "command")
+    assert orders.by_worker["app-2.example:7001"].effective_driver == "manual"
     assert totals.instances == ["t:1"]
     assert from_settings("order", section) is None
 

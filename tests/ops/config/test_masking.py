@@ -13,7 +13,7 @@ from connectctl.ops.config.masking import (
     config_of,
     is_secret,
     masked,
-    our_own,
+    masked_message,
     remember,
     secrets_of,
     value_of,
@@ -250,8 +250,10 @@ def test_short_and_plain_values_are_not_looked_for() -> None:
 
 def test_a_remark_of_ours_behind_a_secrets_name_stays() -> None:
     remark = "client.sasl.password: the environment variable KAFKA_PASSWORD is not set"
-    assert our_own(remark) == remark
-    assert our_own("the broker refuses sasl.password=hunter2 now") == "the broker refuses sasl.password=****** now"
+    assert masked_message(remark) == remark
+    assert (
+        masked_message("the broker refuses sasl.password=hunter2 now") == "the broker refuses sasl.password=****** now"
+    )
 
 
 @given(st.dictionaries(st.sampled_from([*NAMES, *HARMLESS, "x.url"]), st.text()))

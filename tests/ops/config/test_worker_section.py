@@ -30,15 +30,15 @@ def test_the_section_comes_whole_through_the_settings(tmp_path: Path) -> None:
         "  w4: {driver: strimzi, resource: c, apply: false}",
     )
     assert (found.driver, found.timeout) == ("command", 7)
-    ways = found.ways
+    ways = found.by_worker
     assert ways["w3.client.example.org:8083"].driver == "manual"
     assert (ways["[::1]:8083"].restart, ways["[::1]:8083"].change) == ("other", "set {host} {property} {value}")
     assert ways["w4"].apply is False
 
 
 def test_nothing_said_means_a_person_does_it(tmp_path: Path) -> None:
-    assert worker_section.from_settings({}).driven_by == "manual"
-    assert section(tmp_path, "each: {w1: {driver: strimzi, resource: c}}").driven_by == "manual"
+    assert worker_section.from_settings({}).effective_driver == "manual"
+    assert section(tmp_path, "each: {w1: {driver: strimzi, resource: c}}").effective_driver == "manual"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, body: str, message:
 def test_the_rest_need_not_be_whole_where_workers_are_named(tmp_path: Path) -> None:
     found = section(tmp_path, "driver: properties-file\nrestart: x\neach: {w1: {file: /a}, w2: {file: /b}}")
     assert found.missing == ["file"]
-    assert [way.missing for way in found.ways.values()] == [[], []]
+    assert [way.missing for way in found.by_worker.values()] == [[], []]
 
 
 def test_commands_are_printed_without_their_secrets(tmp_path: Path) -> None:

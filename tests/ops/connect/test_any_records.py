@@ -14,7 +14,7 @@ from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import classify, config_topic_signals
 from connectctl.ops.connect.source_keys import owner_of, owners_of, parse_key
 from connectctl.ops.connect.source_offsets import read_offset, worker_reads
-from connectctl.ops.connect.task_config_commits import endangered
+from connectctl.ops.connect.task_config_commits import lost_task_configs
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.operations.connectors.config.history import topic_versions
 from connectctl.ops.operations.connectors.observe import assembled, with_health
@@ -82,7 +82,7 @@ def test_records_of_any_kind_are_read_or_ignored(found: list[ConsumerRecord]) ->
         assert all(c.looks_like in (None, "source", "sink") for c in each.connectors.values())
         assert all(len(c.task_configs) <= c.task_count for c in each.connectors.values())
         config_topic_signals("cfg", each, 1)
-    list(endangered(found, 1.0))
+    list(lost_task_configs(found, 1.0))
     task_id_ranges(found)
     topic_versions(found, "a")
     assert config_topic_state(found, "a").transactional_ids >= 0
@@ -149,7 +149,7 @@ def test_what_a_newer_record_supersedes_does_not_matter() -> None:
     image = TopicImage("cfg", 4, tuple(told[1:]), {0: 4}, superseded=tuple(told[:1]))
     state = config_topic.state_of(image)
     assert (state.connectors["a"].task_count, state.findings) == (1, ())
-    assert list(endangered(told, 9e9)) == []
+    assert list(lost_task_configs(told, 9e9)) == []
 
 
 @pytest.mark.parametrize("number", ["²", "9" * 5000, "2147483648", "", "x"], ids=lambda n: n[:10])

@@ -90,7 +90,7 @@ def test_a_worker_runs_what_it_ran_before_less_what_was_revoked_plus_what_was_ad
     before = decode_current(current(2, assignment(2, {"a": [-1, 0], "gone": [0, 1]})))
     newest = decode_assignment(assignment(2, {"b": [-1], "a": [0]}))
     assert newest is not None
-    owned = newest.carried_on(before)
+    owned = newest.merged_with(before)
     assert owned.connectors == ("a", "b")
     assert owned.tasks == (("a", 0), ("gone", 1))
 
@@ -100,7 +100,7 @@ def test_a_worker_that_joins_for_the_first_time_or_eagerly_runs_only_what_it_was
     assert decode_current(struct.pack(">h", 0) + text("http://w:1/") + struct.pack(">q", 10)) is None
     newest = decode_assignment(assignment(2, {"b": [-1]}))
     assert newest is not None
-    assert newest.carried_on(None) == newest
+    assert newest.merged_with(None) == newest
 
 
 def _advertising(url: str, config_offset: int = 7) -> bytes:

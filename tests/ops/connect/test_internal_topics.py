@@ -17,7 +17,7 @@ from connectctl.ops.connect.internal_topics import (
     choose_config,
     classify,
     mirror_topic,
-    named_alike,
+    sibling_topic_names,
 )
 from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.kafkareads import connect_group, records
@@ -264,5 +264,5 @@ def test_topics_of_mirror_maker_are_called_after_its_group() -> None:
     ],
 )
 def test_topics_of_one_group_are_mostly_called_alike(config: str, role: str, name: str) -> None:
-    assert name in named_alike(config, role)
-    assert named_alike("something", role) == frozenset()
+    assert name in sibling_topic_names(config, role)
+    assert sibling_topic_names("something", role) == frozenset()

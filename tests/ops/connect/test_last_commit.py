@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from connectctl.ops.connect.last_commit import Commits, Side, is_copied, last_commit, lateness
+from connectctl.ops.connect.last_commit import Commits, Side, age_difference, is_copied, last_commit
 from connectctl.ops.connect.source_offsets import StoredOffset
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ def test_what_runs_is_told_by_its_topic_and_by_no_clock(left: int, right: int, t
 @pytest.mark.parametrize(("later", "words"), [(1, "1 ms"), (999, "999 ms"), (61_000, "61 s")])
 def test_a_later_global_offset_is_stale_by_however_little(later: int, words: str) -> None:
     last = last_commit(stored(2, 1_000 + later), stored(1, 1_000), Commits(Side.DEDICATED))
-    assert (last.stale, last.in_doubt, lateness(last)) == (True, True, words)
+    assert (last.stale, last.in_doubt, age_difference(last)) == (True, True, words)
 
 
 def test_records_without_a_time_prove_nothing() -> None:

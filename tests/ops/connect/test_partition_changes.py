@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.connect.partition_changes import also_of, outlook, shared
+from connectctl.ops.connect.partition_changes import outlook, partitions_of_others, shared
 from connectctl.ops.connect.partition_fate import Fate
 from connectctl.ops.connect.partition_rules import RULES, rules_of
 
@@ -223,9 +223,11 @@ def test_two_connectors_that_would_read_the_same_are_named() -> None:
 
 def test_offsets_of_the_same_source_partitions_under_another_name_are_found() -> None:
     stored: dict[str, Any] = {"gone": [({"filename": "a"}, {"position": 1})], "else": [({"filename": "b"}, {})]}
-    assert also_of(FILE | {"file": "a"}, stored) == {"gone": [{"filename": "a"}]}
-    assert also_of(JDBC | {"query": "select 1"}, {"gone": [({"query": "query"}, {"incrementing": 1})]}) == {}
-    assert also_of(OTHER, stored) == {}
+    assert partitions_of_others(FILE | {"file": "a"}, stored) == {"gone": [{"filename": "a"}]}
+    assert (
+        partitions_of_others(JDBC | {"query": "select 1"}, {"gone": [({"query": "query"}, {"incrementing": 1})]}) == {}
+    )
+    assert partitions_of_others(OTHER, stored) == {}
 
 
 def test_a_class_may_be_given_by_its_last_part() -> None:

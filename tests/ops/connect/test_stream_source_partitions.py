@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.connect.stream_source_partitions import in_short, is_of_a_stream
+from connectctl.ops.connect.stream_source_partitions import abridged, is_stream_state
 
 
 @pytest.mark.parametrize(
@@ -11,10 +11,10 @@ from connectctl.ops.connect.stream_source_partitions import in_short, is_of_a_st
     [(None, False), ({}, False), ({"shop": "a"}, False), ({"connectctl.stream": "q", "task": 0}, True)],
 )
 def test_one_member_tells_it_apart(partition: dict[str, object] | None, ours: bool) -> None:
-    assert is_of_a_stream(partition) is ours
+    assert is_stream_state(partition) is ours
 
 
 def test_hashes_are_left_out_where_they_are_many_and_nothing_else_is() -> None:
-    assert in_short({"turn": 1, "hashes": "A" * 2000}) == {"turn": 1, "hashes": "AAAAAAAA… (whole with -o json)"}
+    assert abridged({"turn": 1, "hashes": "A" * 2000}) == {"turn": 1, "hashes": "AAAAAAAA… (whole with -o json)"}
     for as_it_is in ({"turn": 1, "hashes": "AAAA"}, {"position": 7}, {"turn": 1, "hashes": "A" * 2000, "more": 1}):
-        assert in_short(as_it_is) == as_it_is
+        assert abridged(as_it_is) == as_it_is

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.task_config_commits import UNDER_WAY, TaskConfigOrder, endangered, task_configs_lost
+from connectctl.ops.connect.task_config_commits import UNDER_WAY, TaskConfigOrder, lost_task_configs, task_configs_lost
 from connectctl.ops.kafka.records import ConsumerRecord
 
 NOW = 1_000_000.0
@@ -27,7 +27,7 @@ def topic(*records: tuple[int, str, Any], age: float = 1000.0) -> list[ConsumerR
 
 
 def found(records: Sequence[ConsumerRecord]) -> list[TaskConfigOrder]:
-    return list(endangered(records, NOW))
+    return list(lost_task_configs(records, NOW))
 
 
 HEALTHY = topic((0, "connector-x", CONFIG), (1, "task-x-0", TASK), (2, "task-x-1", TASK), (3, "commit-x", {"tasks": 2}))

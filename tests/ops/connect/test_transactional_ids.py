@@ -8,7 +8,7 @@ from connectctl.ops.connect.transactional_ids import (
     TransactionalIdIndex,
     ambiguities,
     leader_id,
-    may_be_a_tasks,
+    may_be_task_id,
     of_connector,
     partition_id,
     task_id,
@@ -120,4 +120,4 @@ def test_the_leaders_id_is_kafkas() -> None:
     ],
 )
 def test_the_form_of_an_id_tells_whether_any_task_could_have_it(id_: str, may: bool) -> None:
-    assert may_be_a_tasks(id_) is may
+    assert may_be_task_id(id_) is may

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
-from connectctl.ops.connect.partition_changes import Offsets, also_of, matters, outlook, reads, shared
+from connectctl.ops.connect.partition_changes import Offsets, matters, outlook, partitions_of_others, reads, shared
 from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
 from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
@@ -274,9 +274,9 @@ def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collect
 
 def _owners(name: str, new: Config, stored: OffsetsByConnector) -> dict[str, Entries]:
     """The offsets of what ``new`` reads that are stored under other names; none where its own name has some."""
-    if also_of(new, {name: stored.by_name.get(name, ())}):
+    if partitions_of_others(new, {name: stored.by_name.get(name, ())}):
         return {}
-    found = also_of(new, {other: offsets for other, offsets in stored.by_name.items() if other != name})
+    found = partitions_of_others(new, {other: offsets for other, offsets in stored.by_name.items() if other != name})
     return {
         former: tuple((text_of(p), text_of(o)) for p, o in stored.by_name[former] if p in partitions)
         for former, partitions in found.items()
