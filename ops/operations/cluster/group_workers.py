@@ -12,7 +12,7 @@ from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.rest_membership import Configs, NotAMember, Resolve, disagreement, is_advertised
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
+from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
@@ -51,17 +51,17 @@ class GroupWorkers:
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _proven: dict[tuple[str, ...], float] = field(default_factory=dict)
-    _looked: float | None = None
+    _proven_for_reading: float | None = None
     _calls: ConnectCalls | None = field(default=None)
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         calls = self._opened()
         if self._asks_about_group(path, url) and (
-            self._looked is None or self.now() - self._looked > VALID_FOR_READING
+            self._proven_for_reading is None or self.now() - self._proven_for_reading > VALID_FOR_READING
         ):
-            with _silence_left_to_the_client():
+            with _ignore_no_answer():
                 self._prove(calls, self.urls)
-            self._looked = self.now()
+            self._proven_for_reading = self.now()
         return calls.get(path, url=url, timeout=timeout)
 
     def send(
@@ -73,10 +73,10 @@ class GroupWorkers:
         proven = self._proven.get(urls)
         if _depends_on_group(path) and (proven is None or self.now() - proven > VALID):
             # A listener for administration alone serves no connectors that would prove whose it is.
-            with _silence_left_to_the_client() if path.startswith(ADMIN) else nullcontext():
+            with _ignore_no_answer() if path.startswith(ADMIN) else nullcontext():
                 self._prove(calls, urls)
             self._proven[urls] = self.now()
-            self._looked = self.now() if urls == self.urls else self._looked
+            self._proven_for_reading = self.now() if urls == self.urls else self._proven_for_reading
         return calls.send(method, path, body, url=url, timeout=timeout)
 
     def _opened(self) -> ConnectCalls:
@@ -112,9 +112,9 @@ class GroupWorkers:
 
     def _prove_by_connectors(self, calls: ConnectCalls, url: str, group: ConnectGroup) -> None:
         root = _mapping(calls, "/", url)
-        theirs, ours = root.get("kafka_cluster_id"), self.kafka.cluster_id()
-        if theirs not in (None, ours):
-            raise NotAMember(url, group, f"it uses the Kafka cluster {theirs}, not {ours}")
+        worker_cluster, group_cluster = root.get("kafka_cluster_id"), self.kafka.cluster_id()
+        if worker_cluster not in (None, group_cluster):
+            raise NotAMember(url, group, f"it uses the Kafka cluster {worker_cluster}, not {group_cluster}")
         if self.declared:
             return
 
@@ -131,7 +131,7 @@ class GroupWorkers:
     def _configured(self, group: ConnectGroup) -> Configs | None:
         """The configurations in the group's config topic; None where it is not known, or not read to its end."""
         try:
-            choice = look_for_topics(self.kafka, group, self.named, ["config"])["config"]
+            choice = search_topics(self.kafka, group, self.named, ["config"])["config"]
             if choice.topic is None or not choice.proven:
                 return None
             image = self.kafka.image([choice.topic], patience=PATIENCE)[choice.topic]
@@ -158,7 +158,7 @@ def _depends_on_group(path: str) -> bool:
 
 
 @contextmanager
-def _silence_left_to_the_client() -> Iterator[None]:
+def _ignore_no_answer() -> Iterator[None]:
     """Ends where an address does not answer: what is asked in earnest then tells so, in its own words."""
     try:
         yield

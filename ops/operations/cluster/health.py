@@ -15,7 +15,7 @@ UNSEEN = ("SIGHT001", "SIGHT002", "SIGHT004")
 """What is not seen whole is not proven to be healthy."""
 
 
-def complaints(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> Iterator[str]:
+def health_problems(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> Iterator[str]:
     """All that keeps a cluster from being healthy, a few words each; nothing where it is."""
     for connector in connectors:
         if not is_healthy(connector.verdict.state):

@@ -63,17 +63,21 @@ def level_of(levels: Levels, logger: str) -> str | None:
     return levels.get(logger, levels.get(ROOT))
 
 
-def below(levels: Levels, logger: str) -> dict[str, str]:
+def affected(levels: Levels, logger: str) -> dict[str, str]:
     """The loggers that a worker sets with ``logger``: itself, and all whose names begin so (``Loggers.setLevel``)."""
-    every = logger != ROOT
-    return {name: level for name, level in levels.items() if name == logger or (every and name.startswith(logger))}
+    has_children = logger != ROOT
+    return {
+        name: level for name, level in levels.items() if name == logger or (has_children and name.startswith(logger))
+    }
 
 
 def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
     """What to set, in order, so that the levels are in force again: the logger, then what differs below it."""
-    own = level_of(levels, logger)
-    rest = sorted((n, level) for n, level in below(levels, logger).items() if n != logger and level != own)
-    return ((logger, own), *rest) if own else tuple(rest)
+    effective = level_of(levels, logger)
+    deviating = sorted(
+        (n, level) for n, level in affected(levels, logger).items() if n != logger and level != effective
+    )
+    return ((logger, effective), *deviating) if effective else tuple(deviating)
 
 
 @dataclass(frozen=True)
@@ -145,20 +149,22 @@ def plan_undo(
     group is left alone: its address may be another group's. Raises ``Refused`` if all of them left.
     """
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
-    left = sorted(url for url in former if members is not None and url not in members)
-    if left and len(left) == len(former):
+    departed = sorted(url for url in former if members is not None and url not in members)
+    if departed and len(departed) == len(former):
         raise Refused(
-            f"{', '.join(left)} of the run {run} is not one of the workers now; nothing was changed",
+            f"{', '.join(departed)} of the run {run} is not one of the workers now; nothing was changed",
             next_step="See connectctl loggers get.",
             code="not-a-member",
         )
-    back = (SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()) if url not in left)
-    noops = tuple(Noop(address(url) or url, "it is not one of the workers now") for url in left)
-    return Plan("loggers undo", cluster_id, tuple(back), noops, group_id, independent=True, undoes=run)
+    undo_steps = (
+        SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()) if url not in departed
+    )
+    noops = tuple(Noop(address(url) or url, "it is not one of the workers now") for url in departed)
+    return Plan("loggers undo", cluster_id, tuple(undo_steps), noops, group_id, independent=True, undoes=run)
 
 
 def _is_all(levels: Levels, logger: str, level: str) -> bool:
-    return level_of(levels, logger) == level and set(below(levels, logger).values()) <= {level}
+    return level_of(levels, logger) == level and set(affected(levels, logger).values()) <= {level}
 
 
 def url_of(calls: ConnectCalls, worker: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.endpoints import problem_of_url
-from connectctl.ops.connect import cluster_findings as say
+from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect.health import answer_problem
 from connectctl.ops.connect.internal_topics import Role, TopicChoice
 from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
@@ -20,7 +20,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTruste
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors import republish
@@ -67,23 +67,27 @@ class ClusterView:
     lists: OtherLists = field(default_factory=dict)
 
 
-def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
+def observe_cluster(
+    kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
+) -> ClusterView:
     """See the whole cluster. ``named`` are the internal topics that the person named, by role.
 
     Raises ``NotAuthorized`` or ``NotTrusted`` where no worker lets us in, besides what ``kafka`` raises.
     """
     kafka = read_once(kafka)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        asked = [pool.submit(_ask, calls, member, group) for member in group.members]
+        pending = [pool.submit(_observe_worker, calls, member, group) for member in group.members]
         topics, choices, problems = _topics(kafka, group, named)
-        workers = tuple(sorted((answer.result() for answer in asked), key=lambda w: w.address))
+        workers = tuple(sorted((answer.result() for answer in pending), key=lambda w: w.address))
     if workers and all(worker.shut for worker in workers):
         calls.get("/", timeout=PATIENCE)  # raises: what it would be taken for is workers that do not answer
-    own = topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
-    listing = _connectors(kafka, calls, group, workers, own)
+    group_topics = (
+        topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
+    )
+    listing = _connectors(kafka, calls, group, workers, group_topics)
     connectors = listing.connectors
-    fresh = listing.read_from == "workers" and not connectors and bool(group.members) and not group.owners
-    problems += _not_found(choices, group, fresh=fresh)
+    is_new = listing.read_from == "workers" and not connectors and bool(group.members) and not group.owners
+    problems += _not_found(choices, group, is_new=is_new)
     return ClusterView(
         cluster_id=kafka.cluster_id(),
         group=group,
@@ -92,19 +96,19 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
         connectors=connectors,
         connectors_from=listing.read_from,
         findings=(
-            *_about_workers(group, workers, kafka.cluster_id()),
-            *(f for f in listing.findings if f.id != say.REBALANCING.id or group.settled),
-            *filter(None, [say.unreported([c.name for c in connectors if c.unreported])]),
+            *_worker_findings(group, workers, kafka.cluster_id()),
+            *(f for f in listing.findings if f.id != cluster_findings.REBALANCING.id or group.settled),
+            *filter(None, [cluster_findings.unreported([c.name for c in connectors if c.unreported])]),
             *problems,
-            *_about_topics(kafka, topics),
-            *_ignored(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
+            *_topic_findings(kafka, topics),
+            *_ignored_records(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
             *republish.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
         ),
         lists=listing.lists,
     )
 
 
-def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
+def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     assignment = member.assignment
     worker = Worker(
         address=member.name,
@@ -135,13 +139,13 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
 def ask_all(calls: ConnectCalls, group: ConnectGroup, members: Sequence[Member] | None = None) -> tuple[Worker, ...]:
     """Every worker of ``group``, or those of ``members``, as it answers; all asked at once."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        asked = list(pool.map(lambda member: _ask(calls, member, group), members or group.members))
-    return tuple(sorted(asked, key=lambda worker: worker.address))
+        workers = list(pool.map(lambda member: _observe_worker(calls, member, group), members or group.members))
+    return tuple(sorted(workers, key=lambda worker: worker.address))
 
 
-def first_to_answer(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
+def first_answering(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
     """The first worker of ``group`` that answers: its version and its support stand for the cluster's."""
-    answers = (_ask(calls, member, group) for member in group.members)
+    answers = (_observe_worker(calls, member, group) for member in group.members)
     return next((worker for worker in answers if worker.problem is None), None)
 
 
@@ -160,37 +164,37 @@ def _support(calls: ConnectCalls, url: str) -> Support:
 def _topics(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> tuple[tuple[InternalTopic, ...], dict[str, TopicChoice], list[Finding]]:
-    there = kafka.existing([name for name in named.values() if name])
-    problems: list[Finding] = [*gap_findings(there.gaps)]
-    hidden = {gap.right.name for gap in there.gaps if gap.right}
-    lost = {role: name for role, name in named.items() if name and name not in there.seen}
-    for role, name in lost.items():
+    existing = kafka.existing([name for name in named.values() if name])
+    problems: list[Finding] = [*gap_findings(existing.gaps)]
+    hidden = {gap.right.name for gap in existing.gaps if gap.right}
+    missing = {role: name for role, name in named.items() if name and name not in existing.seen}
+    for role, name in missing.items():
         if name in hidden:
             continue
         hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
-        problems.append(say.topic_missing(role, f"Topic not found: {name}", hint))
-    known = {role: name for role, name in named.items() if role not in lost}
-    choices = look_for_topics(kafka, group, known, [role for role in Role if role not in lost], superseded=True)
+        problems.append(cluster_findings.topic_missing(role, f"Topic not found: {name}", hint))
+    known = {role: name for role, name in named.items() if role not in missing}
+    choices = search_topics(kafka, group, known, [role for role in Role if role not in missing], superseded=True)
     names = {role: choices[role].topic if role in choices else None for role in Role}
     facts = kafka.topics([name for name in names.values() if name])
-    names |= {Role(role): name for role, name in lost.items() if name in hidden}
-    bare = [
+    names |= {Role(role): name for role, name in missing.items() if name in hidden}
+    without_config = [
         Gap(f"settings of {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config
     ]
-    problems += gap_findings(bare)
+    problems += gap_findings(without_config)
     topics = tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items())
     return topics, choices, problems
 
 
-def _not_found(choices: Mapping[str, TopicChoice], group: ConnectGroup, *, fresh: bool) -> Iterator[Finding]:
+def _not_found(choices: Mapping[str, TopicChoice], group: ConnectGroup, *, is_new: bool) -> Iterator[Finding]:
     """What is to be said of topics that were looked for; of a ``fresh`` cluster, without connectors, two are empty."""
     for role, choice in choices.items():
         if choice.topic is None:
             error = not_found(role, choice, group)
             why = f"{error.what}: {error.why}" if error.why else error.what
-            yield say.topic_missing(role, why, str(error.next_step), fresh=fresh)
+            yield cluster_findings.topic_missing(role, why, str(error.next_step), fresh=is_new)
         elif choice.empty:
-            yield say.empty_topic_chosen(choice.topic, role)
+            yield cluster_findings.empty_topic_chosen(choice.topic, role)
 
 
 def _connectors(
@@ -206,29 +210,29 @@ def _connectors(
     """
     names = {topic.role: topic.name for topic in topics}
     config = names.get("config")
-    silent = {worker.url for worker in workers if worker.problem}
+    without_answer = {worker.url for worker in workers if worker.problem}
     error: ConnectctlError | None = None
-    answering = [url for url in calls.urls if url not in silent]
+    answering = [url for url in calls.urls if url not in without_answer]
     members = [worker.url for worker in workers if worker.url and not worker.problem]
     for number, url in enumerate(answering):
         try:
             found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
-            asked = tuple(dict.fromkeys([*answering[number:], *members]))
-            return reading.listing_of(calls, found, group, _reader(kafka, group, config), asked)
+            compared = tuple(dict.fromkeys([*answering[number:], *members]))
+            return reading.listing_of(calls, found, group, _reader(kafka, group, config), compared)
         except ConnectctlError as e:
             error = e
-    if error is not None and not reading.tells_nothing(error):
+    if error is not None and not reading.is_no_answer(error):
         raise error
     why = str(error.why or error.what) if error is not None else "no worker answers"
-    said = [] if say.rebalancing(group) else [say.seen_in_topics(group, error)]
+    findings = [] if cluster_findings.rebalancing(group) else [cluster_findings.seen_in_topics(group, error)]
     try:
         if config is not None:
             healths = reading.with_health(reading.from_topics(kafka, config, names.get("status")), group)
-            return ConnectorListing(healths, "topics", tuple(said), error)
+            return ConnectorListing(healths, "topics", tuple(findings), error)
         why = f"{why}, and the config topic is not known"
     except ConnectctlError as e:
         why = f"{why}, and {e.what}"
-    return ConnectorListing((), "nothing", (say.connectors_unseen(group, why),), error)
+    return ConnectorListing((), "nothing", (cluster_findings.connectors_unseen(group, why),), error)
 
 
 def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.FactsReader | None:
@@ -242,7 +246,7 @@ def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) ->
     return reading.FactsReader(kafka, group.id, config_topic)
 
 
-def _ignored(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]:
+def _ignored_records(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]:
     """The records of the config topic that are ignored, as workers ignore them."""
     try:
         image = kafka.image([config_topic], patience=PATIENCE).get(config_topic) if config_topic else None
@@ -251,17 +255,36 @@ def _ignored(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]
         return ()  # what keeps it from being read is said of its order
 
 
-def _about_workers(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:
-    rules = (say.no_members, say.rebalancing, say.rebalance_delayed, say.config_lag)
+def _worker_findings(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:
+    rules = (
+        cluster_findings.no_members,
+        cluster_findings.rebalancing,
+        cluster_findings.rebalance_delayed,
+        cluster_findings.config_lag,
+    )
     yield from filter(None, (rule(group) for rule in rules))
-    yield from filter(None, map(say.worker_silent, workers))
-    yield from filter(None, (say.other_cluster(worker, cluster_id) for worker in workers))
-    yield from filter(None, (rule(workers) for rule in (say.same_address, say.versions_differ, say.support_differs)))
+    yield from filter(None, map(cluster_findings.worker_silent, workers))
+    yield from filter(None, (cluster_findings.other_cluster(worker, cluster_id) for worker in workers))
+    yield from filter(
+        None,
+        (
+            rule(workers)
+            for rule in (
+                cluster_findings.same_address,
+                cluster_findings.versions_differ,
+                cluster_findings.support_differs,
+            )
+        ),
+    )
 
 
-def _about_topics(kafka: KafkaReads, topics: Sequence[InternalTopic]) -> Iterator[Finding]:
+def _topic_findings(kafka: KafkaReads, topics: Sequence[InternalTopic]) -> Iterator[Finding]:
     for topic in topics:
         if topic.facts is not None:
-            rules = (say.too_many_partitions, say.not_compacted, say.under_replicated)
+            rules = (
+                cluster_findings.too_many_partitions,
+                cluster_findings.not_compacted,
+                cluster_findings.under_replicated,
+            )
             yield from filter(None, (rule(topic.role, topic.facts) for rule in rules))
-            yield from filter(None, [say.not_replicated(topic.role, topic.facts, kafka.brokers())])
+            yield from filter(None, [cluster_findings.not_replicated(topic.role, topic.facts, kafka.brokers())])

@@ -14,12 +14,12 @@ Extents = Mapping[str, Mapping[int, OffsetRange]]
 
 def settled(read: Callable[[], Extents], patience: float, poll: float = POLL) -> tuple[Extents, Extents]:
     """What ``read`` returns now, and again once no transaction that is open now is left, or after ``patience`` seconds."""
-    seen: list[Extents] = []
+    readings: list[Extents] = []
 
     def ended() -> bool | None:
-        seen.append(read())
-        first, last = seen[0], seen[-1]
+        readings.append(read())
+        first, last = readings[0], readings[-1]
         return all(last[t][p].stable >= extent.end for t, found in first.items() for p, extent in found.items()) or None
 
     wait_until(ended, patience, poll)
-    return seen[0], seen[-1]
+    return readings[0], readings[-1]

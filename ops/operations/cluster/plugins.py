@@ -54,8 +54,8 @@ class WorkersPlugins:
         if found:
             return tuple(found)
         known = {alias: plugin.name for plugin in self.plugins for alias in (plugin.name, *_aliases(plugin.name))}
-        near = get_close_matches(name, known, n=1)
-        hint = f"Did you mean {known[near[0]]}?" if near else "See connectctl plugins list."
+        similar = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {known[similar[0]]}?" if similar else "See connectctl plugins list."
         raise BadInput(f"No worker has a plugin {name}", next_step=hint, code="unknown-plugin")
 
 

@@ -17,15 +17,15 @@ def read_once(kafka: KafkaReads) -> KafkaReads:
 
     Not for who waits for something to change. One that open transactions held back is read again: they may have ended.
     """
-    return cast("KafkaReads", kafka if isinstance(kafka, _Once) else _Once(kafka))
+    return cast("KafkaReads", kafka if isinstance(kafka, _CachedImages) else _CachedImages(kafka))
 
 
-def each_time(kafka: KafkaReads) -> KafkaReads:
+def uncached(kafka: KafkaReads) -> KafkaReads:
     """The client that ``read_once`` got: for who waits for something to change."""
-    return kafka.kafka if isinstance(kafka, _Once) else kafka
+    return kafka.kafka if isinstance(kafka, _CachedImages) else kafka
 
 
-class _Once:
+class _CachedImages:
     def __init__(self, kafka: KafkaReads) -> None:
         self.kafka = kafka
         self._images: dict[str, tuple[TopicImage, bool]] = {}
@@ -51,16 +51,16 @@ class _Once:
                 else {}
             )
             for topic, image in read.items():
-                found[topic] = self._as_before(image)
+                found[topic] = self._with_cached(image)
                 if not image.left_out:  # of others only a part was read
                     self._images[topic] = found[topic], superseded
             return {topic: found[topic] for topic in topics if topic in found}
 
     def _has(self, topic: str, superseded: bool) -> bool:
-        image, whole = self._images.get(topic, (None, False))
-        return image is not None and not image.held_back and (whole or not superseded)
+        image, with_superseded = self._images.get(topic, (None, False))
+        return image is not None and not image.held_back and (with_superseded or not superseded)
 
-    def _as_before(self, image: TopicImage) -> TopicImage:
+    def _with_cached(self, image: TopicImage) -> TopicImage:
         """``image`` with the records of the one that was read before, and what was made of them, where they are the same."""
         before, _ = self._images.get(image.topic, (image, False))
         if before.held_back or image.held_back or before.end_offsets != image.end_offsets:

@@ -79,11 +79,11 @@ def listing_of(cluster: ClusterAccess) -> observe.ConnectorListing:
     clients = cluster.clients
     unknown = cluster.group if cluster.group is not None and is_unknown(cluster.group) else None
     try:
-        seen = observe.see(cluster.calls, cluster.kafka, cluster.group, clients.named_topics)
+        listing = observe.connector_listing(cluster.calls, cluster.kafka, cluster.group, clients.named_topics)
     except ConnectctlError as e:
         if unknown is None:
             raise
         raise unknown_group(unknown, clients.transactions.connect_groups) from e
-    if unknown is not None and not seen.connectors:
+    if unknown is not None and not listing.connectors:
         raise unknown_group(unknown, clients.transactions.connect_groups)
-    return seen
+    return listing

@@ -25,7 +25,7 @@ from connectctl.ops.operations.connectors.config.steps import (
     stored_offsets,
     write_offsets,
 )
-from connectctl.ops.operations.connectors.config.values import digest, kept, read_config
+from connectctl.ops.operations.connectors.config.values import digest, read_config, stored_config
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
@@ -65,20 +65,23 @@ class CarryOffsets(Step[StepContext]):
         copies = [(target, found[source]) for source, target in self.pairs if source in found]
         try:
             compared(context, self.subject, self.before)
-            config, seen = kept(context.journal, self.after), [(each["partition"], each["offset"]) for each in stored]
-            refuse_invalid_offsets(self.subject, config, copies, seen, force=self.force)
+            config, stored_pairs = (
+                stored_config(context.journal, self.after),
+                [(offset["partition"], offset["offset"]) for offset in stored],
+            )
+            refuse_invalid_offsets(self.subject, config, copies, stored_pairs, force=self.force)
         except Refused as e:
-            raise context.brought_back(self.subject, self.was, e) from e
+            raise context.with_state_restored(self.subject, self.was, e) from e
         self._keep(context, found)
         # The first request fences tasks that did not hear of the stop, so it is sent also where nothing differs.
-        said = write_offsets(context, self.subject, lambda: self._missing(context), first=dict(copies))
+        result = write_offsets(context, self.subject, lambda: self._different(context), first=dict(copies))
         self._keep(context, by_partition(stored_offsets(context.calls, self.subject)))
-        return said
+        return result
 
-    def _missing(self, context: StepContext) -> dict[str, str]:
+    def _different(self, context: StepContext) -> dict[str, str]:
         found = by_partition(stored_offsets(context.calls, self.subject))
-        wanted = {target: found.get(source, "null") for source, target in self.pairs}
-        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
+        expected = {target: found.get(source, "null") for source, target in self.pairs}
+        return {key: value for key, value in expected.items() if found.get(key, "null") != value}
 
     def _keep(self, context: StepContext, found: dict[str, str]) -> None:
         """Keep what both source partitions of each pair have now, for ``DeleteCarried``."""
@@ -112,22 +115,22 @@ class DeleteCarried(Step[StepContext]):
 
     def apply(self, context: StepContext) -> str | None:
         compared(context, self.subject, self.config)
-        return write_offsets(context, self.subject, lambda: self._left(context))
+        return write_offsets(context, self.subject, lambda: self._remaining(context))
 
-    def _left(self, context: StepContext) -> dict[str, str]:
+    def _remaining(self, context: StepContext) -> dict[str, str]:
         found, (journal, run) = by_partition(stored_offsets(context.calls, self.subject)), context.journal_and_run()
         carried = read_json(journal.read(self.run or run.id, carried_file(self.subject)))
-        there = [(source, target) for source, target in self.pairs if source in found]
-        late = [pair for pair in there if found[pair[0]] not in (carried[pair[0]], found.get(pair[1]))]
-        if both := [target for source, target in late if found.get(target, "null") != carried[source]]:
+        stored = [(source, target) for source, target in self.pairs if source in found]
+        late = [pair for pair in stored if found[pair[0]] not in (carried[pair[0]], found.get(pair[1]))]
+        if moved := [target for source, target in late if found.get(target, "null") != carried[source]]:
             raise Refused(
-                f"{counted(len(both), 'source partition')} of {self.subject} moved under both names since the offsets were "
+                f"{counted(len(moved), 'source partition')} of {self.subject} moved under both names since the offsets were "
                 "carried over; nothing was deleted",
-                why=f"two tasks have read the same; the connector now reads {named(both)}",
+                why=f"two tasks have read the same; the connector now reads {named(moved)}",
                 next_step=f"See connectctl offsets show {self.subject}.",
                 code="moved",
             )
-        return {target: found[source] for source, target in late} | {source: "null" for source, _ in there}
+        return {target: found[source] for source, target in late} | {source: "null" for source, _ in stored}
 
 
 def carried_file(connector: str) -> str:
@@ -157,11 +160,11 @@ def to_repeat(run: Run, steps: Sequence[ConnectorStep]) -> frozenset[int]:
     return frozenset(
         n
         for n, step in enumerate(steps)
-        if run.done(n) and n < last.get(step.subject, 0) and isinstance(step, _REPEATED) and _is_of_rest(step)
+        if run.done(n) and n < last.get(step.subject, 0) and isinstance(step, _REPEATED) and _is_stop(step)
     )
 
 
-def _is_of_rest(step: ConnectorStep) -> bool:
+def _is_stop(step: ConnectorStep) -> bool:
     if isinstance(step, SetTargetState):
         return step.verb == "stop"
     return not isinstance(step, Await) or step.wanted is State.STOPPED

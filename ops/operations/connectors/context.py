@@ -58,14 +58,14 @@ class StepContext(RunContext):
         if self.facts is None and facts is None:
             return read_one(self.calls, name)
 
-        def look() -> tuple[Connector | ConnectctlError, Facts]:
-            connector = observe.read_if_there(self.calls, name)
+        def read_again() -> tuple[Connector | ConnectctlError, Facts]:
+            connector = observe.read_or_not_found(self.calls, name)
             return connector, facts or self._facts()
 
-        def agree(seen: tuple[Connector | ConnectctlError, Facts]) -> bool:
-            return isinstance(seen[0], Connector) or name not in (seen[1].configured or ())
+        def agree(observation: tuple[Connector | ConnectctlError, Facts]) -> bool:
+            return isinstance(observation[0], Connector) or name not in (observation[1].configured or ())
 
-        found, known = observe_until(look, agree, AGREEING, POLL, now=self.now, sleep=self.sleep)
+        found, known = observe_until(read_again, agree, AGREEING, POLL, now=self.now, sleep=self.sleep)
         if isinstance(found, ConnectctlError):
             raise not_listed(self.calls, name) if name in (known.configured or ()) else found
         return known.of(found)
@@ -86,7 +86,7 @@ class StepContext(RunContext):
         self.before[connector] = before, self.now()
         return answer
 
-    def brought_back(self, connector: str, was: str | None, refusal: Refused) -> Refused:
+    def with_state_restored(self, connector: str, was: str | None, refusal: Refused) -> Refused:
         """``refusal``, once the connector that this run stopped is again what it ``was``; nothing was written."""
         if was is None:
             return refusal
@@ -132,9 +132,9 @@ class StepContext(RunContext):
             if wait.end is None:
                 try:
                     facts = facts or (self.facts() if self.facts else None)
-                    seen = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
+                    progress = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
                 except (Unreachable, TimedOut) as e:
                     wait.last = f"of unknown state, {e.what}"
                     continue
-                wait.waiting, wait.last = seen.waiting, str(seen.verdict)
-                wait.end = seen if seen.done or seen.failed else None
+                wait.waiting, wait.last = progress.waiting, str(progress.verdict)
+                wait.end = progress if progress.done or progress.failed else None

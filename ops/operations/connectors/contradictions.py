@@ -19,7 +19,7 @@ OtherLists = Mapping[str, frozenset[str]]
 
 def doubts(found: Sequence[Connector], configured: Collection[str] | None, others: OtherLists) -> dict[str, str]:
     """The differences of workers from each other and from the config topic, by the connector's name."""
-    listed = {each.name for each in found}
+    listed = {connector.name for connector in found}
     doubtful: dict[str, str] = {}
     for url, names in others.items():
         doubtful |= dict.fromkeys(listed - names, f"{url} does not list it, and another worker does")
@@ -37,7 +37,7 @@ def doubt_gap(name: str, doubt: str | None) -> Gap:
 
 def refuse_doubtful(found: Iterable[Connector]) -> None:
     """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
-    if gaps := [doubt_gap(each.name, each.doubt) for each in found if each.doubt]:
+    if gaps := [doubt_gap(connector.name, connector.doubt) for connector in found if connector.doubt]:
         raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
 
 

@@ -48,7 +48,7 @@ class Cure(ConnectorOperation[str]):
     def plan(self, access: ClusterAccess, request: str) -> Planned:
         """Return the plan for what the connector has. Raises ``BadInput`` without brokers, and for a sink."""
         topic = _ConfigTopic.of(access)
-        health = observe.the_one(access.connectors(), request)
+        health = observe.exactly_one(access.connectors(), request)
         refuse_doubtful([health.connector])
         plan = topic.republishing(health.connector) or topic.cure(health.connector)
         if any(isinstance(step, SetOverrides) for step in plan.steps):
@@ -102,7 +102,7 @@ class _ConfigTopic:
 
     def order(self, connector: str) -> TaskConfigOrder | None:
         """Return the order of the connector's records, if compaction removes its task configurations."""
-        return next((each for each in orders(self.kafka, self.name) if each.name == connector), None)
+        return next((order for order in orders(self.kafka, self.name) if order.name == connector), None)
 
     def cure(self, connector: Connector) -> Plan:
         if connector.type == "sink":
@@ -117,5 +117,5 @@ class _ConfigTopic:
         if found is None:
             return None
         facts = observe.facts_reader(self.kafka, self.kafka.group(self.group_id), self.clients.named_topics)
-        seen = facts().of(connector) if facts else connector
-        return plan_republish(self.kafka.cluster_id(), seen, found, group_id=self.group_id)
+        with_facts = facts().of(connector) if facts else connector
+        return plan_republish(self.kafka.cluster_id(), with_facts, found, group_id=self.group_id)

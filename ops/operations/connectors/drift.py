@@ -50,8 +50,8 @@ class Drift:
         since = f"after run {self.run} applied it at {self.applied_at}"
         if self.newer is Newer.CLUSTER:
             return f"the cluster is newer: {_named(self.cluster)}{self._changed()}, {since}"
-        own = f"{_named(self.file)}changed in the file as well"
-        return f"the cluster and the file changed: {_named(self.cluster)}{self._changed()}, {since}; {own}"
+        in_file = f"{_named(self.file)}changed in the file as well"
+        return f"the cluster and the file changed: {_named(self.cluster)}{self._changed()}, {since}; {in_file}"
 
     def _changed(self) -> str:
         where = "changed on the cluster"

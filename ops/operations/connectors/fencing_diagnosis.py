@@ -44,13 +44,13 @@ class Case:
     workers: int = 1
 
 
-def times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
+def write_times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
     """When the newest record of each key was written, in seconds since the epoch."""
     newest = sorted((r for r in records if r.key and r.timestamp is not None), key=lambda r: r.offset)
     return {(r.key or b"").decode(errors="replace"): (r.timestamp or 0) / 1000 for r in newest}
 
 
-def needed(connector: Connector, configured: ConfiguredConnector | None) -> bool:
+def needs_diagnosis(connector: Connector, configured: ConfiguredConnector | None) -> bool:
     """Whether there is anything to look at, so that a healthy connector costs no request."""
     traces = [status.trace for _, status in _failed_tasks(connector)]
     pending = configured is not None and configured.fencing_pending and configured.task_count > 0
@@ -71,7 +71,7 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def not_known(connector: str, error: ConnectctlError) -> Finding:
+def unknown_finding(connector: str, error: ConnectctlError) -> Finding:
     message = f"Its transaction coordinators could not be read: {error}"
     return NOT_KNOWN.found(connector, message)
 
@@ -111,14 +111,14 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | 
     if not number:
         return None
     ids = [task_id(case.group, configured.name, n) for n in range(number)]
-    known = [what for what in describe_ids(calls, ids).values() if isinstance(what, Transaction)]
-    by_coordinator = Counter(transaction.coordinator for transaction in known)
+    described = [state for state in describe_ids(calls, ids).values() if isinstance(state, Transaction)]
+    by_coordinator = Counter(transaction.coordinator for transaction in described)
     # Tasks that were stopped left Complete…; only the round's InitProducerId makes it Empty.
-    left = Counter(transaction.coordinator for transaction in known if transaction.state != "Empty")
+    unfenced = Counter(transaction.coordinator for transaction in described if transaction.state != "Empty")
     return FencingRound(
         connector=configured.name,
         ids=tuple(by_coordinator.values()) or (number,),
-        left=tuple(left[coordinator] for coordinator in by_coordinator),
+        left=tuple(unfenced[coordinator] for coordinator in by_coordinator),
         since=max(0.0, now - case.written.get(COMMIT + configured.name, now)),
         backoff=Backoff.of(configured.config),
         workers=case.workers,

@@ -28,10 +28,10 @@ from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.visibility import Complete, Gap, Observation, Partial, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
-from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
-from connectctl.ops.operations.cluster.read_once import each_time, read_once
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, search_topics
+from connectctl.ops.operations.cluster.read_once import read_once, uncached
 from connectctl.ops.operations.connectors.contradictions import OtherLists, doubt_gap, doubts
-from connectctl.ops.operations.connectors.plugin_passwords import know_secrets
+from connectctl.ops.operations.connectors.plugin_passwords import remember_passwords
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
@@ -95,9 +95,9 @@ class FactsReader:
     def __call__(self) -> Facts:
         return read_facts(self.kafka, self.group_id, self.config_topic)
 
-    def anew(self) -> FactsReader:
+    def uncached(self) -> FactsReader:
         """The same, past an image that was read once for all."""
-        return replace(self, kafka=each_time(self.kafka))
+        return replace(self, kafka=uncached(self.kafka))
 
 
 def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[FactsReader | None]:
@@ -106,7 +106,7 @@ def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Obse
     Partial where it is not found because something may not be seen.
     """
     try:
-        choice = look_for_topics(kafka, group, named, ["config"])["config"]
+        choice = search_topics(kafka, group, named, ["config"])["config"]
         if choice.topic is None or not choice.proven:
             return observation_of(None, choice.gaps)
         read = FactsReader(kafka, group.id, choice.topic)
@@ -167,7 +167,7 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
             code="unsupported",
         )
     for data in found.values():
-        know_secrets(calls, data)
+        remember_passwords(calls, data)
     return [from_rest(name, data) for name, data in found.items()]
 
 
@@ -181,11 +181,11 @@ def read_one(calls: ConnectCalls, name: str) -> Connector:
             raise
         status = None  # created a moment ago: no worker has said anything yet
     data = {"status": status, "info": info}
-    know_secrets(calls, data)
+    remember_passwords(calls, data)
     return from_rest(name, data)
 
 
-def read_if_there(calls: ConnectCalls, name: str) -> Connector | ConnectctlError:
+def read_or_not_found(calls: ConnectCalls, name: str) -> Connector | ConnectctlError:
     """As ``read_one``; the error with the code ``not-found`` where the worker does not know it."""
     try:
         return read_one(calls, name)
@@ -210,13 +210,13 @@ def assembled(
         Connector(
             name=name,
             status=statuses.get((name, CONNECTOR_INSTANCE)),
-            tasks={n: statuses.get((name, n)) for n in range(each.task_count)},
-            config=each.config,
-            type=each.looks_like,
-            target_state=None if TARGET in each.unread else each.target_state,
-            committed_tasks=None if COMMIT in each.unread else each.task_count,
+            tasks={n: statuses.get((name, n)) for n in range(connector.task_count)},
+            config=connector.config,
+            type=connector.looks_like,
+            target_state=None if TARGET in connector.unread else connector.target_state,
+            committed_tasks=None if COMMIT in connector.unread else connector.task_count,
         )
-        for name, each in configured.items()
+        for name, connector in configured.items()
     ]
 
 
@@ -235,7 +235,7 @@ class ConnectorListing:
     lists: OtherLists = field(default_factory=dict)
 
 
-def see(
+def connector_listing(
     calls: ConnectCalls,
     kafka: KafkaReads | None,
     group: ConnectGroup | None,
@@ -250,7 +250,7 @@ def see(
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
     except ConnectctlError as e:
-        if kafka is None or group is None or not tells_nothing(e):
+        if kafka is None or group is None or not is_no_answer(e):
             raise
         return _from_topics(read_once(kafka), group, named, e)
     gaps: tuple[Gap, ...] = ()
@@ -260,7 +260,7 @@ def see(
     return listing_of(calls, found, group, read, calls.urls, gaps)
 
 
-def tells_nothing(error: ConnectctlError) -> bool:
+def is_no_answer(error: ConnectctlError) -> bool:
     """Whether no worker of the group said anything. One that lets nobody in is there, and is too old is an answer."""
     return not isinstance(error, (NotAuthorized, NotTrusted)) and error.code != "unsupported"
 
@@ -281,7 +281,7 @@ def listing_of(
     facts = read()
     others, skipped = _other_lists(calls, urls)
     if _is_doubtful(found, facts, others):
-        anew = read.anew() if isinstance(read, FactsReader) else read
+        anew = read.uncached() if isinstance(read, FactsReader) else read
 
         def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
             first = None if tuple(urls) == tuple(calls.urls) else urls[0]
@@ -289,11 +289,11 @@ def listing_of(
 
         found, facts, others = observe_until(again, lambda seen: not _is_doubtful(*seen), AGREEING, PAUSE)
     doubtful = doubts(found, facts.configured, others)
-    connectors = _weighed(found, facts, doubtful)
+    connectors = _with_facts(found, facts, doubtful)
     missing = [*gaps, *skipped, *(doubt_gap(name, why) for name, why in sorted(doubtful.items()))]
     rebalancing = [] if facts.owners or group is None else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
-    said = (*gap_findings(missing), *rebalancing)
-    return ConnectorListing(_healths(connectors, facts.owners), "workers", said, lists=others)
+    findings = (*gap_findings(missing), *rebalancing)
+    return ConnectorListing(_healths(connectors, facts.owners), "workers", findings, lists=others)
 
 
 def _is_doubtful(found: Sequence[Connector], facts: Facts, others: OtherLists) -> bool:
@@ -314,16 +314,16 @@ def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, 
         return {}, []
     with ThreadPoolExecutor(len(urls)) as pool:
         answers = dict(zip(urls, pool.map(names, urls), strict=True))
-    lists = {url: seen for url, seen in answers.items() if not isinstance(seen, ConnectctlError)}
-    silent = [gap_of(seen, f"worker {url}") for url, seen in answers.items() if isinstance(seen, ConnectctlError)]
+    lists = {url: answer for url, answer in answers.items() if not isinstance(answer, ConnectctlError)}
+    silent = [gap_of(answer, f"worker {url}") for url, answer in answers.items() if isinstance(answer, ConnectctlError)]
     return lists, silent
 
 
-def _weighed(found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]) -> list[Connector]:
-    listed = {each.name: facts.of(each) for each in found}
-    missing = {name: each for name, each in (facts.configured or {}).items() if name not in listed}
+def _with_facts(found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]) -> list[Connector]:
+    listed = {connector.name: facts.of(connector) for connector in found}
+    missing = {name: connector for name, connector in (facts.configured or {}).items() if name not in listed}
     every = [*listed.values(), *map(facts.of, assembled(missing, {}))]
-    return [replace(each, doubt=doubtful.get(each.name)) for each in every]
+    return [replace(connector, doubt=doubtful.get(connector.name)) for connector in every]
 
 
 def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: ConnectctlError) -> ConnectorListing:
@@ -332,8 +332,8 @@ def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: Co
         return ConnectorListing((), "nothing", (), error)  # the topics are another group's
     found = from_topics(kafka, str(topics.config), topics.status)
     # A rebalance hides the addresses of workers: then nobody was asked.
-    said = cluster_findings.rebalancing(group) or cluster_findings.seen_in_topics(group, error)
-    return ConnectorListing(with_health(found, kafka.group(group.id)), "topics", (said, *topics.findings), error)
+    finding = cluster_findings.rebalancing(group) or cluster_findings.seen_in_topics(group, error)
+    return ConnectorListing(with_health(found, kafka.group(group.id)), "topics", (finding, *topics.findings), error)
 
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
@@ -344,23 +344,23 @@ def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredCon
 
 def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
     """As ``select``, with the connectors that match the globs among ``names``."""
-    return select(found, matching_names([each.name for each in found], names))
+    return select(found, matching_names([health.name for health in found], names))
 
 
 def matching_names(known: Sequence[str], names: Sequence[str]) -> list[str]:
     """``names`` with globs (``*``, ``?``, ``[…]``) as those ``known`` that match. Raises ``BadInput`` where none does."""
-    wanted: list[str] = []
+    selected: list[str] = []
     for name in names:
         if name in known or not is_glob(name):
-            wanted.append(name)
+            selected.append(name)
             continue
-        there = [each for each in known if fnmatchcase(each, name)]
-        if not there:
+        matches = [candidate for candidate in known if fnmatchcase(candidate, name)]
+        if not matches:
             raise BadInput(
                 f"No connector matches {name}", next_step="See connectctl connectors list.", code="unknown-connector"
             )
-        wanted += there
-    return wanted
+        selected += matches
+    return selected
 
 
 def is_glob(name: str) -> bool:
@@ -368,24 +368,24 @@ def is_glob(name: str) -> bool:
     return bool(set(name) & set("*?["))
 
 
-def the_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
+def exactly_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
     """The connector that a name or a glob means. Raises ``BadInput`` where that is none, or several."""
-    several = matching(found, [name])
-    if len(several) != 1:
-        names = ", ".join(each.name for each in several)
+    matches = matching(found, [name])
+    if len(matches) != 1:
+        names = ", ".join(health.name for health in matches)
         raise BadInput(f"This needs one connector, and {name} matches {names}", next_step="Name one of them.")
-    return several[0]
+    return matches[0]
 
 
 def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
     """The connectors called ``names``, in that order. Raises ``BadInput`` that names all that do not exist."""
     from difflib import get_close_matches
 
-    known = {each.name: each for each in found}
+    known = {health.name: health for health in found}
     unknown = [name for name in names if name not in known]
     if unknown:
-        near = [match for name in unknown for match in get_close_matches(name, known, n=1)]
-        hint = f"Did you mean {', '.join(near)}?" if near else "See connectctl connectors list."
+        similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
+        hint = f"Did you mean {', '.join(similar)}?" if similar else "See connectctl connectors list."
         what = f"Connector not found: {', '.join(unknown)}"
         raise BadInput(what, next_step=hint, code="unknown-connector")
     return tuple(known[name] for name in dict.fromkeys(names))

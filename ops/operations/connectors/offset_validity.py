@@ -25,7 +25,7 @@ def refuse_invalid_offsets(
     pairs = [(read_json(partition), read_json(offset)) for partition, offset in entries]
     if force or any("kafka_topic" in (partition or {}) for partition, _ in pairs):
         return
-    if found := [problem for each in pairs if (problem := validator.problem(*each))]:
+    if found := [problem for pair in pairs if (problem := validator.problem(*pair))]:
         raise Refused(
             f"{name} would refuse its offsets; nothing was changed",
             why=some_of(found, NAMED, separator="; "),

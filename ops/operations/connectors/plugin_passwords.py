@@ -16,7 +16,7 @@ PATIENCE = 2.0
 """Seconds that a worker may take to tell the properties of a plugin."""
 
 
-def know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
+def remember_passwords(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
     """Remember what plugins define as passwords, before a trace is shown that may repeat one."""
     status, info = data.get("status") or {}, data.get("info") or {}
     if any(part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))):
@@ -36,8 +36,14 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
                 reported = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
             except ConnectctlError:
                 continue  # Workers before 3.2 do not tell; then names and values decide alone.
-            each = (each for each in reported if isinstance(each, dict)) if isinstance(reported, list) else ()
-            _PASSWORDS_OF[plugin] = frozenset(str(e.get("name")) for e in each if e.get("type") == "PASSWORD")
+            definitions = (
+                (definitions for definitions in reported if isinstance(definitions, dict))
+                if isinstance(reported, list)
+                else ()
+            )
+            _PASSWORDS_OF[plugin] = frozenset(
+                str(definition.get("name")) for definition in definitions if definition.get("type") == "PASSWORD"
+            )
         found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
     return frozenset(found)
 
@@ -47,11 +53,13 @@ _PASSWORDS_OF: dict[str, frozenset[str]] = {}
 
 
 def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    named = [("", "connector.class")]
-    named += [(f"{each}.", each) for each in ("key.converter", "value.converter", "header.converter")]
+    properties = [("", "connector.class")]
+    properties += [
+        (f"{converter}.", converter) for converter in ("key.converter", "value.converter", "header.converter")
+    ]
     for kind in ("transforms", "predicates"):
         for alias in (config.get(kind) or "").split(","):
-            named.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
-    for prefix, name in named:
+            properties.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
+    for prefix, name in properties:
         if plugin := (config.get(name) or "").strip():
             yield prefix, plugin

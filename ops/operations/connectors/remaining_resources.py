@@ -37,14 +37,14 @@ def remaining_resources(
         found.append(group + (", without offsets" if with_offsets else ""))
     else:
         found.append(_ids(connector.name, group_id, transactions))
-    return tuple(each for each in found if each)
+    return tuple(resource for resource in found if resource)
 
 
 def _offsets(calls: ConnectCalls, connector: Connector) -> str:
     if connector.type == "sink":
         return ""  # they are the consumer group's
-    own = connector.config.get("offsets.storage.topic")
-    where = f" and the offsets topic {own}" if own else ""
+    dedicated = connector.config.get("offsets.storage.topic")
+    where = f" and the offsets topic {dedicated}" if dedicated else ""
     try:
         number = len(calls.get(path_of("connectors", connector.name, "offsets"))["offsets"])
     except (ConnectctlError, KeyError, TypeError):
@@ -69,6 +69,6 @@ def _ids(name: str, group_id: str, transactions: Callable[[], TransactionCalls] 
         listed = transactions().listed(prefixes=[f"{group_id}-{name}-"])
     except ConnectctlError:
         return "its transactional ids, if any (they could not be listed)"
-    ids = of_connector((each.id for each in listed.seen), group_id, name)
+    ids = of_connector((listing.id for listing in listed.seen), group_id, name)
     unseen = ", and maybe others that could not be seen" if listed.gaps else ""
     return f"the transactional ids {some_of(ids, MOST_NAMED)}{unseen}" if ids or unseen else ""

@@ -89,12 +89,12 @@ def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder
             next_step=f"Correct it first: connectctl connectors show {name} -o wide.",
             code="connector-failed",
         )
-    back = verb_back(requested_state(connector))
+    verb = verb_back(requested_state(connector))
     steps: list[Step[CureContext]] = [
         SetTargetState(name, "stop", str(verdict_of(connector, connector.owners).state)),
         Await(name, State.STOPPED),
-        SetTargetState(name, back, ""),
-        Await(name, WANTED[back]),
+        SetTargetState(name, verb, ""),
+        Await(name, WANTED[verb]),
         AwaitPublished(name),
     ]
     return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

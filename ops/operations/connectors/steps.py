@@ -121,7 +121,7 @@ class Await(Step[StepContext]):
         if not own_change:
             context.before[self.subject] = context.read(self.subject), context.now()
         wait, again = self.waited(context), ""
-        if wait.failed and own_change and _by_fencing(context.read(self.subject)):
+        if wait.failed and own_change and _failed_by_fencing(context.read(self.subject)):
             RestartAndAwait.restart(self.subject, context)
             del context.waits[self.subject]
             wait = self.waited(context)
@@ -257,31 +257,33 @@ def already_satisfied(verb: str, connector: Connector) -> str | None:
     return f"its target state is STARTED already; it is {verdict}{more}"
 
 
-def _by_fencing(connector: Connector) -> bool:
+def _failed_by_fencing(connector: Connector) -> bool:
     """Whether whatever of it has failed was fenced, by its stack traces; so it is where nothing is FAILED any longer."""
     return all(may_be_fenced(status.trace) for status in failed_parts(connector).values())
 
 
 def plan_state(
-    cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
+    cluster_id: str, selected: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
 ) -> Plan:
-    refuse_doubtful(each.connector for each in picked)
-    already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
+    refuse_doubtful(health.connector for health in selected)
+    already = {health.name: why for health in selected if (why := already_satisfied(verb, health.connector))}
     changes = [
-        SetTargetState(j.name, verb, str(j.verdict), requested_state(j.connector).value)
-        for j in picked
-        if j.name not in already
+        SetTargetState(health.name, verb, str(health.verdict), requested_state(health.connector).value)
+        for health in selected
+        if health.name not in already
     ]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
-    pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
-    already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}
-    waits = [Await(each.name, WANTED[verb]) for each in pending] if wait else []
+    pending = [health for health in selected if health.name not in already or health.verdict.state is not WANTED[verb]]
+    already = {
+        name: why for name, why in already.items() if not wait or name not in {health.name for health in pending}
+    }
+    waits = [Await(health.name, WANTED[verb]) for health in pending] if wait else []
     return _plan(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
 
 
 def plan_restart(
     cluster_id: str,
-    picked: Sequence[ConnectorHealth],
+    selected: Sequence[ConnectorHealth],
     *,
     only_failed: bool,
     named: bool,
@@ -293,25 +295,31 @@ def plan_restart(
 
     Raises ``Refused`` where one that is ``named`` is stopped or paused, ``BadInput`` where one has no such task.
     """
-    refuse_doubtful(each.connector for each in picked)
-    resting = [j for j in picked if requested_state(j.connector) is not State.RUNNING]
-    if resting and named:
-        text = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
-        hint = f"connectctl connectors resume {' '.join(j.name for j in resting)}"
+    refuse_doubtful(each.connector for each in selected)
+    not_running = [health for health in selected if requested_state(health.connector) is not State.RUNNING]
+    if not_running and named:
+        text = ", ".join(f"{health.name} is {health.verdict.state}" for health in not_running)
+        hint = f"connectctl connectors resume {' '.join(health.name for health in not_running)}"
         raise Refused(f"A restart does not start stopped or paused connectors: {text}", next_step=hint)
-    idle = {j.name: f"it is {j.verdict.state}" for j in resting}
+    idle = {health.name: f"it is {health.verdict.state}" for health in not_running}
     if only_failed:
-        idle |= {j.name: "nothing has failed" for j in picked if j.name not in idle and not failed_parts(j.connector)}
-    todo = [j for j in picked if j.name not in idle]
-    if without := [j.name for j in todo if task is not None and task not in j.connector.tasks]:
+        idle |= {
+            health.name: "nothing has failed"
+            for health in selected
+            if health.name not in idle and not failed_parts(health.connector)
+        }
+    todo = [health for health in selected if health.name not in idle]
+    if without := [health.name for health in todo if task is not None and task not in health.connector.tasks]:
         hint = "Tasks are counted from 0: connectctl connectors show NAME."
         raise BadInput(f"Task not found: {task} of {', '.join(without)}", next_step=hint, code="unknown-task")
     changes = [
-        Restart(j.name, only_failed, str(j.verdict)) if task is None else RestartTask(j.name, task, str(j.verdict))
-        for j in todo
+        Restart(health.name, only_failed, str(health.verdict))
+        if task is None
+        else RestartTask(health.name, task, str(health.verdict))
+        for health in todo
     ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
-    warnings = (restart_warning(j.connector, only_failed=only_failed) for j in todo if task is None)
+    warnings = (restart_warning(health.connector, only_failed=only_failed) for health in todo if task is None)
     plan = _plan("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
     return replace(plan, warnings=tuple(filter(None, warnings)))
 

@@ -46,7 +46,7 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
 
 def explained(error: NotAuthorized) -> ConnectctlError:
     """Return ``error``, or that tracking is off, where the workers say so."""
-    name = next((name for said, name in _OFF.items() if said.rstrip(".") in str(error.why)), None)
+    name = next((name for message, name in _OFF.items() if message.rstrip(".") in str(error.why)), None)
     if name is None:
         return error
     hint = f"Set {name}=true on the workers, which is the default, and restart them."

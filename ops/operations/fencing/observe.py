@@ -32,7 +32,7 @@ from connectctl.ops.kafka.visibility import (
 )
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
+from connectctl.ops.operations.connectors.observe import PATIENCE, Named, connector_listing
 from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, refuse_running_tasks, select
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, Snapshot, TaskIdRange
 
@@ -77,8 +77,8 @@ class FencingSources:
 
 def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
     """All that ``select`` needs, read as close together in time as possible."""
-    seen = visible_groups(sources)
-    groups = seen.seen
+    visible = visible_groups(sources)
+    groups = visible.seen
     listed = _listed(sources, request)
     names = [listing.id for listing in listed.seen] if listed else []
     configured, unread = _configured(sources, request, names)
@@ -102,7 +102,7 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
         unsettled=running.seen.unsettled,
         skipped=skipped,
         findings=(*gap_findings(unread), *(incomplete(listed) if listed else ())),
-        gaps=tuple(dict.fromkeys((*seen.gaps, *running.gaps))),
+        gaps=tuple(dict.fromkeys((*visible.gaps, *running.gaps))),
         unlisted=listed is not None and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
     )
 
@@ -119,9 +119,9 @@ def select_again(sources: FencingSources, step: FenceIds) -> FenceSelection:
     Raises ``Refused`` for a plan that is stale, and where tasks run with its ids.
     """
     request = request_of(step)
-    seen = select(observe(sources, request), request)
-    meant = {*_ids(step), *(row.id for row in seen.rows if row.connector in step.connectors)}
-    now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
+    selection = select(observe(sources, request), request)
+    expected_ids = {*_ids(step), *(row.id for row in selection.rows if row.connector in step.connectors)}
+    now = replace(selection, rows=tuple(row for row in selection.to_fence if row.id in expected_ids))
     if now.essence != replace(now, rows=step.rows).essence:
         hint = "Make a new plan: connectctl fence … --dry-run -o json."
         raise stale("the ids to fence or their running tasks have changed", hint)
@@ -135,21 +135,23 @@ def _ids(step: FenceIds) -> tuple[str, ...]:
 
 def refuse_running(sources: FencingSources, rows: Sequence[FenceTarget]) -> None:
     """Raises ``Refused`` where a task that uses one of the ids of ``rows`` runs now, or where that is not known."""
-    seen = running_now(sources, {owner for row in rows for owner in row.owners})
-    now = [replace(row, running=tuple(o for o in row.owners if o in seen.seen.running)) for row in rows]
-    refuse_running_tasks(now, seen.seen.unsettled, seen.gaps)
+    running = running_now(sources, {owner for row in rows for owner in row.owners})
+    now = [replace(row, running=tuple(o for o in row.owners if o in running.seen.running)) for row in rows]
+    refuse_running_tasks(now, running.seen.unsettled, running.gaps)
 
 
 def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction | Code]:
     """The coordinator's state of every id; retries while coordinators are loading or moving."""
     found: dict[str, Transaction | Code] = {}
-    left = list(ids)
+    pending = list(ids)
 
     def described() -> bool:
-        found.update(calls.describe(left) if left else {})
+        found.update(calls.describe(pending) if pending else {})
         passing = (ErrorAction.RETRY, ErrorAction.REDISCOVER)
-        left[:] = [i for i, what in found.items() if isinstance(what, Code) and verdict(DESCRIBE, what).move in passing]
-        return not left
+        pending[:] = [
+            i for i, state in found.items() if isinstance(state, Code) and verdict(DESCRIBE, state).move in passing
+        ]
+        return not pending
 
     observe_again(described, bool, PAUSES)
     return found
@@ -157,11 +159,11 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
 
 def id_gap(id: str, found: Transaction | Code, subject: str) -> Gap | None:
     """Return why ``id`` was not seen; None if its coordinator described it, or if no coordinator has it."""
-    if isinstance(found, Transaction) or (said := verdict(DESCRIBE, found, id)).move is ErrorAction.ABSENT:
+    if isinstance(found, Transaction) or (answer := verdict(DESCRIBE, found, id)).move is ErrorAction.ABSENT:
         return None
-    if said.right is not None:
-        return Gap(subject, Reason.NOT_AUTHORIZED, said.right)
-    return Gap(subject, Reason.NO_ANSWER, None, said.meaning, said.advice or None)
+    if answer.right is not None:
+        return Gap(subject, Reason.NOT_AUTHORIZED, answer.right)
+    return Gap(subject, Reason.NO_ANSWER, None, answer.meaning, answer.advice or None)
 
 
 def observe_leader_id(calls: TransactionCalls, group_id: str) -> LeaderId | Gap:
@@ -193,10 +195,10 @@ def running_tasks(
     """
     failed: set[tuple[str, int]] = set()
     with suppress(BadInput, NotAuthorized, Unreachable):
-        listing = see(connect(group), kafka, group, named)
+        listing = connector_listing(connect(group), kafka, group, named)
         if isinstance(listing.blind, NotAMember):
             raise listing.blind
-        failed = {(each.name, part) for each in listing.connectors for part in failed_parts(each.connector)}
+        failed = {(health.name, part) for health in listing.connectors for part in failed_parts(health.connector)}
     assigned = owners_of(group)
     parts = assigned.by_part if assigned else {}
     return frozenset(TaskRef(group.id, connector, n) for connector, n in parts if (connector, n) not in failed)
@@ -270,10 +272,10 @@ def task_id_ranges(records: Iterable[ConsumerRecord]) -> dict[str, TaskIdRange]:
 def visible_groups(sources: FencingSources) -> Observation[dict[str, ConnectGroup]]:
     """Every group of Connect workers, our own first. Raises if our own cannot be described."""
     listed = sources.calls.connect_groups()
-    ours = [sources.group_id] if sources.group_id else []
+    own_group = [sources.group_id] if sources.group_id else []
     found: dict[str, ConnectGroup] = {}
     gaps = list(listed.gaps)
-    for name in [*ours, *sorted(listed.seen - set(ours))]:
+    for name in [*own_group, *sorted(listed.seen - set(own_group))]:
         try:
             found[name] = sources.group(name)
         except ConnectctlError as e:
@@ -324,9 +326,9 @@ def _connectors(
 ) -> dict[str, frozenset[str]]:
     found = {name: frozenset(connector for connector, _ in group.owners) for name, group in groups.items()}
     if group_id:
-        own = {*request.connectors, *(configured.reach if configured else ())}
-        own |= set(configured.state.connectors) if configured else set()
-        found[group_id] = found.get(group_id, frozenset()) | own
+        own_connectors = {*request.connectors, *(configured.reach if configured else ())}
+        own_connectors |= set(configured.state.connectors) if configured else set()
+        found[group_id] = found.get(group_id, frozenset()) | own_connectors
     return found
 
 

@@ -134,10 +134,10 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
         """Return all: the step skips the ids that it fenced. Raises ``Refused`` if a task has taken one of the others."""
         step = _ids_of(plan)
         fenced = fenced_before(access.clients.journal().path(run.id, "fenced-0.jsonl"))
-        left = [] if run.done(0) else [row for row in step.rows if row.id not in fenced]
-        if left:
-            ids = tuple(row.id for row in left)
-            creates = any(row.action is FenceAction.CREATE for row in left)
+        unfenced = [] if run.done(0) else [row for row in step.rows if row.id not in fenced]
+        if unfenced:
+            ids = tuple(row.id for row in unfenced)
+            creates = any(row.action is FenceAction.CREATE for row in unfenced)
             request = FenceRequest(ids=ids, leader=True, create=creates, force=step.force)
             now = select(observe(access.sources, request), request)
             check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)

@@ -53,14 +53,14 @@ def candidates(
     """
     known = list(listed)
     ids: list[str] = []
-    left: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     for connector in request.connectors:
         group = str(group_id)
         ids += [task_id(group, connector, n) for n in range(reach.get(connector, TaskIdRange()).tasks)]
         ids += of_connector(known, group, connector, directory.connectors.get(group, ()))
     for id in request.ids:
         if directory.is_leader(id) and not request.leader:
-            left[id] = _LEADER_SKIPPED
+            skipped[id] = _LEADER_SKIPPED
         else:
             ids.append(id)
     for prefix in request.prefixes:
@@ -68,13 +68,13 @@ def candidates(
             if not id.startswith(prefix):
                 continue
             if directory.is_leader(id):
-                left[id] = "This is a leader's id, which prefixes do not match; fence it with --leader."
+                skipped[id] = "This is a leader's id, which prefixes do not match; fence it with --leader."
             else:
                 ids.append(id)
     if request.leader and group_id:
         ids.append(leader_id(group_id))
     chosen = tuple(dict.fromkeys(ids))
-    return chosen, {id: why for id, why in left.items() if id not in chosen}
+    return chosen, {id: why for id, why in skipped.items() if id not in chosen}
 
 
 def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
@@ -100,9 +100,9 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     running = tuple(owner for owner in owners if owner in snapshot.running)
     if isinstance(found, Transaction):
         return FenceTarget(id, FenceAction.FENCE, owners, found, running)
-    said = verdict(DESCRIBE, found, id)
-    if said.move is not ErrorAction.ABSENT:
-        return FenceTarget(id, FenceAction.CANNOT, owners, None, running, problem(found, said))
+    answer = verdict(DESCRIBE, found, id)
+    if answer.move is not ErrorAction.ABSENT:
+        return FenceTarget(id, FenceAction.CANNOT, owners, None, running, problem(found, answer))
     if request.create:
         return FenceTarget(id, FenceAction.CREATE, owners, None, running)
     message = "The id is unknown to the coordinators, so no producer can be using it. Use --create to create it."
@@ -113,7 +113,9 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
 
 def refuse_denied(found: Sequence[FenceTarget] | Sequence[IdResult]) -> None:
     """Raises ``NotAuthorized`` with the right that is missing for the first id, where rights are missing for each."""
-    rights = [each.problem.right for each in found if each.problem is not None and each.problem.right is not None]
+    rights = [
+        target.problem.right for target in found if target.problem is not None and target.problem.right is not None
+    ]
     if rights and len(rights) == len(found):
         raise not_authorized("Not authorized to fence any of the ids", rights[0])
 

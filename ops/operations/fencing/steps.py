@@ -77,7 +77,7 @@ class FenceIds(Step[FenceContext]):
     force: bool = False
     now: str = ""
 
-    def _beyond(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:
+    def _remaining(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:
         return [row for row in self.rows if row.id not in done]
 
     def describe(self) -> str:
@@ -86,7 +86,7 @@ class FenceIds(Step[FenceContext]):
     def apply(self, context: FenceContext) -> str | None:
         done = fenced_before(context.record)
         if not self.force:
-            context.check(self._beyond(done))
+            context.check(self._remaining(done))
         with _recorded(context.record) as record:
 
             def on_id(result: IdResult) -> None:
@@ -95,7 +95,7 @@ class FenceIds(Step[FenceContext]):
 
             fencer = BatchFencer(
                 context.transactions,
-                self._beyond(done),
+                self._remaining(done),
                 context.fencing,
                 on_id,
                 context.now,

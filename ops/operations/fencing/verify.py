@@ -51,11 +51,11 @@ def verify(
 ) -> Verification:
     """Describe every fenced id and the partitions of its transaction, until verified or ``VERIFY_TIMEOUT``."""
     fenced = {result.id: result for result in results if result.outcome is FenceOutcome.FENCED}
-    places = sorted({place for id in fenced for older in held.get(id, ()) for place in older.partitions})
+    partitions = sorted({partition for id in fenced for older in held.get(id, ()) for partition in older.partitions})
 
     def verified() -> dict[str, Finding | Problem | None]:
         described = calls.describe(list(fenced)) if fenced else {}
-        producers = calls.producers(places)
+        producers = calls.producers(partitions)
         return {
             id: verify_id(result, described.get(id, Code.NO_ANSWER), held.get(id, ()), producers)
             for id, result in fenced.items()
@@ -80,14 +80,14 @@ def verify_id(
         message = f"Fenced, but not verified: the coordinator returned {name_of(found)} for the id."
         return Problem("not-proven", message)
     for older in held:
-        for place in older.partitions:
-            known = producers.get(place, Code.NO_ANSWER)
+        for partition in older.partitions:
+            known = producers.get(partition, Code.NO_ANSWER)
             if isinstance(known, Code):
                 if known is not Code.UNKNOWN_TOPIC_OR_PARTITION:
-                    return _unseen(result.id, place, known)
+                    return _unverified(result.id, partition, known)
             elif any(_is_older(producer, older, result) for producer in known):
-                message = f"Fenced, but a transaction of the older producer is still open on {place}."
-                hint = f"See connectctl transactions hanging --topic {place.topic}."
+                message = f"Fenced, but a transaction of the older producer is still open on {partition}."
+                hint = f"See connectctl transactions hanging --topic {partition.topic}."
                 return Problem("transaction-still-open", f"{message} {hint}")
     if found.who == (result.producer_id, result.epoch_after):
         return None
@@ -112,8 +112,8 @@ def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
     return NEWER_PRODUCER.found(result.id, message, "If its task should be stopped, find out which process runs it.")
 
 
-def _unseen(id: str, place: TopicPartition, code: Code) -> Finding:
-    message = f"Could not verify that its open transaction ended on {place} ({code.name})."
+def _unverified(id: str, partition: TopicPartition, code: Code) -> Finding:
+    message = f"Could not verify that its open transaction ended on {partition} ({code.name})."
     return UNVERIFIED.found(id, message, "Grant this principal Read on the topic.")
 
 

@@ -48,21 +48,21 @@ class GroupOffsets:
     @property
     def uncommitted(self) -> tuple[TopicPartition, ...]:
         """The partitions without a committed offset: a task begins there by ``auto.offset.reset``."""
-        there = sorted(TopicPartition(topic, p) for topic, parts in self.ranges.items() for p in parts)
-        return tuple(place for place in there if place not in self.committed)
+        existing = sorted(TopicPartition(topic, p) for topic, parts in self.ranges.items() for p in parts)
+        return tuple(partition for partition in existing if partition not in self.committed)
 
-    def range_of(self, place: TopicPartition) -> OffsetRange | None:
+    def range_of(self, partition: TopicPartition) -> OffsetRange | None:
         """Where a partition begins and ends; None where that is unknown, or the partition does not exist."""
-        return self.ranges.get(place.topic, {}).get(place.partition)
+        return self.ranges.get(partition.topic, {}).get(partition.partition)
 
-    def lag(self, place: TopicPartition) -> int | None:
+    def lag(self, partition: TopicPartition) -> int | None:
         """How many offsets the partition has beyond the committed one; None where its end is unknown."""
-        known = self.range_of(place)
-        return None if known is None else max(0, known.end - self.committed[place])
+        known = self.range_of(partition)
+        return None if known is None else max(0, known.end - self.committed[partition])
 
 
-def partition_json(place: TopicPartition) -> dict[str, Any]:
-    return {TOPIC: place.topic, PARTITION: place.partition}
+def partition_json(partition: TopicPartition) -> dict[str, Any]:
+    return {TOPIC: partition.topic, PARTITION: partition.partition}
 
 
 def offset_json(offset: int | None) -> dict[str, Any] | None:
@@ -73,7 +73,8 @@ def offset_json(offset: int | None) -> dict[str, Any] | None:
 def entries_json(committed: Mapping[TopicPartition, int]) -> list[dict[str, Any]]:
     """Offsets as ``GET /connectors/NAME/offsets`` has them, by topic and partition."""
     return [
-        {"partition": partition_json(place), "offset": offset_json(committed[place])} for place in sorted(committed)
+        {"partition": partition_json(partition), "offset": offset_json(committed[partition])}
+        for partition in sorted(committed)
     ]
 
 
@@ -112,19 +113,19 @@ class GroupTarget:
 class OffsetWrite:
     """A committed offset that changes; None is none."""
 
-    place: TopicPartition
+    partition: TopicPartition
     before: int | None
     after: int | None
 
 
 def decide(change: GroupChange, committed: Mapping[TopicPartition, int]) -> tuple[OffsetWrite, ...]:
     """What is to be written over ``committed``, by partition; nothing for what is so already."""
-    wanted: dict[TopicPartition, int | None] = dict.fromkeys(committed) if change.exact else {}
-    wanted |= {TopicPartition(topic, partition): offset for topic, partition, offset in change.entries}
+    offsets: dict[TopicPartition, int | None] = dict.fromkeys(committed) if change.exact else {}
+    offsets |= {TopicPartition(topic, partition): offset for topic, partition, offset in change.entries}
     return tuple(
-        OffsetWrite(place, committed.get(place), wanted[place])
-        for place in sorted(wanted)
-        if committed.get(place) != wanted[place]
+        OffsetWrite(topic_partition, committed.get(topic_partition), offsets[topic_partition])
+        for topic_partition in sorted(offsets)
+        if committed.get(topic_partition) != offsets[topic_partition]
     )
 
 
@@ -132,8 +133,8 @@ def moved(change: GroupChange, writes: Iterable[OffsetWrite]) -> int:
     """How many of ``writes`` would replace what was committed since the run that ``change`` takes back."""
     if change.undoes is None:
         return 0
-    left = {TopicPartition(topic, partition): offset for topic, partition, offset in change.left}
-    return sum(write.before != left.get(write.place) for write in writes)
+    written = {TopicPartition(topic, partition): offset for topic, partition, offset in change.left}
+    return sum(write.before != written.get(write.partition) for write in writes)
 
 
 def obstacles(change: GroupChange, writes: Iterable[OffsetWrite], group: str) -> list[str]:
@@ -151,14 +152,14 @@ def obstacles(change: GroupChange, writes: Iterable[OffsetWrite], group: str) ->
 def setting(entries: Iterable[tuple[str, str]]) -> GroupChange:
     """The change that ``entries`` ask for: partition and offset as JSON texts, ``null`` to delete. Raises ``BadInput``."""
     read = [(read_json(partition), read_json(offset)) for partition, offset in entries]
-    return GroupChange(tuple((*_place(partition), _offset(offset)) for partition, offset in read))
+    return GroupChange(tuple((*_topic_partition(partition), _offset(offset)) for partition, offset in read))
 
 
 def resetting(partitions: Sequence[str] | None) -> GroupChange:
     """The change that deletes ``partitions``, JSON texts, or all for None. Raises ``BadInput``."""
     if partitions is None:
         return GroupChange(exact=True)
-    return GroupChange(tuple((*_place(read_json(text)), None) for text in partitions))
+    return GroupChange(tuple((*_topic_partition(read_json(text)), None) for text in partitions))
 
 
 def restoring(entries: Any) -> GroupChange:
@@ -166,12 +167,14 @@ def restoring(entries: Any) -> GroupChange:
     return GroupChange(_read(entries), exact=True)
 
 
-def taking_back(entries: Any, change: GroupChange, run: str) -> GroupChange:
+def undoing(entries: Any, change: GroupChange, run: str) -> GroupChange:
     """The change that takes back ``change``, which ``run`` made of a group that had ``entries``. Raises ``BadInput``."""
     before = {TopicPartition(topic, partition): offset for topic, partition, offset in _read(entries)}
-    after = before | {write.place: write.after for write in decide(change, as_committed(entries))}
-    left = tuple((*place, offset) for place, offset in sorted(after.items()) if offset is not None)
-    return replace(restoring(entries), left=left, undoes=run)
+    after = before | {write.partition: write.after for write in decide(change, as_committed(entries))}
+    written = tuple(
+        (*topic_partition, offset) for topic_partition, offset in sorted(after.items()) if offset is not None
+    )
+    return replace(restoring(entries), left=written, undoes=run)
 
 
 def as_committed(entries: Any) -> dict[TopicPartition, int]:
@@ -182,10 +185,10 @@ def as_committed(entries: Any) -> dict[TopicPartition, int]:
 def _read(entries: Any) -> tuple[tuple[str, int, int | None], ...]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise _bad("its offsets are not an array of objects", entries)
-    return tuple((*_place(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
+    return tuple((*_topic_partition(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
 
 
-def _place(partition: Any) -> TopicPartition:
+def _topic_partition(partition: Any) -> TopicPartition:
     if not isinstance(partition, dict) or partition.keys() != {TOPIC, PARTITION}:
         raise _bad(f"a sink's partition has {TOPIC} and {PARTITION}, and nothing else", partition)
     topic, number = partition[TOPIC], _number(partition[PARTITION])
@@ -216,7 +219,7 @@ def _bad(why: str, value: Any) -> BadInput:
 
 def confirmed(writes: Iterable[OffsetWrite]) -> Committed:
     """What a plan of ``writes`` replaces: topic, partition and offset, None for none."""
-    return tuple((*write.place, write.before) for write in writes)
+    return tuple((*write.partition, write.before) for write in writes)
 
 
 def moved_since(plan: Committed, writes: Iterable[OffsetWrite]) -> int:

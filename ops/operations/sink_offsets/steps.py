@@ -61,8 +61,8 @@ class BackupGroup(Step["OffsetContext"]):
     def _renewed(path: Path, now: Mapping[TopicPartition, int], change: GroupChange) -> Mapping[TopicPartition, int]:
         """What an earlier attempt backed up, with what was committed since: what is neither that nor written by it."""
         before = as_committed(read_json(path.read_bytes())["offsets"])
-        own = {write.place: write.after for write in decide(change, before)}
-        return before | {p: offset for p, offset in now.items() if offset not in (before.get(p), own.get(p))}
+        written = {write.partition: write.after for write in decide(change, before)}
+        return before | {p: offset for p, offset in now.items() if offset not in (before.get(p), written.get(p))}
 
 
 def backup_file(step: int) -> str:
@@ -105,7 +105,7 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
         if why := obstacles(self.change, writes, self.group):
             what = f"Offset change of the group {self.group} refused"
             refusal = Refused(what, why="; ".join(why), next_step="Make a new plan.", code="stale")
-            raise context.brought_back(self.subject, self.was, refusal)
+            raise context.with_state_restored(self.subject, self.was, refusal)
         return writes
 
     def apply(self, context: OffsetContext) -> str | None:
@@ -118,11 +118,11 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
                 code="stale",
             )
         failed = self._write(context, writes)
-        if left := self._writes(context):
+        if different := self._writes(context):
             # A refusal says more than that nothing has changed.
             raise failed or ConnectctlError(
                 f"The group {self.group} has other offsets than were written",
-                why=f"{len(left)} of {len(writes)} differ",
+                why=f"{len(different)} of {len(writes)} differ",
                 next_step="Another program commits offsets for this group: stop it, and try again.",
             )
         return f"{len(writes)} offsets written and read back"
@@ -147,10 +147,10 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
                 method, body = rest_request(self.change, writes)
                 context.calls.send(method, path_of("connectors", self.subject, "offsets"), body)
                 return None
-            if put := {write.place: write.after for write in writes if write.after is not None}:
-                context.groups().commit(self.group, put)
-            if gone := [write.place for write in writes if write.after is None]:
-                context.groups().delete(self.group, gone)
+            if committed := {write.partition: write.after for write in writes if write.after is not None}:
+                context.groups().commit(self.group, committed)
+            if deleted := [write.partition for write in writes if write.after is None]:
+                context.groups().delete(self.group, deleted)
         except ConnectctlError as e:
             return e
         return None
@@ -160,7 +160,7 @@ def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[
     if change.exact and not change.entries:
         return "DELETE", None
     return "PATCH", {
-        "offsets": [{"partition": partition_json(w.place), "offset": offset_json(w.after)} for w in writes]
+        "offsets": [{"partition": partition_json(w.partition), "offset": offset_json(w.after)} for w in writes]
     }
 
 

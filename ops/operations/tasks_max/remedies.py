@@ -58,17 +58,17 @@ class Remedy:
 
     def describe(self, chosen: RemedyChoice) -> str:
         """Both choices in one line, the chosen one first."""
-        sayings = {
+        texts = {
             RemedyChoice.RAISE: f"raise: {words(self.raised)}, which is permanent",
             RemedyChoice.BRIDGE: f"bridge: {words(self.bridge)}, until a release without {ENFORCE}",
             RemedyChoice.LEAVE: "leave it unchanged",
         }
         if self.raised is None:
-            sayings[RemedyChoice.RAISE] = f"raise: unavailable ({self.why_not})"
+            texts[RemedyChoice.RAISE] = f"raise: unavailable ({self.why_not})"
         if self.bridge is None:
-            sayings[RemedyChoice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
-        rest = "; or ".join(words for choice, words in sayings.items() if choice is not chosen)
-        return f"{self.connector}: {self.why}. Chosen: {sayings[chosen]}. Alternatives: {rest}."
+            texts[RemedyChoice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
+        alternatives = "; or ".join(text for choice, text in texts.items() if choice is not chosen)
+        return f"{self.connector}: {self.why}. Chosen: {texts[chosen]}. Alternatives: {alternatives}."
 
 
 def remedies_for(seen: TasksSeen, release: Release | None) -> tuple[Remedy, ...]:
@@ -100,30 +100,30 @@ def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | No
     return Remedy(tasks.name, why, needs, raised, bridge, had, why_not)
 
 
-def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, RemedyChoice]:
+def choices(found: tuple[Remedy, ...], selected: Mapping[str, str]) -> dict[str, RemedyChoice]:
     """The choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
 
     Raises ``BadInput`` for names that are not such a connector, or that are named twice.
     """
     known = {remedy.connector for remedy in found}
     try:
-        rest = RemedyChoice(given.get("others", RemedyChoice.RAISE))
+        default = RemedyChoice(selected.get("others", RemedyChoice.RAISE))
     except ValueError as e:
-        raise BadInput(f"others={given['others']} is not one of {', '.join(RemedyChoice)}") from e
+        raise BadInput(f"others={selected['others']} is not one of {', '.join(RemedyChoice)}") from e
     chosen: dict[str, RemedyChoice] = {}
     for choice in RemedyChoice:
-        for name in filter(None, (n.strip() for n in given.get(choice, "").split(","))):
+        for name in filter(None, (n.strip() for n in selected.get(choice, "").split(","))):
             if name not in known:
                 hint = f"These will: {', '.join(sorted(known)) or 'none'}."
                 raise BadInput(f"{name} does not exceed {MAX}", next_step=hint)
             if name in chosen:
                 raise BadInput(f"{name} is named for {chosen[name]} and for {choice}")
             chosen[name] = choice
-    return {remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, rest) for remedy in found}
+    return {remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, default) for remedy in found}
 
 
-def _fallback(remedy: Remedy, rest: RemedyChoice) -> RemedyChoice:
-    return rest if remedy.of(rest) is not None else RemedyChoice.LEAVE
+def _fallback(remedy: Remedy, default: RemedyChoice) -> RemedyChoice:
+    return default if remedy.of(default) is not None else RemedyChoice.LEAVE
 
 
 def steps(found: tuple[Remedy, ...], chosen: Mapping[str, RemedyChoice], *, patch: bool) -> Iterator[Any]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Open = dict[tuple[TopicPartition, int], PartitionProducer]
 """Open transactions by partition and producer id."""
 MOST_NAMED = 3
-NOT_ASKED = unknown("not checked")
+NOT_CHECKED = unknown("not checked")
 BLOCKING = {
     "config": "A hanging transaction on the config topic stops connectors from starting.",
     "offsets": "A hanging transaction on the offsets topic stops connectors from starting.",
@@ -61,7 +61,7 @@ class Hanging:
     id: str | None
     why: str
     role: str | None = None
-    decision: DecidedOutcome = NOT_ASKED
+    decision: DecidedOutcome = NOT_CHECKED
     proven: bool = True
 
     def seconds(self, now: float) -> float | None:
@@ -109,26 +109,27 @@ class Search:
     unproven: tuple[Hanging, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
-    def only_one(self, place: TopicPartition, start: int | None, producer_id: int | None) -> Hanging:
+    def exactly_one(self, partition: TopicPartition, start: int | None, producer_id: int | None) -> Hanging:
         """The one on ``place`` that begins at ``start`` and is of ``producer_id``, where those are given.
 
         Raises ``Refused`` where none hangs there, ``BadInput`` where several do.
         """
-        found = pick((*self.found, *self.unproven), place, start, producer_id)
+        found = matching((*self.found, *self.unproven), partition, start, producer_id)
         if not found and self.gaps:
-            raise refused(self.gaps, f"No transaction is proven to hang on {place}; nothing was done")
+            raise refused(self.gaps, f"No transaction is proven to hang on {partition}; nothing was done")
         if not found:
             raise Refused(
-                f"No such transaction hangs on {place}; nothing was done",
+                f"No such transaction hangs on {partition}; nothing was done",
                 why="the open transaction is known to its coordinator, or no transaction is open",
                 next_step="See connectctl transactions list --open; an open transaction is aborted by its id.",
                 code="not-hanging",
             )
         if len(found) > 1:
             starts = ", ".join(
-                f"producer {each.producer.producer_id} from offset {each.producer.start_offset}" for each in found
+                f"producer {transaction.producer.producer_id} from offset {transaction.producer.start_offset}"
+                for transaction in found
             )
-            raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
+            raise BadInput(f"Several transactions hang on {partition}: {starts}", next_step="Give --producer-id.")
         return found[0]
 
 
@@ -143,30 +144,34 @@ def search(
     How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
     not be read, only a principal that provably sees every transactional id gets an answer.
     """
-    wanted: Observation[list[TopicPartition]] = calls.all_places() if topics is None else Complete(calls.places(topics))
-    places, not_seen = wanted.seen, gap_findings(wanted.gaps)
-    if not places:
-        whole(wanted, "the topics")
-    before = calls.producers(places)
+    requested: Observation[list[TopicPartition]] = (
+        calls.all_places() if topics is None else Complete(calls.places(topics))
+    )
+    partitions, not_seen = requested.seen, gap_findings(requested.gaps)
+    if not partitions:
+        whole(requested, "the topics")
+    before = calls.producers(partitions)
     refuse_unreadable(before)
-    open_before = opened(before)
+    open_before = open_transactions(before)
     if not open_before:
-        return Search((), len(places), (*not_seen, *unseen(before)))
+        return Search((), len(partitions), (*not_seen, *unread_findings(before)))
     listed = calls.listed(producer_ids=sorted({number for _, number in open_before}))
     owners = {listing.producer_id: listing.id for listing in listed.seen}
     described = describe_ids(calls, sorted(set(owners.values())))
     if silent := [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]:
         # A coordinator that does not answer may know every one of them.
-        return Search((), len(places), (*not_seen, *unseen(before), _no_verdict(silent)), gaps=tuple(silent))
-    after = opened(calls.producers(sorted({place for place, _ in open_before})))
+        return Search(
+            (), len(partitions), (*not_seen, *unread_findings(before), _no_verdict(silent)), gaps=tuple(silent)
+        )
+    after = open_transactions(calls.producers(sorted({partition for partition, _ in open_before})))
     candidates = hanging(open_before, owners, described, after)
-    found = tuple(replace(each, role=roles.get(each.place.topic)) for each in candidates)
+    found = tuple(replace(transaction, role=roles.get(transaction.place.topic)) for transaction in candidates)
     if log is not None and found:
-        answers = decisions(log, [(each.place, each.producer, each.id) for each in found])
+        answers = decisions(log, [(transaction.place, transaction.producer, transaction.id) for transaction in found])
         # A coordinator that is just taking its log over knows nothing as yet, and does not say so.
         answered = zip(found, answers, strict=True)
-        found = tuple(replace(each, decision=answer) for each, answer in answered if not answer.running)
-    return _searched(found, listed.gaps, len(places), (*not_seen, *unseen(before)), read=log is not None)
+        found = tuple(replace(transaction, decision=answer) for transaction, answer in answered if not answer.running)
+    return _searched(found, listed.gaps, len(partitions), (*not_seen, *unread_findings(before)), read=log is not None)
 
 
 def _searched(
@@ -176,8 +181,12 @@ def _searched(
 
     No coordinator knows a producer id for certain where every id was seen, or where their log was read.
     """
-    proven = [each for each in found if each.id is not None or not gaps or (read and each.decision.log_read)]
-    doubtful = tuple(replace(each, proven=False) for each in found if each not in proven)
+    proven = [
+        transaction
+        for transaction in found
+        if transaction.id is not None or not gaps or (read and transaction.decision.log_read)
+    ]
+    doubtful = tuple(replace(transaction, proven=False) for transaction in found if transaction not in proven)
     missing = (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps) if doubtful else ()
     more = (*filter(None, map(blocking, proven)), *map(_not_proven, doubtful), *gap_findings(missing))
     return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
@@ -185,18 +194,18 @@ def _searched(
 
 def refuse_unreadable(answers: Mapping[TopicPartition, object]) -> None:
     """Raises ``NotAuthorized`` where this principal may read none of the partitions: nothing was seen."""
-    if answers and all(each is Code.TOPIC_AUTHORIZATION_FAILED for each in answers.values()):
-        topics = sorted({place.topic for place in answers})
+    if answers and all(answer is Code.TOPIC_AUTHORIZATION_FAILED for answer in answers.values()):
+        topics = sorted({partition.topic for partition in answers})
         raise not_authorized(f"Not authorized to read {some_of(topics, MOST_NAMED)}", read_topic(topics[0]))
 
 
-def opened(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:
+def open_transactions(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:
     return {
-        (place, each.producer_id): each
-        for place, known in producers.items()
+        (partition, producer.producer_id): producer
+        for partition, known in producers.items()
         if not isinstance(known, Code)
-        for each in known
-        if each.start_offset is not None
+        for producer in known
+        if producer.start_offset is not None
     }
 
 
@@ -210,13 +219,15 @@ def hanging(
         if still is None or (still.epoch, still.start_offset) != (producer.epoch, producer.start_offset):
             continue
         id = owners.get(producer.producer_id)
-        why = _unknown(key[0], producer, None if id is None else described.get(id, Code.NO_ANSWER))
+        why = _why_unknown(key[0], producer, None if id is None else described.get(id, Code.NO_ANSWER))
         if why is not None:
             found.append(Hanging(key[0], producer, id, why))
     return found
 
 
-def _unknown(place: TopicPartition, producer: PartitionProducer, known: Transaction | Code | None) -> str | None:
+def _why_unknown(
+    partition: TopicPartition, producer: PartitionProducer, known: Transaction | Code | None
+) -> str | None:
     """Why the coordinator cannot end this transaction; None where it can, or where it did not answer."""
     if known is None or known is Code.TRANSACTIONAL_ID_NOT_FOUND:
         return "no coordinator knows its producer id"
@@ -224,29 +235,31 @@ def _unknown(place: TopicPartition, producer: PartitionProducer, known: Transact
         return None
     if known.producer_id != producer.producer_id:
         return "its transactional id has another producer now"
-    if place not in known.partitions:
+    if partition not in known.partitions:
         return f"its coordinator has the id as {known.state}, without this partition"
     return None
 
 
 def blocking(found: Hanging) -> Finding | None:
-    words = BLOCKING.get(found.role or "")
-    if words is None:
+    message = BLOCKING.get(found.role or "")
+    if message is None:
         return None
-    place = found.place
-    return rules.BLOCKING_TRANSACTION.found(str(place), words, found.command)
+    partition = found.place
+    return rules.BLOCKING_TRANSACTION.found(str(partition), message, found.command)
 
 
-def unseen(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
+def unread_findings(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
     found: dict[tuple[str, Code], list[int]] = {}
-    for place, known in producers.items():
+    for partition, known in producers.items():
         if isinstance(known, Code):
-            found.setdefault((place.topic, known), []).append(place.partition)
+            found.setdefault((partition.topic, known), []).append(partition.partition)
     answers = ((topic, verdict(PRODUCERS, code, topic), numbers) for (topic, code), numbers in sorted(found.items()))
     return tuple(
-        rules.UNREAD.found(topic, f"{len(numbers)} of its partitions could not be read: {said.meaning}.", said.advice)
-        for topic, said, numbers in answers
-        if said.move is not ErrorAction.ABSENT
+        rules.UNREAD.found(
+            topic, f"{len(numbers)} of its partitions could not be read: {answer.meaning}.", answer.advice
+        )
+        for topic, answer, numbers in answers
+        if answer.move is not ErrorAction.ABSENT
     )
 
 
@@ -265,12 +278,14 @@ def _no_verdict(silent: Iterable[Gap]) -> Finding:
     return rules.NO_VERDICT.found("coordinators", message, "Check the brokers, and try again.")
 
 
-def pick(found: Iterable[Hanging], place: TopicPartition, start: int | None, producer_id: int | None) -> list[Hanging]:
+def matching(
+    found: Iterable[Hanging], partition: TopicPartition, start: int | None, producer_id: int | None
+) -> list[Hanging]:
     """The hanging transactions on ``place`` that begin at ``start`` and are of ``producer_id``, where those are given."""
     return [
-        each
-        for each in found
-        if each.place == place
-        and start in (None, each.producer.start_offset)
-        and producer_id in (None, each.producer.producer_id)
+        transaction
+        for transaction in found
+        if transaction.place == partition
+        and start in (None, transaction.producer.start_offset)
+        and producer_id in (None, transaction.producer.producer_id)
     ]

@@ -32,10 +32,10 @@ class Criteria:
     open_only: bool = False
 
 
-def known_states(given: Iterable[str]) -> tuple[str, ...]:
+def known_states(states: Iterable[str]) -> tuple[str, ...]:
     """The states as Kafka writes them. Raises ``BadInput`` for what is none."""
     by_name = {state.lower(): state for state in STATES}
-    names = {state: by_name.get(state.lower().replace("-", "")) for state in given}
+    names = {state: by_name.get(state.lower().replace("-", "")) for state in states}
     if unknown := [state for state, name in names.items() if name is None]:
         raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
     return tuple(filter(None, names.values()))
@@ -107,14 +107,14 @@ def find(
         # Nothing at all, and something that may not be seen: that is not an answer.
         whole(listed, "the transactional ids", proven=False)
     described = describe_ids(calls, [listing.id for listing in listed.seen])
-    denied = {id: what for id, what in described.items() if not isinstance(what, Transaction)}
+    denied = {id: state for id, state in described.items() if not isinstance(state, Transaction)}
     if denied and len(denied) == len(described):
-        id_, reason = next((id, what) for id, what in described.items() if isinstance(what, Code))
+        id_, reason = next((id, state) for id, state in described.items() if isinstance(state, Code))
         raise failure("No transaction can be described", verdict(DESCRIBE, reason, id_), reason)
-    found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
-    chosen = tuple(sorted(filter_(found, criteria, now), key=lambda each: each.transaction.id))
-    hidden = gap_findings(gap for each in chosen for gap in hidden_topics(each.transaction))
-    doubts = ambiguities(directory, (each.transaction.id for each in chosen))
+    found = [owned(state, directory) for state in described.values() if isinstance(state, Transaction)]
+    chosen = tuple(sorted(matching(found, criteria, now), key=lambda entry: entry.transaction.id))
+    hidden = gap_findings(gap for entry in chosen for gap in hidden_topics(entry.transaction))
+    doubts = ambiguities(directory, (entry.transaction.id for entry in chosen))
     return Transactions(chosen, (*incomplete(listed), *hidden, *doubts))
 
 
@@ -133,7 +133,7 @@ def check_connectors(
 ) -> None:
     """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
     known = directory.seen.connectors.get(str(group_id), frozenset())
-    traces = {owner.connector for each in found.found for owner in each.owners}
+    traces = {owner.connector for transaction in found.found for owner in transaction.owners}
     unknown = [name for name in criteria.connectors if name not in known and name not in traces]
     if unknown:
         whole(directory, "the connectors", proven=False)
@@ -141,28 +141,28 @@ def check_connectors(
         raise BadInput(f"Connector not found: {', '.join(unknown)}", next_step=hint, code="unknown-connector")
 
 
-def filter_(found: Iterable[Owned], criteria: Criteria, now: float) -> Iterable[Owned]:
+def matching(found: Iterable[Owned], criteria: Criteria, now: float) -> Iterable[Owned]:
     """Those that pass what coordinators do not filter by themselves, and their state once more: it changes meanwhile."""
-    for each in found:
-        seconds = each.transaction.seconds_open(now)
-        if criteria.states and each.transaction.state not in criteria.states:
+    for candidate in found:
+        seconds = candidate.transaction.seconds_open(now)
+        if criteria.states and candidate.transaction.state not in criteria.states:
             continue
-        if criteria.open_only and not each.transaction.is_open:
+        if criteria.open_only and not candidate.transaction.is_open:
             continue
         if criteria.longer_than is not None and (seconds is None or seconds < criteria.longer_than):
             continue
-        if criteria.connectors and not any(owner.connector in criteria.connectors for owner in each.owners):
+        if criteria.connectors and not any(owner.connector in criteria.connectors for owner in candidate.owners):
             continue
-        yield each
+        yield candidate
 
 
-def show(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> Owned:
+def describe_one(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> Owned:
     """One transaction. Raises ``ConnectctlError`` where no coordinator knows it."""
     found = describe_ids(calls, [id])[id]
     if isinstance(found, Transaction):
         return owned(found, directory)
-    said = verdict(DESCRIBE, found, id)
-    if said.move is ErrorAction.ABSENT:
+    answer = verdict(DESCRIBE, found, id)
+    if answer.move is ErrorAction.ABSENT:
         hint = "It never existed, or expired (transactional.id.expiration.ms). See connectctl transactions list."
         raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
-    raise failure(f"The transactional id {id} cannot be described", said, found)
+    raise failure(f"The transactional id {id} cannot be described", answer, found)

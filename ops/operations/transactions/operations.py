@@ -137,8 +137,8 @@ def _hanging(clients: Clients, request: HangingTransaction) -> tuple[Hanging, tu
 
     Raises ``Refused`` if none hangs, ``BadInput`` if several do.
     """
-    seen, notes = searched(clients, [request.partition.topic])
-    return seen.only_one(request.partition, request.start_offset, request.producer_id), seen.gaps, notes
+    found, notes = searched(clients, [request.partition.topic])
+    return found.exactly_one(request.partition, request.start_offset, request.producer_id), found.gaps, notes
 
 
 def searched(clients: Clients, topics: list[str] | None) -> tuple[Search, tuple[str, ...]]:

@@ -91,8 +91,8 @@ def history(entries: Iterable[LogEntry], producer_id: int) -> list[Event]:
                 running, prepared = None, True
             case "CompleteCommit" | "CompleteAbort":
                 if not prepared:
-                    own = entry.client_version >= _OWN_EPOCHS
-                    found.append(Forgotten(entry.epoch - 1 if own else entry.epoch))
+                    own_epoch = entry.client_version >= _OWN_EPOCHS
+                    found.append(Forgotten(entry.epoch - 1 if own_epoch else entry.epoch))
                 running, prepared = None, False
             case "Empty":
                 found.append(Initialised(entry.epoch))
@@ -104,19 +104,21 @@ def history(entries: Iterable[LogEntry], producer_id: int) -> list[Event]:
 def _decided(entry: LogEntry, running: LogEntry | None) -> Decided:
     commit = entry.state == "PrepareCommit"
     if running is not None:
-        epoch, own = running.epoch, running.client_version >= _OWN_EPOCHS
+        epoch, own_epoch = running.epoch, running.client_version >= _OWN_EPOCHS
     else:
         # A commit is a client's, whose version says by how much the epoch was moved. An abort for its time-out is the
         # coordinator's, which moves the epoch once more and writes its own version: its records may be older than this.
         # They are not found then, and nothing is said of them.
         version = entry.client_version
-        epoch, own = entry.epoch - (version >= _OWN_EPOCHS), commit and version >= _OWN_EPOCHS
-    return Decided(epoch, entry.epoch, commit, entry.places, entry.started_ms, entry.updated_ms, own)
+        epoch, own_epoch = entry.epoch - (version >= _OWN_EPOCHS), commit and version >= _OWN_EPOCHS
+    return Decided(epoch, entry.epoch, commit, entry.places, entry.started_ms, entry.updated_ms, own_epoch)
 
 
-def of_place(past: Sequence[Event], place: TopicPartition, newest: int) -> list[Decided]:
+def decided_with(past: Sequence[Event], partition: TopicPartition, newest: int) -> list[Decided]:
     """The decided transactions that had the partition and whose records are not newer than the epoch ``newest``."""
-    return [each for each in past if isinstance(each, Decided) and place in each.places and each.epoch <= newest]
+    return [
+        event for event in past if isinstance(event, Decided) and partition in event.places and event.epoch <= newest
+    ]
 
 
 class TransactionResult(StrEnum):
@@ -148,29 +150,29 @@ def unread(why: str, right: Right | None = None) -> DecidedOutcome:
 
 
 def decide(
-    past: Sequence[Event], place: TopicPartition, producer: PartitionProducer, behind: PrecedingLog
+    past: Sequence[Event], partition: TopicPartition, producer: PartitionProducer, preceding: PrecedingLog
 ) -> DecidedOutcome:
     """How the open transaction of ``producer`` on ``place`` was decided. ``past`` is its history, the oldest first."""
-    first, last = behind.epoch, producer.epoch
+    first, last = preceding.epoch, producer.epoch
     if first is None:
         return unknown("its first batch is missing")
-    left: list[Decided] = []
+    undelivered: list[Decided] = []
     for event in reversed(past):
-        said = _step(event, place, first, last, behind)
-        if isinstance(said, DecidedOutcome):
-            return said
-        if said is _Look.DONE:
+        step = _step(event, partition, first, last, preceding)
+        if isinstance(step, DecidedOutcome):
+            return step
+        if step is _Continuation.DONE:
             break
-        if isinstance(said, Decided):
-            left.append(said)
+        if isinstance(step, Decided):
+            undelivered.append(step)
     else:
         # The log begins here. With an epoch for each transaction there is no other whose records these could be.
-        if not (left and left[-1].own_epoch and left[-1].epoch == first):
+        if not (undelivered and undelivered[-1].own_epoch and undelivered[-1].epoch == first):
             return unknown("the transaction log does not reach back far enough")
-    return _of(left, {first, last}, behind)
+    return _outcome_of(undelivered, {first, last}, preceding)
 
 
-class _Look(Enum):
+class _Continuation(Enum):
     """What a transaction means for those before it: look on, or no older one can have written what is open."""
 
     ON = 0
@@ -178,66 +180,72 @@ class _Look(Enum):
 
 
 def _step(
-    event: Event, place: TopicPartition, first: int, last: int, behind: PrecedingLog
-) -> DecidedOutcome | Decided | _Look:
+    event: Event, partition: TopicPartition, first: int, last: int, preceding: PrecedingLog
+) -> DecidedOutcome | Decided | _Continuation:
     """What the next older transaction means: the end of it, or that its records are open, or nothing."""
     match event:
-        case Running(epoch, places):
+        case Running(epoch, partitions):
             # What another transaction wrote elsewhere is no concern; one of a newer epoch has not written here.
-            ours = place in places and first <= epoch <= last
-            return DecidedOutcome(None, "its coordinator has not decided yet", running=True) if ours else _Look.ON
+            is_own = partition in partitions and first <= epoch <= last
+            return (
+                DecidedOutcome(None, "its coordinator has not decided yet", running=True)
+                if is_own
+                else _Continuation.ON
+            )
         case Initialised(epoch):
             # Epochs only grow in a partition: all that is older than its first open batch is not part of it.
-            return _Look.DONE if epoch <= first else _Look.ON
+            return _Continuation.DONE if epoch <= first else _Continuation.ON
         case Forgotten(epoch):
-            return _Look.DONE if epoch < first else unknown("compaction has removed what its coordinator decided")
+            return (
+                _Continuation.DONE if epoch < first else unknown("compaction has removed what its coordinator decided")
+            )
         case Decided():
             if event.epoch < first:
-                return _Look.DONE
+                return _Continuation.DONE
             # An epoch has many transactions with version 1: one that did not name this partition is another.
-            if place not in event.places or event.epoch > last:
-                return _Look.ON
-            return _ended(event, behind)
+            if partition not in event.places or event.epoch > last:
+                return _Continuation.ON
+            return _ended(event, preceding)
 
 
-def _ended(one: Decided, behind: PrecedingLog) -> DecidedOutcome | Decided | _Look:
+def _ended(decided: Decided, preceding: PrecedingLog) -> DecidedOutcome | Decided | _Continuation:
     """``DONE`` where the transaction's end is in the partition already, the transaction itself where it is not."""
-    if behind.marker is None:
-        if one.started_ms < behind.since_ms:
-            lacking = f": {behind.right} is missing" if behind.right else ""
-            return unknown(f"the partition cannot be searched for an earlier marker{lacking}", behind.right)
-        return one
-    carried_out = _carried_out(one, behind.marker)
+    if preceding.marker is None:
+        if decided.started_ms < preceding.since_ms:
+            lacking = f": {preceding.right} is missing" if preceding.right else ""
+            return unknown(f"the partition cannot be searched for an earlier marker{lacking}", preceding.right)
+        return decided
+    carried_out = _carried_out(decided, preceding.marker)
     if carried_out is None:
         return unknown("the marker before it is too close in time to identify its transaction")
-    return _Look.DONE if carried_out else one
+    return _Continuation.DONE if carried_out else decided
 
 
-def _carried_out(one: Decided, marker: Marker) -> bool | None:
+def _carried_out(decided: Decided, marker: Marker) -> bool | None:
     """Whether the newest marker of the producer is this transaction's or a later one's; None where that is open."""
-    if marker.epoch != one.epoch or one.marker_epoch != one.epoch:
+    if marker.epoch != decided.epoch or decided.marker_epoch != decided.epoch:
         # The epoch tells, because it moved at the end (version 2, and an abort that fences) or since: the marker of the
         # transaction before this one may have the epoch of this one's records. Only a marker written by hand has it, too.
-        by_hand = marker.epoch == one.epoch and marker.timestamp > one.at_ms + BY_HAND_MS
-        return marker.epoch >= one.marker_epoch or by_hand
+        by_hand = marker.epoch == decided.epoch and marker.timestamp > decided.at_ms + BY_HAND_MS
+        return marker.epoch >= decided.marker_epoch or by_hand
     # Version 1, and the same epoch: the marker before is older than the beginning, its own younger than the decision.
     # The clocks are of two brokers, maybe. To be misled they would have to differ by more than the transaction took.
-    if marker.timestamp >= one.at_ms:
-        return True if marker.timestamp - one.started_ms >= CLOCKS_MS else None
-    if marker.timestamp <= one.started_ms:
-        return False if one.at_ms - marker.timestamp >= CLOCKS_MS else None
+    if marker.timestamp >= decided.at_ms:
+        return True if marker.timestamp - decided.started_ms >= CLOCKS_MS else None
+    if marker.timestamp <= decided.started_ms:
+        return False if decided.at_ms - marker.timestamp >= CLOCKS_MS else None
     return None
 
 
-def _of(left: Sequence[Decided], epochs: set[int], behind: PrecedingLog) -> DecidedOutcome:
+def _outcome_of(undelivered: Sequence[Decided], epochs: set[int], preceding: PrecedingLog) -> DecidedOutcome:
     """The decision where these transactions have no marker yet, and the open records are of these epochs."""
-    if not left:
-        marker = behind.marker
+    if not undelivered:
+        marker = preceding.marker
         after = f", after the marker at offset {marker.offset}" if marker else ""
         return DecidedOutcome(TransactionResult.ABORT, f"its records came when no transaction had the partition{after}")
-    if epochs - {each.epoch for each in left}:
+    if epochs - {decided.epoch for decided in undelivered}:
         return unknown("records of another epoch are open with it")
-    if len({each.commit for each in left}) > 1:
+    if len({decided.commit for decided in undelivered}) > 1:
         return unknown("several transactions are open as one, and were decided differently")
-    outcome = TransactionResult.COMMIT if left[0].commit else TransactionResult.ABORT
+    outcome = TransactionResult.COMMIT if undelivered[0].commit else TransactionResult.ABORT
     return DecidedOutcome(outcome, f"its coordinator decided to {outcome} it, and the marker is not in the partition")

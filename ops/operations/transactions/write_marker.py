@@ -12,7 +12,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.visibility import Gap, not_authorized, refused
-from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
+from connectctl.ops.operations.transactions.hanging import Hanging, matching, open_transactions, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class MarkHanging(Step["EndContext"]):
         return None if self._open(context) else "it is no longer open"
 
     def apply(self, context: EndContext) -> str | None:
-        self._look_again(context)
+        self._check_unchanged(context)
 
         def mark() -> Code:
             commit = self.outcome is TransactionResult.COMMIT
@@ -54,22 +54,22 @@ class MarkHanging(Step["EndContext"]):
             return verdict(MARKER, code).move in _FINAL or not self._open(context)
 
         code = observe_until(mark, is_final, context.timeout, PAUSE, now=context.now, sleep=context.sleep)
-        said = verdict(MARKER, code, self.hanging.place.topic)
-        if said.move is not ErrorAction.DONE:
-            raise failure(self._not_done, said, code)
+        answer = verdict(MARKER, code, self.hanging.place.topic)
+        if answer.move is not ErrorAction.DONE:
+            raise failure(self._not_done, answer, code)
         if self._open(context):
             raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
         return f"{self.done}; no transaction is open there any more"
 
-    def _look_again(self, context: EndContext) -> None:
+    def _check_unchanged(self, context: EndContext) -> None:
         """That it still hangs, and is the same: with version 1 a new transaction may have the epoch of the old one.
 
         Its records would be ended along with those that hang.
         """
-        place, producer = self.hanging.place, self.hanging.producer
-        seen = search(context.calls, [place.topic], {}, context.log)
-        found = seen.found if self.hanging.proven else (*seen.found, *seen.unproven)
-        (now,) = pick(found, place, producer.start_offset, producer.producer_id) or (None,)
+        partition, producer = self.hanging.place, self.hanging.producer
+        found = search(context.calls, [partition.topic], {}, context.log)
+        transactions = found.found if self.hanging.proven else (*found.found, *found.unproven)
+        (now,) = matching(transactions, partition, producer.start_offset, producer.producer_id) or (None,)
         # A commit is decided for the records that were there; an abort is as right for one that is still written to.
         same = now is not None and (now.producer == producer or self.outcome is TransactionResult.ABORT)
         if now is None or not same or now.producer.epoch != producer.epoch:
@@ -77,8 +77,8 @@ class MarkHanging(Step["EndContext"]):
             raise self._failure("changed", why, "Check again: connectctl transactions hanging.")
 
     def _open(self, context: EndContext) -> PartitionProducer | None:
-        place, producer = self.hanging.place, self.hanging.producer
-        now = opened(context.calls.producers([place])).get((place, producer.producer_id))
+        partition, producer = self.hanging.place, self.hanging.producer
+        now = open_transactions(context.calls.producers([partition])).get((partition, producer.producer_id))
         return now if now is not None and now.start_offset == producer.start_offset else None
 
     def _failure(self, code: str, why: str, advice: str | None) -> ConnectctlError:

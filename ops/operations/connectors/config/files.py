@@ -45,7 +45,7 @@ def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
         except OSError as e:
             raise BadInput(f"{name} cannot be read", why=e.strerror) from e
         found += parse(raw, name)
-    return found if reveal is None else [revealed(each, reveal) for each in found]
+    return found if reveal is None else [revealed(config, reveal) for config in found]
 
 
 def revealed(given: Given, reveal: Reveal) -> Given:
@@ -60,11 +60,11 @@ def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
     Raises ``BadInput`` for what no worker would take, for a name that is there twice, for masked values, and for secrets
     that ``reveal`` does not give.
     """
-    given = read(paths, reveal)
-    for each in given:
-        refuse_unusable(each)
-    _refuse_doubles(given)
-    return [usable(each) for each in given]
+    configs = read(paths, reveal)
+    for config in configs:
+        refuse_unusable(config)
+    _refuse_doubles(configs)
+    return [usable(config) for config in configs]
 
 
 def refuse_unusable(given: Given) -> None:
@@ -117,13 +117,13 @@ def _problems(given: Given) -> Iterator[tuple[str, str]]:
         yield "no worker accepts offsets with a configuration (KIP-995 is in no release)", hint
 
 
-def _refuse_doubles(given: Sequence[Given]) -> None:
-    seen: dict[str, str] = {}
-    for each in given:
-        if each.name in seen:
-            where = f"{seen[each.name]} and {each.file}" if seen[each.name] != each.file else each.file
-            raise BadInput(f"{each.name} is configured twice in {where}", next_step="Leave one of them out.")
-        seen[each.name] = each.file
+def _refuse_doubles(configs: Sequence[Given]) -> None:
+    files: dict[str, str] = {}
+    for config in configs:
+        if config.name in files:
+            where = f"{files[config.name]} and {config.file}" if files[config.name] != config.file else config.file
+            raise BadInput(f"{config.name} is configured twice in {where}", next_step="Leave one of them out.")
+        files[config.name] = config.file
 
 
 MOST_SAID = 5
@@ -132,7 +132,10 @@ MOST_SAID = 5
 
 def given_of(desired: Iterable[Desired]) -> tuple[Given, ...]:
     """Return configurations as ``validate`` takes them."""
-    return tuple(Given(each.name, each.config, each.file or "-", doubled=each.doubled) for each in desired)
+    return tuple(
+        Given(connector.name, connector.config, connector.file or "-", doubled=connector.doubled)
+        for connector in desired
+    )
 
 
 def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
@@ -140,7 +143,9 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
 
     Raises ``BadInput`` for what workers refuse, and ``Refused`` for other errors, without ``force``.
     """
-    refusing = [each for each in report.verdicts if each.outcome is ConfigOutcome.REFUSED and each.subject.answers]
+    refusing = [
+        verdict for verdict in report.verdicts if verdict.outcome is ConfigOutcome.REFUSED and verdict.subject.answers
+    ]
     if refusing:
         errors = _errors(finding for verdict in refusing for finding in verdict.findings)
         raise BadInput(
@@ -157,11 +162,11 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
             next_step=f"Correct it, or override this with --force. {_explained(errors)}",
             code="invalid-config",
         )
-    return tuple(_line(each) for each in report.findings if each.severity is not Severity.INFO)
+    return tuple(_line(finding) for finding in report.findings if finding.severity is not Severity.INFO)
 
 
 def _errors(findings: Iterable[Finding]) -> list[Finding]:
-    return [each for each in findings if each.severity is Severity.ERROR]
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
 
 
 def _line(finding: Finding) -> str:

@@ -13,7 +13,7 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config.values import Config, difference, digest, kept
+from connectctl.ops.operations.connectors.config.values import Config, difference, digest, stored_config
 
 if TYPE_CHECKING:
     from connectctl.ops.core.step import Step
@@ -79,46 +79,46 @@ def journal_versions(
 def _of_step(journal: Journal, step: Step[Any], run: str, at: int) -> Iterator[ConfigVersion]:
     if isinstance(step, ChangeConnector | DeleteConnector):
         with suppress(ConnectctlError):
-            yield ConfigVersion(at, kept(journal, step.before), run=run, until=True)
+            yield ConfigVersion(at, stored_config(journal, step.before), run=run, until=True)
     if isinstance(step, DeleteConnector):
         yield ConfigVersion(at, None, run=run)
     elif isinstance(step, ChangeConnector | CreateConnector):
         with suppress(ConnectctlError):
-            yield ConfigVersion(at, kept(journal, step.after), run=run)
+            yield ConfigVersion(at, stored_config(journal, step.after), run=run)
 
 
 def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> list[ConfigVersion]:
     """Both as one, the newest first, without what changed nothing. What is in both is known by its content and its time."""
-    whole = list(topic)
-    for each in journal:
-        at = None if each.until else _same(whole, each)
+    versions = list(topic)
+    for version in journal:
+        at = None if version.until else _same(versions, version)
         if at is None:
-            whole.append(each)
+            versions.append(version)
         else:
-            whole[at] = replace(whole[at], run=each.run)
+            versions[at] = replace(versions[at], run=version.run)
     # What was there until a run changed it comes just before what the run made of it, whose clock may be another one.
     clock: dict[str | None, int] = {
-        v.run: v.at for v in whole if v.run is not None and not v.until and v.at is not None
+        v.run: v.at for v in versions if v.run is not None and not v.until and v.at is not None
     }
-    ordered = sorted(whole, key=lambda v: (clock.get(v.run, v.at or 0) if v.until else v.at or 0, not v.until))
+    ordered = sorted(versions, key=lambda v: (clock.get(v.run, v.at or 0) if v.until else v.at or 0, not v.until))
     found: list[ConfigVersion] = []
-    for each in ordered:
-        if not found or _content(found[-1]) != _content(each):
-            found.append(each)
-        elif found[-1].until and not each.until:
-            found[-1] = each
+    for version in ordered:
+        if not found or _content(found[-1]) != _content(version):
+            found.append(version)
+        elif found[-1].until and not version.until:
+            found[-1] = version
     return found[::-1]
 
 
-def _same(whole: Sequence[ConfigVersion], wanted: ConfigVersion) -> int | None:
+def _same(versions: Sequence[ConfigVersion], version: ConfigVersion) -> int | None:
     """Where ``wanted`` is among those of the topic that no run has yet: the nearest in time of the same content."""
-    near = [
-        (abs((v.at or 0) - (wanted.at or 0)), number)
-        for number, v in enumerate(whole)
-        if v.offset is not None and v.run is None and _content(v) == _content(wanted)
+    same_content = [
+        (abs((candidate.at or 0) - (version.at or 0)), number)
+        for number, candidate in enumerate(versions)
+        if candidate.offset is not None and candidate.run is None and _content(candidate) == _content(version)
     ]
-    apart, number = min(near, default=(CLOCKS_MS + 1, None))
-    return number if apart <= CLOCKS_MS else None
+    distance, number = min(same_content, default=(CLOCKS_MS + 1, None))
+    return number if distance <= CLOCKS_MS else None
 
 
 def _content(version: ConfigVersion) -> str | None:
@@ -167,20 +167,22 @@ class ConfigOrigin:
     @property
     def applied(self) -> Write | None:
         """The newest that came from a file."""
-        return next((each for each in reversed(self.writes) if each.file is not None), None)
+        return next((write for write in reversed(self.writes) if write.file is not None), None)
 
 
 def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[str]) -> Mapping[str, ConfigOrigin]:
     """What is known of the connectors ``names`` of this Connect cluster. Runs that were undone count for nothing."""
     found: dict[str, ConfigOrigin] = {}
-    wanted = frozenset(names)
+    requested = frozenset(names)
     for run in reversed(journal.runs()):
-        here = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith("connectors ")
-        if not here or run.state is RunState.UNDONE or not run.changed or wanted.isdisjoint(run.subjects):
+        of_cluster = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith(
+            "connectors "
+        )
+        if not of_cluster or run.state is RunState.UNDONE or not run.changed or requested.isdisjoint(run.subjects):
             continue
         for step, at in _done(journal, run):
             name, kind = step.get("subject"), step.get("step")
-            if name not in wanted:
+            if name not in requested:
                 continue
             if kind == DeleteConnector.__name__:
                 found.pop(name, None)

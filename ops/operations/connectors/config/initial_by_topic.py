@@ -14,7 +14,7 @@ from connectctl.ops.operations.connectors.config.outlook import Entries
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
-from connectctl.ops.operations.offsets.sources import look_at
+from connectctl.ops.operations.offsets.sources import observe_connectors
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def with_offsets_first(
     topic = planned.configs[0].get(TOPIC_PROPERTY)
     request = SetOffsets(name, entries, force)
     target = OffsetTarget(name, lambda subject: request, topic, new=True)
-    access, (subject,) = look_at(clients, [target])
+    access, (subject,) = observe_connectors(clients, [target])
     access.sources.check_proven()
     subject = replace(subject, config=dict(planned.configs[0]))
     plan = planned.plan

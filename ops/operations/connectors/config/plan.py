@@ -21,7 +21,14 @@ from connectctl.ops.operations.connectors.config.steps import (
     DeleteConnector,
     ReadOffsets,
 )
-from connectctl.ops.operations.connectors.config.values import Config, References, difference, digest, keep, shown
+from connectctl.ops.operations.connectors.config.values import (
+    Config,
+    References,
+    difference,
+    digest,
+    shown,
+    store_configs,
+)
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.connectors.steps import (
@@ -85,7 +92,7 @@ class ConfigPlan(Planned):
 
     def store(self, journal: Journal) -> None:
         """Store the configurations."""
-        keep(self.configs, journal, self.references)
+        store_configs(self.configs, journal, self.references)
 
 
 @dataclass
@@ -138,8 +145,8 @@ class Planner:
         self.references[desired.name] = desired.references
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
-        own = digest(desired.config)
-        self.steps.append(CreateConnector(desired.name, config, own, state, desired.file, **offsets.of_step))
+        config_digest = digest(desired.config)
+        self.steps.append(CreateConnector(desired.name, config, config_digest, state, desired.file, **offsets.of_step))
         self.wait_for(desired.name, desired.state or "RUNNING")
         self.show(desired.name, offsets)
 
@@ -154,7 +161,7 @@ class Planner:
         if changes:
             self.configs += [former, desired.config]
             self.references[name] = desired.references
-            was = {each: former.get(each) for each in changes}
+            was = {property_: former.get(property_) for property_ in changes}
             hidden = self._hidden(name)
             configs = shown(changes, hidden), shown(was, hidden)
             digests = digest(former), digest(desired.config)
@@ -270,9 +277,9 @@ def assignments(texts: Sequence[str]) -> dict[str, str | None]:
 
 def refuse_existing(desired: Sequence[Desired], current: Mapping[str, ConnectorHealth]) -> None:
     """Raises ``Refused`` where one that is to be created is there already."""
-    if there := [each.name for each in desired if each.name in current]:
+    if existing := [connector.name for connector in desired if connector.name in current]:
         raise Refused(
-            f"Connector already exists: {', '.join(there)}",
+            f"Connector already exists: {', '.join(existing)}",
             next_step="To change it: connectctl connectors apply -f FILE.",
             code="exists",
         )

@@ -16,7 +16,7 @@ from connectctl.ops.connect.partition_changes import reads
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config.outlook import Entries, Partitions, named, read_offsets, text_of
-from connectctl.ops.operations.connectors.config.values import Changes, difference, digest, kept, read_config
+from connectctl.ops.operations.connectors.config.values import Changes, difference, digest, read_config, stored_config
 from connectctl.ops.operations.connectors.configure import ChangeConfig
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.drift import Drift
@@ -60,7 +60,7 @@ class CreateConnector(Step["StepContext"]):
         )
 
     def apply(self, context: StepContext) -> str | None:
-        config = kept(context.journal, self.after)
+        config = stored_config(context.journal, self.after)
         state = {"initial_state": self.state} if self.state else {}
         context.before[self.subject] = Connector(self.subject, None), context.now()
         context.calls.send("POST", "/connectors", {"name": self.subject, "config": config} | state)
@@ -104,8 +104,8 @@ class ChangeConnector(Step["StepContext"]):
 
     def describe(self) -> str:
         drift = self.drift.words() if self.drift else ""
-        said = (*map(self._change, self.changes), *self.offsets, self.restarts, drift)
-        return f"change {self.subject}: {'; '.join(filter(None, said))}"
+        texts = (*map(self._change, self.changes), *self.offsets, self.restarts, drift)
+        return f"change {self.subject}: {'; '.join(filter(None, texts))}"
 
     def _change(self, name: str) -> str:
         old, new = self.was.get(name), self.changes[name]
@@ -119,9 +119,9 @@ class ChangeConnector(Step["StepContext"]):
 
     def apply(self, context: StepContext) -> str | None:
         found = compared(context, self.subject, self.before)
-        seen = read_one(context.calls, self.subject)
-        _Set(self.subject, difference(found, kept(context.journal, self.after))).apply(context)
-        context.before[self.subject] = seen, context.now()
+        connector = read_one(context.calls, self.subject)
+        _Set(self.subject, difference(found, stored_config(context.journal, self.after))).apply(context)
+        context.before[self.subject] = connector, context.now()
         return None
 
 
@@ -213,20 +213,20 @@ class ReadOffsets(Step[StepContext]):
         return f"read the offsets of {self.subject} from the workers"
 
     def apply(self, context: StepContext) -> str | None:
-        seen = read_offsets(context.calls, self.subject)
-        if isinstance(seen, str):
-            return f"could not be read ({seen})"
+        stored = read_offsets(context.calls, self.subject)
+        if isinstance(stored, str):
+            return f"could not be read ({stored})"
         try:
             config = read_config(context.calls, self.subject) or {}
         except ConnectctlError as e:
             return f"could not be read ({e.what})"
-        gone = {text_of(each) for each in self.left}
-        left, used = list[str](), list[str]()
-        for partition, offset in seen:
-            unread = text_of(partition) in gone or reads(config, partition) is False
-            (left if unread else used).append(f"{text_of(partition)} at {text_of(offset)}")
-        texts = [named(used)] if used else []
-        return "; ".join([*texts, f"not read: {named(left)}"] if left else texts) or "none"
+        orphaned = {text_of(partition) for partition in self.left}
+        unread_texts, read_texts = list[str](), list[str]()
+        for partition, offset in stored:
+            unread = text_of(partition) in orphaned or reads(config, partition) is False
+            (unread_texts if unread else read_texts).append(f"{text_of(partition)} at {text_of(offset)}")
+        texts = [named(read_texts)] if read_texts else []
+        return "; ".join([*texts, f"not read: {named(unread_texts)}"] if unread_texts else texts) or "none"
 
 
 def stored_offsets(calls: ConnectCalls, name: str) -> Any:
@@ -234,13 +234,13 @@ def stored_offsets(calls: ConnectCalls, name: str) -> Any:
 
 
 def by_partition(offsets: Any) -> dict[str, str]:
-    return {text_of(each["partition"]): text_of(each["offset"]) for each in offsets}
+    return {text_of(entry["partition"]): text_of(entry["offset"]) for entry in offsets}
 
 
 def write_offsets(
     context: StepContext,
     name: str,
-    left: Callable[[], Mapping[str, str]],
+    remaining: Callable[[], Mapping[str, str]],
     *,
     first: Mapping[str, str] | None = None,
     every: bool = False,
@@ -251,19 +251,19 @@ def write_offsets(
     Offsets are set first, and others deleted by a second request: the first one fences tasks that did not hear of the stop,
     and what they committed until then is in ``left`` again.
     """
-    path, wrong = path_of("connectors", name, "offsets"), left()
+    path, different = path_of("connectors", name, "offsets"), remaining()
     if every:
         context.calls.send("DELETE", path)
-    elif request := first or {key: value for key, value in wrong.items() if value != "null"} or wrong:
+    elif request := first or {key: value for key, value in different.items() if value != "null"} or different:
         _patch(context, path, request)
-        if (request.keys() != wrong.keys() or first) and (again := left()):
+        if (request.keys() != different.keys() or first) and (again := remaining()):
             _patch(context, path, again)
-    if not context.until(lambda: None if left() else True, WAIT, POLL):
+    if not context.until(lambda: None if remaining() else True, WAIT, POLL):
         raise ConnectctlError(
             f"Offsets of {name} differ from those written; another writer is active{or_else}",
             next_step=f"See connectctl offsets show {name}.",
         )
-    return f"{len(first or wrong)} written and read back"
+    return f"{len(first or different)} written and read back"
 
 
 def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:
@@ -290,25 +290,27 @@ class RestoreOffsets(Step[StepContext]):
         return f"restore the offsets that the change of {self.subject} replaced"
 
     def is_done(self, context: StepContext) -> str | None:
-        return None if self._wrong(context) else "none to restore"
+        return None if self._different(context) else "none to restore"
 
     def apply(self, context: StepContext) -> str | None:
-        return write_offsets(context, self.subject, lambda: self._wrong(context))
+        return write_offsets(context, self.subject, lambda: self._different(context))
 
-    def _wrong(self, context: StepContext) -> dict[str, str]:
-        config, former = kept(context.journal, self.config), dict(self.former)
-        seen = stored_offsets(context.calls, self.subject)
-        found = by_partition(seen)
-        whole = {text_of(each) for each in self.begun} & found.keys()
-        parts = [each for each in self.begun if text_of(each) not in whole]
+    def _different(self, context: StepContext) -> dict[str, str]:
+        config, former = stored_config(context.journal, self.config), dict(self.former)
+        stored = stored_offsets(context.calls, self.subject)
+        found = by_partition(stored)
+        begun_keys = {text_of(entry) for entry in self.begun} & found.keys()
+        partial = [entry for entry in self.begun if text_of(entry) not in begun_keys]
 
-        def made(key: str, partition: Mapping[str, Any]) -> bool:
+        def is_from_change(key: str, partition: Mapping[str, Any]) -> bool:
             return (
-                key in whole
+                key in begun_keys
                 or reads(config, partition) is False
-                or any(each.items() <= partition.items() for each in parts)
+                or any(entry.items() <= partition.items() for entry in partial)
             )
 
-        keys = {key for key, each in zip(found, seen, strict=True) if made(key, each["partition"])} | former.keys()
-        wanted = {key: former.get(key, "null") for key in sorted(keys)}
-        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
+        keys = {
+            key for key, entry in zip(found, stored, strict=True) if is_from_change(key, entry["partition"])
+        } | former.keys()
+        expected = {key: former.get(key, "null") for key in sorted(keys)}
+        return {key: value for key, value in expected.items() if found.get(key, "null") != value}

@@ -39,24 +39,24 @@ def digest(config: Config) -> str:
     return sha256(content(config)).hexdigest()
 
 
-def keep(configs: Iterable[Config], journal: Journal, references: References = MappingProxyType({})) -> None:
+def store_configs(configs: Iterable[Config], journal: Journal, references: References = MappingProxyType({})) -> None:
     """Keep ``configs`` for later steps and for the way back, readable for the owner of the journal only.
 
     Where a file refers to the secret that a configuration has, the reference is kept and not the secret.
     """
     for config in configs:
-        own = references.get(config.get("name", ""), {})
-        sources = {name: source for name, (source, value) in own.items() if config.get(name) == value}
-        whole = journal.path("kept", digest(config))
+        config_references = references.get(config.get("name", ""), {})
+        sources = {name: source for name, (source, value) in config_references.items() if config.get(name) == value}
+        path = journal.path("kept", digest(config))
         if not sources:
             journal.store_artifact([content(config)])
             continue
         kept_as = dict(config) | {name: {source.kind: source.value} for name, source in sources.items()}
-        journal.write("kept", f"{whole.name}{REFERRING}", json.dumps(kept_as, sort_keys=True).encode())
-        whole.unlink(missing_ok=True)
+        journal.write("kept", f"{path.name}{REFERRING}", json.dumps(kept_as, sort_keys=True).encode())
+        path.unlink(missing_ok=True)
 
 
-def kept(journal: Journal | None, of: str) -> dict[str, str]:
+def stored_config(journal: Journal | None, of: str) -> dict[str, str]:
     """The configuration with the digest ``of``. Raises ``BadInput`` where the journal has it no more."""
     assert journal is not None
     path = journal.path("kept", of)
