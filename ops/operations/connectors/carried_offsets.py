@@ -1,7 +1,7 @@
-"""Offsets that a change of configuration moves to other source partitions: copied before it, deleted after it.
+"""Offsets that a change of configuration moves to other source partitions: copied before the change, deleted after it.
 
-At each point between, the connector continues where it was if somebody resumes it: the former configuration reads the former
-source partitions, which stay as they are, and the new one reads those that already have their offsets.
+A connector that is resumed during the run does not lose its offsets: the former configuration reads the former source
+partitions, which are unchanged, and the new configuration reads the new ones, which already have their offsets.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CarryOffsets(Step[StepContext]):
-    """Copy source offsets of a stopped connector, for each of ``pairs`` from the first source partition to the second.
+    """Copy source offsets of a stopped connector from the first to the second source partition of each pair in
+    ``pairs``.
 
-    The configuration ``before`` reads the first ones, ``after`` the second ones; both are digests. ``force``: also offsets
-    that the connector would refuse. A refusal brings back the state ``was``, in which the run stopped the connector.
+    The configuration ``before`` reads the first ones, ``after`` the second ones; both are digests. ``force``: offsets
+    that the connector would refuse are copied as well. ``was`` is the state of the connector before the run stopped it;
+    a refusal restores it.
     """
 
     subject: str
@@ -73,7 +75,7 @@ class CarryOffsets(Step[StepContext]):
         except Refused as e:
             raise context.with_state_restored(self.subject, self.was, e) from e
         self._keep(context, found)
-        # The first request fences tasks that did not hear of the stop, so it is sent also where nothing differs.
+        # The first request fences tasks that have not stopped yet, so it is sent even if no offset differs.
         result = write_offsets(context, self.subject, lambda: self._different(context), first=dict(copies))
         self._keep(context, by_partition(stored_offsets(context.calls, self.subject)))
         return result
@@ -84,7 +86,7 @@ class CarryOffsets(Step[StepContext]):
         return {key: value for key, value in expected.items() if found.get(key, "null") != value}
 
     def _keep(self, context: StepContext, found: dict[str, str]) -> None:
-        """Keep what both source partitions of each pair have now, for ``DeleteCarried``."""
+        """Store the current offsets of both source partitions of each pair, for ``DeleteCarried``."""
         journal, run = context.journal_and_run()
         values = {key: found.get(source, "null") for source, target in self.pairs for key in (source, target)}
         journal.write(run.id, carried_file(self.subject), json.dumps(values).encode())
@@ -92,11 +94,12 @@ class CarryOffsets(Step[StepContext]):
 
 @dataclass(frozen=True)
 class DeleteCarried(Step[StepContext]):
-    """Delete the offsets of a stopped connector of the first source partition of each of ``pairs``, if they are unread.
+    """Delete the offsets of the first source partition of each pair in ``pairs``, which the stopped connector no longer
+    reads.
 
-    The second one has the same offset, by the ``CarryOffsets`` of this run or of ``run``, and is read by the configuration
-    ``config``, a digest. A task that did not hear of the stop may have committed to the first one since, where workers do
-    not fence: then that is carried over as well, unless the connector has gone on.
+    The second one has the same offset, by the ``CarryOffsets`` of this run or of ``run``, and is read by the
+    configuration ``config``, a digest. Without fencing, a task that had not stopped may have committed to the first one
+    since. This offset is carried over as well, unless the connector has committed to the second one.
     """
 
     subject: str
@@ -134,12 +137,12 @@ class DeleteCarried(Step[StepContext]):
 
 
 def carried_file(connector: str) -> str:
-    """The file of a run with the offsets that it carried over for a connector."""
+    """Return the name of the file with the offsets that a run carried over for a connector."""
     return f"carried-{sha256(connector.encode()).hexdigest()[:16]}.json"
 
 
 def was_carried(journal: Journal, run: str, connector: str) -> bool:
-    """Whether the run may have copied offsets of the connector."""
+    """Return whether the run may have copied offsets of the connector."""
     return journal.path(run, carried_file(connector)).exists()
 
 
@@ -152,8 +155,10 @@ _REPEATED = (SetTargetState, Await, CarryOffsets)
 
 
 def to_repeat(run: Run, steps: Sequence[ConnectorStep]) -> frozenset[int]:
-    """The steps that a resumed run executes once more: while offsets of a connector are to be written, its stop and what was
-    copied since, because it may have been resumed meanwhile.
+    """Return the steps that a resumed run executes again: before it writes offsets of a connector, its stop and its
+    copies.
+
+    The connector may have been resumed in the meantime.
     """
     undone = [n for n, step in enumerate(steps) if isinstance(step, _AT_REST) and not run.done(n)]
     last = {steps[n].subject: n for n in undone}

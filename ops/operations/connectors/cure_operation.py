@@ -41,12 +41,12 @@ class Cure(ConnectorOperation[str]):
     irreversible = "it restarted tasks, and set at most two properties"
 
     def instead(self, run: Run) -> str:
-        """Return the command that removes the properties that a cure sets."""
+        """Return the command that removes the properties that the operation sets."""
         removed = " ".join(f"{name}-" for name in CURE)
         return f"To remove the properties: connectctl connectors patch {run.subjects[0]} {removed}"
 
     def plan(self, access: ClusterAccess, request: str) -> Planned:
-        """Return the plan for what the connector has. Raises ``BadInput`` without brokers, and for a sink."""
+        """Return the plan for the problem of the connector. Raises ``BadInput`` without brokers, and for a sink."""
         topic = _ConfigTopic.of(access)
         health = observe.exactly_one(access.connectors(), request)
         refuse_doubtful([health.connector])
@@ -94,7 +94,7 @@ class _ConfigTopic:
         return found
 
     def pending(self, connector: str) -> bool:
-        """Return whether a round of fencing is due. If no id is to be fenced, the leader only writes its record."""
+        """Return whether a round of fencing is due. Without ids to fence, the leader only writes its record."""
         found = observe.configured(self.kafka, self.name, connector)
         return found is not None and bool(
             ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending)

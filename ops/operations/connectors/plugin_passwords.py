@@ -1,4 +1,4 @@
-"""The properties that plugins define as passwords, so that nothing prints their values."""
+"""The properties that plugins define as passwords, whose values are masked in output."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
 
 PATIENCE = 2.0
-"""Seconds that a worker may take to tell the properties of a plugin."""
+"""Seconds within which a worker must list the properties of a plugin."""
 
 
 def remember_passwords(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
-    """Remember what plugins define as passwords, before a trace is shown that may repeat one."""
+    """Register the passwords of a connector for masking, before a trace is shown that may contain one."""
     status, info = data.get("status") or {}, data.get("info") or {}
     if any(part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))):
         config = info.get("config") or {}
@@ -25,9 +25,10 @@ def remember_passwords(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
 
 
 def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
-    """The properties of ``config`` that its plugins define with the type PASSWORD, as far as a worker tells (KIP-769).
+    """Return the properties of ``config`` that its plugins define with the type PASSWORD, according to a worker
+    (KIP-769).
 
-    Asked are the connector's class, its converters, transforms and predicates, each about the properties below its own.
+    The plugins are the connector's class, its converters, transforms and predicates, with their prefixes.
     """
     found: set[str] = set()
     for prefix, plugin in _plugins(config):
@@ -35,7 +36,7 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
             try:
                 reported = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
             except ConnectctlError:
-                continue  # Workers before 3.2 do not tell; then names and values decide alone.
+                continue  # Workers before 3.2 do not list them; the masking uses names and values only.
             definitions = (
                 (definitions for definitions in reported if isinstance(definitions, dict))
                 if isinstance(reported, list)
@@ -49,7 +50,7 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
 
 
 _PASSWORDS_OF: dict[str, frozenset[str]] = {}
-"""What plugins told, by class: it is asked for once, also where a wait looks at a failed connector again and again."""
+"""The password properties by plugin class; each class is requested once per process."""
 
 
 def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:

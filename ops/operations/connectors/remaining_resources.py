@@ -1,4 +1,4 @@
-"""What stays behind when a connector is deleted: Connect removes its configuration and its tasks, and nothing else."""
+"""Resources that remain when a connector is deleted: Connect removes only its configuration and its tasks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def remaining_resources(
     *,
     with_offsets: bool,
 ) -> tuple[str, ...]:
-    """What stays, in words; what cannot be seen is said to be unknown. ``with_offsets``: those are deleted, too.
+    """Return the remaining resources as text, with those that are unknown. ``with_offsets``: its offsets are deleted as
+    well.
 
-    ``transactions`` asks the brokers, None where they are not given.
+    ``transactions`` opens the client for coordinators, None without brokers.
     """
     found = [] if with_offsets else [_offsets(calls, connector)]
     found.append(_topics(calls, connector))
@@ -42,7 +43,7 @@ def remaining_resources(
 
 def _offsets(calls: ConnectCalls, connector: Connector) -> str:
     if connector.type == "sink":
-        return ""  # they are the consumer group's
+        return ""  # they belong to its consumer group
     dedicated = connector.config.get("offsets.storage.topic")
     where = f" and the offsets topic {dedicated}" if dedicated else ""
     try:

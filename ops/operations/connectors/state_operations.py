@@ -35,7 +35,7 @@ UNDO = "connectors undo"
 
 @dataclass(frozen=True)
 class StateRequest:
-    """``names`` are names or globs of connectors, None for all. ``wait``: until they are in the state."""
+    """``names`` are names or globs of connectors, None for all. ``wait``: the run waits until they are in the state."""
 
     names: tuple[str, ...] | None
     wait: bool = False
@@ -50,12 +50,12 @@ class ChangeState(ConnectorOperation[StateRequest]):
     """Set the target state of connectors. A subclass is the operation of one verb."""
 
     steps = (SetTargetState, Await)
-    # Each of the verbs is the undo of another one.
+    # Each verb is undone with another verb.
     offers_undo = False
 
     @property
     def verb(self) -> str:
-        """The verb of the operation: stop, pause or resume."""
+        """Return the verb of the operation: stop, pause or resume."""
         return self.name.removeprefix("connectors ")
 
     def plan(self, access: ClusterAccess, request: StateRequest) -> Planned:

@@ -29,7 +29,9 @@ from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 @dataclass
 class Directory:
-    """The parts of ``connectors apply`` that single connectors do not have. ``pruned``: see ``pruned``."""
+    """The part of ``connectors apply`` that concerns the directory as a whole. ``pruned`` is the result of
+    ``pruned()``.
+    """
 
     cluster: ClusterAccess
     wanted: Mapping[str, Desired]

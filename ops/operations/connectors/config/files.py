@@ -1,4 +1,4 @@
-"""Connector configurations from files and directories, and the decision on them before they are sent."""
+"""Reads connector configurations from files and directories, and validates them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 Reveal = Callable[[str, Any], Any]
-"""``ops.clients.secrets.reveal``: the secret that a reference refers to, under a name for errors."""
+"""``ops.clients.secrets.reveal``: returns the secret of a reference; the name is for errors."""
 
 
 def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
-    """The configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with file and line.
+    """Return the configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with file and line.
 
-    A directory is for all of its files with a suffix of ``FORMS``, in order of their names.
+    A directory stands for its files with a suffix of ``FORMS``, in the order of their names.
 
-    References to secrets are followed by ``reveal``; None leaves them alone.
+    ``reveal`` resolves references to secrets; None keeps them.
     """
     files = [file for path in paths for file in _files(path)]
     names = [str(file) for file in files]
@@ -49,16 +49,16 @@ def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
 
 
 def revealed(given: Given, reveal: Reveal) -> Given:
-    """``given`` with secrets in the place of the references to them. Raises ``BadInput`` that names file and property."""
+    """Return ``given`` with the secrets instead of their references. Raises ``BadInput`` with file and property."""
     secrets = {name: reveal(f"{given.file}: {name}", source) for name, source in given.secrets.items()}
     return replace(given, config={**given.config, **secrets})
 
 
 def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
-    """The connectors in ``paths``, as ``read`` takes them.
+    """Return the connectors in ``paths``, as for ``read``.
 
-    Raises ``BadInput`` for what no worker would take, for a name that is there twice, for masked values, and for secrets
-    that ``reveal`` does not give.
+    Raises ``BadInput`` for configurations that no worker accepts, for a duplicate name, for masked values, and for
+    secrets that ``reveal`` cannot resolve.
     """
     configs = read(paths, reveal)
     for config in configs:
@@ -68,14 +68,16 @@ def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
 
 
 def refuse_unusable(given: Given) -> None:
-    """Raises ``BadInput`` for what no worker would take, and for masked values. Its secrets are masked from now on."""
+    """Raise ``BadInput`` for a configuration that no worker accepts, and for masked values. Its secrets are masked from
+    then on.
+    """
     remember(given.config)
     if problem := next(_problems(given), None):
         raise BadInput(f"{given.file}: {problem[0]}", next_step=problem[1])
 
 
 def usable(given: Given) -> Desired:
-    """``given`` as it is sent: with its name among the properties, as workers keep it, and without what is null."""
+    """Return ``given`` as it is sent: with its name among the properties, as workers store it, and without null values."""
     config = {name: value for name, value in given.config.items() if value is not None} | {"name": given.name}
     file = None if given.file == "-" else str(Path(given.file).absolute())
     state = given.initial_state.upper() if given.initial_state else None
@@ -127,11 +129,11 @@ def _refuse_doubles(configs: Sequence[Given]) -> None:
 
 
 MOST_SAID = 5
-"""Problems that are said in one line; the rest is counted."""
+"""Problems that a line names; the others are counted."""
 
 
 def given_of(desired: Iterable[Desired]) -> tuple[Given, ...]:
-    """Return configurations as ``validate`` takes them."""
+    """Return configurations as the input of ``validate``."""
     return tuple(
         Given(connector.name, connector.config, connector.file or "-", doubled=connector.doubled)
         for connector in desired
@@ -139,9 +141,10 @@ def given_of(desired: Iterable[Desired]) -> tuple[Given, ...]:
 
 
 def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
-    """Return what a plan warns of, in one line each. ``force`` makes warnings of the errors that workers accept.
+    """Return the warnings of a plan, one line each. With ``force``, errors that workers accept are warnings.
 
-    Raises ``BadInput`` for what workers refuse, and ``Refused`` for other errors, without ``force``.
+    Raises ``BadInput`` for errors because of which workers refuse a configuration, and without ``force`` ``Refused``
+    for other errors.
     """
     refusing = [
         verdict for verdict in report.verdicts if verdict.outcome is ConfigOutcome.REFUSED and verdict.subject.answers
@@ -178,9 +181,9 @@ def _explained(errors: Sequence[Finding]) -> str:
 
 
 def resolved(calls: ConnectCalls, saved: Plan, given: Mapping[str, Desired]) -> tuple[Config, ...]:
-    """The configurations that a saved plan means, former ones included; its secrets are read again from ``given``.
+    """Return the configurations of a saved plan, former ones included; its secrets are read again from ``given``.
 
-    Raises ``Refused`` where a connector or a file is not what it was when the plan was made.
+    Raises ``Refused`` if a connector or a file has changed since the plan was made.
     """
     found: list[Config] = []
     for step in saved.steps:

@@ -1,4 +1,4 @@
-"""The configurations that a connector had, from the config topic and the journal, and when and from which file they are."""
+"""Former configurations of a connector, from the config topic and the journal, with their times and files."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
 CLOCKS_MS = 60_000
-"""By how much this machine's clock and that of a worker may differ, or a run be slower to write down what it did."""
+"""The maximum difference between the clocks of this machine and of a worker, or delay of a journal entry."""
 
 
 @dataclass(frozen=True)
 class ConfigVersion:
-    """What a connector was made at ``at``, in ms since the epoch; ``config`` is None where it was deleted.
+    """A configuration of a connector, written at ``at``, in ms since the epoch; ``config`` is None for a deletion.
 
-    ``offset`` is that of its record in the config topic, None where that has it no more. ``run`` made it so, or where it is
-    ``until``, changed it: then ``at`` is the time of that change, and its own is unknown. None is somebody else.
+    ``offset`` is the offset of its record in the config topic, None if the topic no longer has it. ``run`` is the run
+    that wrote it, None for another client. With ``until``, ``run`` replaced it at ``at``, and its own time is unknown.
     """
 
     at: int | None
@@ -40,8 +40,9 @@ class ConfigVersion:
 
 
 def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigVersion]:
-    """What committed ``records`` of the config topic say of the connector ``name``, the oldest first. What no worker can
-    read is left out, as with workers.
+    """Return the versions of the connector ``name`` in committed ``records`` of the config topic, the oldest first.
+
+    Records that workers cannot read are omitted.
     """
     found = []
     for record in sorted(records, key=lambda r: r.offset):
@@ -50,7 +51,7 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
             if key == config_topic.CONNECTOR + name:
                 properties = None if value is None else value["properties"]
                 remember(properties or {})
-                # Workers put the name where a configuration has none (ConnectorsResource.checkAndPutConnectorConfigName).
+                # Workers add the name to a configuration without one (ConnectorsResource.checkAndPutConnectorConfigName).
                 config = None if properties is None else {"name": name, **properties}
                 found.append(ConfigVersion(record.timestamp, config, record.offset))
     return found
@@ -59,8 +60,10 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
 def journal_versions(
     journal: Journal, name: str, cluster_id: str, group_id: str, kinds: Mapping[str, type[Step[Any]]]
 ) -> list[ConfigVersion]:
-    """What runs on this Connect cluster made of the connector ``name``, and what it was before, the oldest first. ``kinds``
-    are those of all steps that a journal may have.
+    """Return the configurations that runs on this Connect cluster gave the connector ``name``, and those before them,
+    the oldest first.
+
+    ``kinds`` are the classes of all steps that a journal may have.
     """
     runs = [run for run in journal.runs() if (run.cluster_id, run.group_id) == (cluster_id, group_id)]
     found: list[ConfigVersion] = []
@@ -88,7 +91,9 @@ def _of_step(journal: Journal, step: Step[Any], run: str, at: int) -> Iterator[C
 
 
 def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> list[ConfigVersion]:
-    """Both as one, the newest first, without what changed nothing. What is in both is known by its content and its time."""
+    """Return both lists as one, the newest first, without repetitions. Versions in both are identified by content and
+    time.
+    """
     versions = list(topic)
     for version in journal:
         at = None if version.until else _same(versions, version)
@@ -96,7 +101,7 @@ def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> 
             versions.append(version)
         else:
             versions[at] = replace(versions[at], run=version.run)
-    # What was there until a run changed it comes just before what the run made of it, whose clock may be another one.
+    # A version that a run replaced precedes the version of the run, whose clock may differ.
     clock: dict[str | None, int] = {
         v.run: v.at for v in versions if v.run is not None and not v.until and v.at is not None
     }
@@ -111,7 +116,9 @@ def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> 
 
 
 def _same(versions: Sequence[ConfigVersion], version: ConfigVersion) -> int | None:
-    """Where ``wanted`` is among those of the topic that no run has yet: the nearest in time of the same content."""
+    """Return the index of ``version`` among those of the topic without a run: the nearest in time with the same
+    content.
+    """
     same_content = [
         (abs((candidate.at or 0) - (version.at or 0)), number)
         for number, candidate in enumerate(versions)
@@ -126,14 +133,16 @@ def _content(version: ConfigVersion) -> str | None:
 
 
 def changes(version: ConfigVersion, former: ConfigVersion | None) -> dict[str, str | None]:
-    """What ``version`` changed of the one before, by property; everything for the first, nothing for a deletion."""
+    """Return the changes of ``version`` to the one before, by property; all properties for the first, none for a
+    deletion.
+    """
     if version.config is None:
         return {}
     return difference((former.config or {}) if former else {}, version.config)
 
 
 def chosen_version(found: Sequence[ConfigVersion], name: str, number: int) -> ConfigVersion:
-    """The version ``number``, from 1 for the newest. Raises ``BadInput`` for one that is not there."""
+    """Return the version ``number``, where 1 is the newest. Raises ``BadInput`` for an unknown one."""
     if not 1 <= number <= len(found):
         raise BadInput(
             f"{name} has no version {number}",
@@ -150,7 +159,7 @@ WRITES = (CreateConnector.__name__, ChangeConnector.__name__)
 
 @dataclass(frozen=True)
 class Write:
-    """A configuration that the run ``run`` wrote at ``at``, in ms since the epoch, by its digest; from ``file``, if any."""
+    """The digest of a configuration that the run ``run`` wrote at ``at``, in ms since the epoch; from ``file``, if any."""
 
     digest: str
     at: int
@@ -160,18 +169,18 @@ class Write:
 
 @dataclass
 class ConfigOrigin:
-    """The writes of runs to a connector, the oldest first, without what came before a run deleted it."""
+    """The writes of runs to a connector since its last deletion by a run, the oldest first."""
 
     writes: list[Write] = field(default_factory=list)
 
     @property
     def applied(self) -> Write | None:
-        """The newest that came from a file."""
+        """Return the newest write from a file."""
         return next((write for write in reversed(self.writes) if write.file is not None), None)
 
 
 def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[str]) -> Mapping[str, ConfigOrigin]:
-    """What is known of the connectors ``names`` of this Connect cluster. Runs that were undone count for nothing."""
+    """Return the writes to the connectors ``names`` of this Connect cluster. Runs that were undone are ignored."""
     found: dict[str, ConfigOrigin] = {}
     requested = frozenset(names)
     for run in reversed(journal.runs()):
@@ -193,7 +202,7 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
 
 
 def _done(journal: Journal, run: Run) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """The steps that ``run`` did, as its plan has them, each with its time. What it found done is not its own."""
+    """Yield the steps that ``run`` executed, from its plan, with their times. Steps that it found done are omitted."""
     try:
         steps = journal.plan(run.id)["steps"]
     except (BadInput, KeyError):

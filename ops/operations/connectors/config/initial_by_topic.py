@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
-    """Whether ``entries`` are to be written to the topic: depends on the workers' release, if the brokers are given."""
+    """Return whether ``entries`` are written to the topic: for workers before the endpoint, if the brokers are given."""
     if not entries or cluster.kafka is None:
         return False
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
@@ -31,7 +31,7 @@ def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
 def with_offsets_first(
     clients: Clients, planned: ConfigPlan, name: str, entries: Entries, *, force: bool
 ) -> ConfigPlan:
-    """Return ``planned``, which creates the source connector ``name``, after the steps that write its offsets."""
+    """Return ``planned``, which creates the source connector ``name``, with the steps that write its offsets in front."""
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
             f"Cannot create {name} with offsets of a sink: workers before 3.7 do not set them",

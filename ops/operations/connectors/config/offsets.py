@@ -1,4 +1,4 @@
-"""Offsets with which connectors are created, and that go with them: through the workers' own endpoint (KIP-875)."""
+"""Offsets that are set when a connector is created, and deleted with it, through the workers' endpoint (KIP-875)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ HALF_CREATED = (
 
 @dataclass(frozen=True)
 class SetConnectorOffsets(Step[StepContext]):
-    """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
+    """Set the offsets of a stopped connector: ``entries``, or those before the step ``of_step`` of the run ``run``.
 
-    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``force``:
-    also offsets that the connector would refuse. ``left`` are the offsets that the step of ``run`` left; others were
-    committed since, and are not set back. A refusal brings back the state ``was``, in which the run stopped the connector.
+    The former offsets are stored beside the journal of the run. ``every``: all other offsets are deleted. ``force``:
+    offsets that the connector would refuse are set as well. ``left`` are the offsets after the step of ``run``; other
+    offsets were committed since, and are not reset. ``was`` is the state of the connector before the run stopped it; a
+    refusal restores it.
     """
 
     subject: str
@@ -85,7 +86,7 @@ class SetConnectorOffsets(Step[StepContext]):
 
     @contextmanager
     def _half_created(self, context: StepContext) -> Iterator[None]:
-        """Add to errors that the connector, which was created for ``entries``, is without them, and how to continue."""
+        """Add to errors that the new connector has no offsets yet, and the command that continues."""
         try:
             yield
         except ConnectctlError as e:
@@ -95,7 +96,7 @@ class SetConnectorOffsets(Step[StepContext]):
             raise
 
     def _keep(self, context: StepContext) -> None:
-        """Keep what there is; where an earlier attempt did and may have written, what it kept and what came since."""
+        """Store the current offsets; if an earlier attempt may have written, the ones that it stored and later commits."""
         (journal, run), name = context.journal_and_run(), file_of(context.step)
         path, now = journal.path(run.id, name), stored_offsets(context.calls, self.subject)
         if path.exists():
@@ -120,19 +121,19 @@ class SetConnectorOffsets(Step[StepContext]):
 
 
 def file_of(step: int) -> str:
-    """The file of a run with the offsets that were there before its step ``step``."""
+    """Return the name of the file with the offsets before the step ``step`` of a run."""
     return f"offsets-{step}.json"
 
 
 def kept_offsets(journal: Journal, run: str, step: int) -> dict[str, str]:
-    """Return the offsets that were there before the step ``step`` of ``run``, by source partition."""
+    """Return the offsets before the step ``step`` of ``run``, by source partition."""
     return by_partition(read_json(journal.read(run, file_of(step))))
 
 
 def undo_of(step: SetConnectorOffsets, journal: Journal, run: str, number: int, was: str | None) -> SetConnectorOffsets:
-    """Return the way back of ``step``, the step ``number`` of ``run``.
+    """Return the step that undoes ``step``, the step ``number`` of ``run``.
 
-    ``was`` is the state of the connector before the way back stops it.
+    ``was`` is the state of the connector before the undo stops it.
     """
     before = kept_offsets(journal, run, number)
     if step.run is not None:
@@ -144,7 +145,7 @@ def undo_of(step: SetConnectorOffsets, journal: Journal, run: str, number: int, 
 
 
 def refuse_moved(step: SetConnectorOffsets, journal: Journal, stored: Any) -> None:
-    """Raises ``Refused`` if the way back ``step`` would set back an offset in ``stored``, with the number of those."""
+    """Raise ``Refused`` if the undo ``step`` would reset later commits in ``stored``, with their number."""
     assert step.run is not None
     found, written, former = by_partition(stored), dict(step.left), kept_offsets(journal, step.run, step.of_step)
     count = sum(
@@ -162,7 +163,7 @@ def refuse_moved(step: SetConnectorOffsets, journal: Journal, stored: Any) -> No
 
 
 def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:
-    """The offsets in ``file`` for the one connector in ``given``; none without a file. Raises ``BadInput``."""
+    """Return the offsets in ``file`` for the only connector in ``given``; none without a file. Raises ``BadInput``."""
     if file is None:
         return ()
     if len(given) != 1:
@@ -179,8 +180,10 @@ def initial(
     *,
     force: bool = False,
 ) -> None:
-    """Plan the creation of ``given``; ``means`` gives what it means for source offsets. Raises ``Refused`` where the
-    workers cannot create in a state, or set offsets, and for offsets that the connector would refuse, unless ``force``.
+    """Plan the creation of ``given``; ``effects_of`` returns its effects on source offsets.
+
+    Raises ``Refused`` if the workers support neither initial states nor offsets, and without ``force`` for offsets that
+    the connector would refuse.
     """
     version = str(calls.get("/").get("version"))
     if (entries or any(desired.state not in (None, "RUNNING") for desired in given)) and older(version, INITIAL_STATE):
@@ -210,7 +213,7 @@ def initial(
 
 
 def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) -> None:
-    """Raises ``Refused`` where workers cannot delete offsets, or would leave topics that contradict each other."""
+    """Raise ``Refused`` if workers cannot delete offsets, or would leave contradictory topics."""
     version = str(calls.get("/").get("version"))
     hint = "Delete them first: connectctl offsets reset NAME --stop; then delete it without --with-offsets."
     if older(version, CHANGES_OFFSETS):

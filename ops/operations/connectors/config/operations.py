@@ -58,9 +58,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigRequest:
-    """``carry``: source offsets are carried over. ``force``: also with what is an error, but accepted by workers.
+    """``carry``: source offsets are carried over. ``force``: errors that workers accept do not refuse the change.
 
-    ``wait``: until the connectors are in their states.
+    ``wait``: the run waits until the connectors are in their states.
     """
 
     wait: bool = False
@@ -122,7 +122,7 @@ class ConfigOperation(ConnectorOperation[R]):
         return replace(super().context(access, planned), verified=verified)
 
     def remaining(self, access: ClusterAccess, run: Run, plan: Plan) -> Remaining:
-        """Return what is left; a stop for offsets that are still to be written is repeated."""
+        """Return the remaining steps; the stop of a connector whose offsets are not yet written is repeated."""
         return Remaining(again=to_repeat(run, plan.steps))
 
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
@@ -175,7 +175,7 @@ class CreateConnectors(ConfigOperation[CreateRequest]):
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyRequest(ConfigRequest):
-    """The connectors of files. ``prune`` are those to delete, None for none."""
+    """The connectors in files. ``prune`` selects the connectors to delete, None for none."""
 
     given: tuple[Desired, ...]
     prune: PruneRequest | None = None

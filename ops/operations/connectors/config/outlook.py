@@ -1,4 +1,4 @@
-"""What a change of configurations does to source offsets, as plans say it, and the offsets that go with the change."""
+"""Effects of a change of configurations on source offsets, for plans, and the offsets that move with the change."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ MOST_NAMED = 3
 CARRY = "--carry-offsets"
 CARRIED = "carried over"
 Partitions = Mapping[str, tuple[Mapping[str, Any], ...]]
-"""Source partitions by what becomes of them, a ``Fate`` or ``CARRIED``; some are named by those fields that are known."""
+"""Source partitions by their ``Fate``, or ``CARRIED``; some have only the fields that are known."""
 Entries = tuple[tuple[str, str], ...]
-"""Partitions and offsets as JSON texts; an offset ``null`` is for none."""
+"""Partitions and offsets as JSON texts; the offset ``null`` stands for none."""
 
 
 @dataclass(frozen=True)
 class OffsetsOfChange:
-    """``sentences``, in words; the same as ``partitions``; ``shares`` are the connectors that read the same ones.
+    """The effects of a change on source offsets, as ``sentences`` and as ``partitions``.
 
-    ``former`` are the offsets to set again when the change is undone: of source partitions that are read by it and were not
-    before. None where that cannot be done. ``carried`` are source partitions, and those that get their offsets.
+    ``shares`` are the connectors that read the same source partitions. ``former`` are the offsets that an undo
+    restores: those of source partitions that are read only after the change; None if workers cannot set them.
+    ``carried`` are pairs of source partitions, of which the second gets the offset of the first.
     """
 
     sentences: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class OffsetsOfChange:
 
     @property
     def of_step(self) -> dict[str, Any]:
-        """What a step has of it, by the names of its fields."""
+        """Return the fields of a step."""
         return {"offsets": self.sentences, "partitions": self.partitions, "shares": self.shares}
 
     def __add__(self, other: OffsetsOfChange) -> OffsetsOfChange:
@@ -63,9 +64,9 @@ NONE = OffsetsOfChange()
 def of_change(
     calls: ConnectCalls, connector: Connector, new: Config, *, carry: bool, force: bool = False
 ) -> OffsetsOfChange:
-    """What ``new`` does to the offsets of a connector. Raises ``Refused`` where they cannot be carried over.
+    """Return the effects of ``new`` on the offsets of a connector. Raises ``Refused`` if they cannot be carried over.
 
-    ``force``: also to source partitions that the connector would refuse.
+    ``force``: offsets that the connector would refuse are carried over as well.
     """
     old = connector.config
     if connector.type == "sink" or not any(matters(name, old, new) for name in difference(old, new)):
@@ -83,7 +84,7 @@ def of_change(
     found = outlook(old, new, offsets)
     stored = {text_of(partition) for partition, _ in offsets}
     movable = [fate for fate in found.of(Fate.ORPHANED) if fate.carry_to is not None]
-    # One that the former configuration reads as well is no other name of the same.
+    # A source partition that the former configuration reads as well is not a new name of another.
     free = [
         fate for fate in movable if text_of(fate.carry_to) not in stored and reads(old, fate.carry_to or {}) is not True
     ]
@@ -134,7 +135,7 @@ def of_outlook(
 
 
 def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
-    """The offsets that workers give a connector (KIP-875); a text says why they are not seen."""
+    """Return the offsets of a connector from the workers (KIP-875), or the reason why they could not be read."""
     try:
         answer = calls.get(path_of("connectors", name, "offsets"))["offsets"]
         return [(entry["partition"], entry["offset"]) for entry in answer]
@@ -145,7 +146,7 @@ def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
 
 
 def text_of(value: Any) -> str:
-    """``value`` as JSON that is the same for the same value."""
+    """Return ``value`` as canonical JSON."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -154,7 +155,9 @@ def named(texts: Sequence[str]) -> str:
 
 
 def _unsettable(calls: ConnectCalls, name: str, old: Config, new: Config) -> tuple[str, str | None] | None:
-    """Why offsets cannot be set under ``old``, or would not be where ``new`` reads them."""
+    """Return why offsets cannot be set under ``old``, or would not be in the store that ``new`` reads; None if they
+    can.
+    """
     version = str(calls.get("/").get("version"))
     if older(version, CHANGES_OFFSETS):
         return f"The workers are {version}; setting offsets requires 3.6", None
@@ -201,14 +204,14 @@ def _named_fates(fates: Sequence[PartitionFate], *, to: bool = False) -> str:
 
 @dataclass(frozen=True)
 class OffsetsByConnector:
-    """The offsets in the global topic by connector. ``unseen`` is the error for which they were not seen."""
+    """The offsets in the global topic by connector. ``unseen`` is the error if they could not be read."""
 
     by_name: Mapping[str, Offsets] = field(default_factory=dict)
     unseen: ConnectctlError | None = None
 
 
 def of_new(name: str, new: Config, stored: OffsetsByConnector) -> OffsetsOfChange:
-    """What the connector ``name`` makes of the offsets that are stored under its name."""
+    """Return the effects of the new connector ``name`` on the offsets that are stored under its name."""
     if stored.unseen is not None:
         return OffsetsOfChange((f"whether offsets are stored under its name is unknown ({stored.unseen.what})",))
     offsets = stored.by_name.get(name, ())
@@ -225,7 +228,9 @@ def of_new(name: str, new: Config, stored: OffsetsByConnector) -> OffsetsOfChang
 def of_others(
     name: str, new: Config, others: Mapping[str, Config], stored: OffsetsByConnector = OffsetsByConnector()
 ) -> OffsetsOfChange:
-    """Which connectors read the same source partitions, and whose offsets of them are stored: they stay where they are."""
+    """Return the connectors that read the same source partitions, and those whose offsets of them are stored and not
+    used.
+    """
     sharing = shared(new, others)
     sentences = [f"reads the same source partitions as {', '.join(sharing)}"] if sharing else []
     for former, entries in _owners(name, new, stored).items():
@@ -240,12 +245,12 @@ def of_others(
 
 
 def has_owner(name: str, new: Config, stored: OffsetsByConnector) -> bool:
-    """Whether offsets of what ``new`` reads are stored under another name, and none under ``name``."""
+    """Return whether offsets of source partitions of ``new`` are stored under another name, and none under ``name``."""
     return bool(_owners(name, new, stored))
 
 
 def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collection[str]) -> Entries:
-    """The offsets of another name with which the connector ``name`` is created. Raises ``Refused``."""
+    """Return the offsets under another name with which the connector ``name`` is created. Raises ``Refused``."""
     hint = f"Create it without {CARRY}, and set them: connectctl offsets copy NAME {name} --stop."
     if isinstance(stored.unseen, Unreachable):
         raise stored.unseen
@@ -275,7 +280,7 @@ def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collect
 
 
 def _owners(name: str, new: Config, stored: OffsetsByConnector) -> dict[str, Entries]:
-    """The offsets of what ``new`` reads that are stored under other names; none where its own name has some."""
+    """Return the offsets of source partitions of ``new`` under other names; none if its own name has some."""
     if also_of(new, {name: stored.by_name.get(name, ())}):
         return {}
     found = also_of(new, {other: offsets for other, offsets in stored.by_name.items() if other != name})

@@ -1,7 +1,7 @@
 """The steps that create, change and delete connectors, and read and restore their source offsets.
 
-Plans have configurations masked, and by their digests. Each step reads the connector again, compares it with what the plan
-was made from, and changes nothing where it is another one.
+Plans have masked configurations and their digests. Each step reads the connector again, compares it with the digest in
+the plan, and refuses the change if it differs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CreateConnector(Step["StepContext"]):
-    """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest. What
-    that means for source offsets is in ``offsets`` in words, and in ``partitions`` and ``shares`` as data.
+    """Create a connector, in ``state`` if it is set (KIP-980). ``config`` is masked; ``after`` is its digest.
+
+    The effects on source offsets are in ``offsets`` as text, and in ``partitions`` and ``shares`` as data.
     """
 
     subject: str
@@ -83,9 +84,9 @@ class _Set(ChangeConfig):
 class ChangeConnector(Step["StepContext"]):
     """Change the properties of a connector from the configuration ``before`` to ``after``, by their digests.
 
-    Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked. What that does to source
-    offsets is in ``offsets`` in words, and in ``partitions`` and ``shares`` as data. ``former`` are offsets that the way
-    back sets again: see ``OffsetsOfChange``. ``restarts`` says what the change restarts.
+    Workers from 3.8 on get only the changed properties (KIP-477). ``changes`` and ``was`` are masked. The effects on
+    source offsets are in ``offsets`` as text, and in ``partitions`` and ``shares`` as data. ``former`` are offsets that
+    an undo restores: see ``OffsetsOfChange``. ``restarts`` describes the restarts that the change causes.
     """
 
     subject: str
@@ -129,7 +130,7 @@ class ChangeConnector(Step["StepContext"]):
 class DeleteConnector(Step["StepContext"]):
     """Delete a connector whose configuration is ``before``, by its digest. ``state`` is its target state.
 
-    ``leaves`` is what stays behind, in words.
+    ``leaves`` are the remaining resources, as text.
     """
 
     subject: str
@@ -160,7 +161,7 @@ class DeleteConnector(Step["StepContext"]):
 
 @dataclass(frozen=True)
 class AwaitGone(Step["StepContext"]):
-    """Wait until no worker has a part of a connector that was deleted."""
+    """Wait until no worker runs a part of a deleted connector."""
 
     subject: str
     now: str = ""
@@ -174,7 +175,7 @@ class AwaitGone(Step["StepContext"]):
 
 
 def compared(context: StepContext, name: str, before: str) -> dict[str, str]:
-    """The configuration of ``name``. Raises ``Refused`` where it is not the one with the digest ``before``."""
+    """Return the configuration of ``name``. Raises ``Refused`` if its digest is not ``before``."""
     found = read_config(context.calls, name)
     if found is not None and digest(found) == before:
         return found
@@ -186,7 +187,7 @@ def compared(context: StepContext, name: str, before: str) -> dict[str, str]:
 
 
 def _until(context: StepContext, name: str, enough: Callable[[dict[str, str] | None], bool]) -> None:
-    """Another worker than the leader has it a moment later."""
+    """Wait until the configuration is ``enough``: workers other than the leader read it after a delay."""
     if not context.until(lambda: enough(read_config(context.calls, name)) or None, context.timeout, POLL):
         raise TimedOut(
             f"The change of {name} was accepted, but is not visible after {context.timeout:g} s",
@@ -197,12 +198,14 @@ def _until(context: StepContext, name: str, enough: Callable[[dict[str, str] | N
 
 
 WAIT = 10.0
-"""Seconds in which workers write what they have accepted, also to the second topic."""
+"""Seconds within which workers write accepted offsets, also to the second topic."""
 
 
 @dataclass(frozen=True)
 class ReadOffsets(Step[StepContext]):
-    """Read the offsets that workers give a connector, and which of them its tasks ask for: none of those in ``left``."""
+    """Read the offsets of a connector from the workers, and report which of them its tasks read: none of those in
+    ``left``.
+    """
 
     subject: str
     left: tuple[Mapping[str, Any], ...] = ()
@@ -246,10 +249,11 @@ def write_offsets(
     every: bool = False,
     or_else: str = "",
 ) -> str:
-    """Write ``first`` and what is ``left``, or delete ``every`` offset. Raises ``ConnectctlError`` if others are there then.
+    """Write ``first`` and the ``remaining`` offsets, or delete ``every`` offset. Raises ``ConnectctlError`` if the
+    result differs.
 
-    Offsets are set first, and others deleted by a second request: the first one fences tasks that did not hear of the stop,
-    and what they committed until then is in ``left`` again.
+    The first request sets offsets, the second deletes others: the first one fences tasks that have not stopped yet, and
+    ``remaining`` includes their commits until then.
     """
     path, different = path_of("connectors", name, "offsets"), remaining()
     if every:
@@ -273,11 +277,11 @@ def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class RestoreOffsets(Step[StepContext]):
-    """Set the offsets of a stopped connector that a change made, to what they were before it.
+    """Restore the offsets of a stopped connector that a change of its configuration caused.
 
-    These are the source partitions that ``begun`` names, by all of their fields or by some, and those that the
-    configuration ``config``, by its digest, does not read. ``former`` has those that had an offset; the others had none.
-    Whatever else the connector has read since stays read.
+    These are the source partitions in ``begun``, by all or some of their fields, and those that the configuration with
+    the digest ``config`` does not read. ``former`` has the former offsets; the other source partitions had none. All
+    other offsets are kept.
     """
 
     subject: str

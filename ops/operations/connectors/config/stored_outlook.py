@@ -20,8 +20,8 @@ from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 
 
 class ConfigOutlook:
-    """The consequences of ``wanted`` configurations for stored source offsets, and for other connectors: those ``existing``
-    without those ``deleted``.
+    """The consequences of ``wanted`` configurations for stored source offsets, and for the other ``existing``
+    connectors without ``deleted`` ones.
     """
 
     def __init__(
@@ -54,11 +54,13 @@ class ConfigOutlook:
         )
 
     def has_former(self, desired: Desired) -> bool:
-        """Whether offsets of its source are stored under another name, and none under its own."""
+        """Return whether offsets of its source partitions are stored under another name, and none under its own."""
         return config_outlook.has_owner(desired.name, desired.config, self._stored)
 
     def carried(self, given: Sequence[Desired], entries: Entries) -> Entries:
-        """Return the offsets of the former name of the one connector in ``given``. Raises ``BadInput`` and ``Refused``."""
+        """Return the offsets under the former name of the only connector in ``given``. Raises ``BadInput`` and
+        ``Refused``.
+        """
         if entries or len(given) != 1:
             what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
@@ -67,7 +69,7 @@ class ConfigOutlook:
 
 
 def _stored_offsets(cluster: ClusterAccess, names: Sequence[str]) -> OffsetsByConnector:
-    """Read the offsets in the global topic by connector, if ``names`` are to be created; otherwise none."""
+    """Return the offsets in the global topic by connector if ``names`` are created, otherwise none."""
     if not names:
         return OffsetsByConnector()
     if cluster.kafka is None:

@@ -1,4 +1,4 @@
-"""The way back of a run that created, changed or deleted connectors: from the configurations that it kept."""
+"""The undo of a run that created, changed or deleted connectors, from the configurations that it stored."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def plan_undo(
     *,
     wait: bool,
 ) -> ConfigPlan:
-    """The steps of ``run`` that were done or begun, the other way round and from the last to the first.
+    """Return the plan that reverts the executed steps of ``run``, from the last to the first.
 
-    ``passwords`` gives those of a configuration, ``stored`` the source offsets of a connector. Raises ``Refused`` where a
-    connector is no longer as the run left it, or has committed offsets since that would be set back.
+    ``passwords`` returns the secret properties of a configuration, ``stored`` the source offsets of a connector. Raises
+    ``Refused`` if a connector was changed after the run, or has committed offsets since that would be reset.
     """
     deleted = (step for step in plan.steps if isinstance(step, DeleteConnector))
     hidden = {step.subject: passwords(stored_config(journal, step.before)) for step in deleted}
@@ -63,8 +63,8 @@ def plan_undo(
 
 
 class _UndoPlanner:
-    """The way back as it is planned. ``carried`` are the run's copies of offsets by connector; ``states`` are those of the
-    connectors that are created again, ``stopped`` those of the ones that the way back stops for itself.
+    """Plans an undo. ``carried`` are the run's copies of offsets by connector. ``states`` are the states of connectors
+    that are created again, ``stopped`` the former states of those that the undo stops.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class _UndoPlanner:
         self._await(name, self.states[name])
 
     def _offsets(self, number: int, step: SetConnectorOffsets) -> None:
-        """Offsets are put back while their connector is stopped: before it is deleted, after it is created."""
+        """Plan to restore offsets while their connector is stopped: before it is deleted, after it is created."""
         name = step.subject
         if not self.journal.path(self.run.id, file_of(number)).exists():
             return
@@ -169,7 +169,9 @@ class _UndoPlanner:
         steps[at : at + 1] = [stopped, restore, *again]
 
     def _uncarried(self, step: CarryOffsets) -> None:
-        """Delete the copies that a run made of offsets; their connector continues with the former configuration."""
+        """Plan to delete the copies that a run made of offsets; their connector continues with the former
+        configuration.
+        """
         name, steps = step.subject, self.planner.steps
         is_carried_back = any(isinstance(step_, CarryOffsets) and step_.subject == name for step_ in steps)
         if is_carried_back or was_carried(self.journal, self.run.id, name):
@@ -179,7 +181,7 @@ class _UndoPlanner:
             )
 
     def _at_rest(self, name: str) -> str | None:
-        """Have the connector stopped from here on; returns the state that it had, None where it is stopped."""
+        """Plan to stop the connector; return its former state, None if it is already stopped."""
         steps, state = self.planner.steps, self.planner.state(name)
         if not any(isinstance(step, SetTargetState) and step.subject == name for step in steps):
             steps.append(SetTargetState(name, "stop", str(self.current[name].verdict)))
@@ -189,20 +191,22 @@ class _UndoPlanner:
         return None if state == "STOPPED" else state
 
     def _state(self, step: SetTargetState) -> None:
-        """What an apply paused or stopped had another state before, which the step says."""
+        """Plan to restore the state of a connector before an apply changed it, from the step."""
         verb = VERBS[former_state(step).value]
         if verb != step.verb:
             self.planner.steps.append(SetTargetState(step.subject, verb, str(self.current[step.subject].verdict)))
 
     def _is_unchanged(self, name: str, after: str) -> bool:
-        """Whether the connector is as the run left it; False where it is not there. Raises ``Refused`` where others were."""
+        """Return whether the connector exists. Raises ``Refused`` if its configuration is not the one that the run
+        left.
+        """
         found = self.current.get(name)
         if found is not None and digest(found.connector.config) != after:
             raise changed_since(self.run, name)
         return found is not None
 
     def restore_states(self) -> None:
-        """Give connectors that the way back stopped their state again, where none of its other steps does."""
+        """Plan to restore the states of connectors that the undo stopped, unless another step does."""
         last = {step.subject: step.verb for step in self.planner.steps if isinstance(step, SetTargetState)}
         deleted = {step.subject for step in self.planner.steps if isinstance(step, DeleteConnector)}
         for name, state in self.stopped.items():
@@ -210,7 +214,7 @@ class _UndoPlanner:
                 self.planner.steps.append(SetTargetState(name, VERBS[state], "STOPPED"))
 
     def await_final_states(self) -> None:
-        """Make each wait one for the state that the last step gives the connector: a stop of the run is undone last."""
+        """Change each wait to the state that the last step of the connector sets: the stop of the run is undone last."""
         last = {step.subject: step.verb for step in self.planner.steps if isinstance(step, SetTargetState)}
         self.planner.waits = [
             replace(step, wanted=WANTED[last[step.subject]])
