@@ -1,7 +1,7 @@
-"""Finds a Connect cluster's three internal topics from nothing but a Kafka cluster and a group id.
+"""Finds a Connect cluster's three internal topics from a Kafka cluster and a group id.
 
-Topics that the person named are taken at their word. For the others every compacted topic is sampled and classified
-(``ops/connect/internal_topics.py``), and matched to the group by the workers and connectors that it names.
+Topics that the user names are only checked to exist. For the others every compacted topic is sampled and classified
+(``ops/connect/internal_topics.py``), and matched to the group by its workers and connectors.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import TopicFacts
 
 SAMPLE = 20
-"""Offsets read from the end of each partition of a topic to tell what it is."""
+"""Offsets that are read from the end of each partition of a topic to classify it."""
 MOST_IDS = 200
-"""Transactional ids of tasks that are asked about: one that wrote to the topic is enough."""
+"""Transactional ids of tasks in a request: one that wrote to the topic is sufficient."""
 PATIENCE = 2.0
-"""Seconds to wait for open transactions on config topics, which may be other clusters'."""
+"""Seconds to wait for open transactions on config topics, also on those of other clusters."""
 
 
 @dataclass(frozen=True)
 class InternalTopics:
-    """The workers' config, offsets and status topics; None for one that was not looked for."""
+    """The workers' config, offsets and status topics; None for a role that was not searched."""
 
     config: str | None
     offsets: str | None
     status: str | None
     findings: tuple[Finding, ...] = ()
     unproven: Mapping[str, str] = field(default_factory=dict)
-    """Those that were only the last ones left, by role: they may be another group's, and must not be written to."""
+    """Topics that are only the last candidates, by role: they may belong to another group, and must not be written."""
 
 
 def find_internal_topics(
@@ -49,10 +49,10 @@ def find_internal_topics(
     named: Mapping[str, str | None],
     needed: Sequence[str] = ("config", "offsets", "status"),
 ) -> InternalTopics:
-    """The internal topics of ``group``; those in ``named`` are not looked for, only checked to exist.
+    """Return the internal topics of ``group``; those in ``named`` are only checked to exist.
 
-    ``named`` and ``needed`` go by ``config``, ``offsets`` and ``status``. Raises ``BadInput`` where a topic does not
-    exist, where none is found, or where several are left that cannot be told apart.
+    The roles in ``named`` and ``needed`` are ``config``, ``offsets`` and ``status``. Raises ``BadInput`` if a topic
+    does not exist, if none is found, or if several cannot be distinguished.
     """
     choices = search_topics(kafka, group, named, needed)
     for role in needed:
@@ -72,9 +72,9 @@ def search_topics(
     *,
     superseded: bool = False,
 ) -> dict[str, TopicChoice]:
-    """As ``find_internal_topics``, with a choice of nothing where a topic is not found.
+    """Return the choice for each role; its topic is None if it is not found.
 
-    ``superseded``: config topics are read with what newer records replaced, for a caller who wants that of them later.
+    ``superseded``: config topics are read with superseded records, for callers that use them later.
     """
     known = {role: name for role in needed if (name := named.get(role))}
     check_named(kafka, known)
@@ -84,12 +84,14 @@ def search_topics(
 
 
 def those_that_exist(kafka: KafkaReads, *topics: str) -> frozenset[str]:
-    """Those of ``topics`` that exist. Raises ``NotAuthorized`` where that cannot be said, because one may not be seen."""
+    """Return those of ``topics`` that exist. Raises ``NotAuthorized`` if one may not be described."""
     return whole(kafka.existing(topics), f"the topics {', '.join(topics)}")
 
 
 def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
-    """Raises ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one that may not be seen."""
+    """Raise ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one that may not be
+    described.
+    """
     from difflib import get_close_matches
 
     exist = those_that_exist(kafka, *named.values())
@@ -104,7 +106,7 @@ def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
 
 
 def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput | NotAuthorized:
-    """The error for a role that no topic, or more than one, could have, among those that may be seen."""
+    """Return the error for a role for which no topic is found, or several."""
     hint = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
     if choice.gaps:
         gap, more = choice.gaps[0], len(choice.gaps) - 1
@@ -161,13 +163,15 @@ def _choose_with_config(
     like_role: Sequence[TopicSignals],
     empty: Sequence[str],
 ) -> TopicChoice:
-    """The ``role`` topic of the group whose config topic is chosen; ``alike`` look like one, and ``blank`` are empty."""
+    """Return the ``role`` topic of the group with the config topic ``config``, from the candidates ``like_role`` and
+    the ``empty`` topics.
+    """
     mark = next((c.mark for c in configs if c.topic == config.topic), None)
     marked = mark.topics.get(role) if mark and mark.group_id == group.id and not group.members else None
     if marked in {*(c.topic for c in like_role), *empty}:
         return TopicChoice(marked)
     choice = internal_topics.choose(like_role, empty, _evidence(kafka, group, role, configs, config.topic, like_role))
-    # Whose connectors these are, only the group's own config topic tells, or its workers.
+    # Only the group's own config topic, or its workers, prove that the connectors belong to the group.
     is_certain = config.proven and config.topic is not None
     return choice if is_certain or group.members else replace(choice, proven=False)
 
@@ -175,9 +179,9 @@ def _choose_with_config(
 def _named_after(
     group: ConnectGroup, compacted: Mapping[str, TopicFacts], signals: Sequence[TopicSignals], missing: Sequence[str]
 ) -> dict[str, TopicChoice]:
-    """The topics of a group without workers that are called after it, by ``connectctl run`` or by MirrorMaker 2.
+    """Return the topics of a group without workers that ``connectctl run`` or MirrorMaker 2 named after it.
 
-    One that has records of another kind is not taken; one that may not be read is.
+    A topic with records of another role is excluded; a topic that may not be read is included.
     """
     signals_by_topic = {signal.topic: signal for signal in signals}
     found = {}
@@ -191,7 +195,7 @@ def _named_after(
 
 
 def _names_after(group: ConnectGroup, role: str) -> list[str]:
-    """The names that the ``role`` topic has where it is called after the group."""
+    """Return the possible names of the ``role`` topic after the group."""
     names = (internal_topics.called_after(group.id, role), internal_topics.mirror_topic(group.id, role))
     return [name for name in names if name]
 
@@ -201,7 +205,7 @@ def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Observation[l
     try:
         tails = kafka.tails(list(facts), SAMPLE)
     except NotAuthorized:
-        # One topic that this principal may list but not read must not hide the others.
+        # Read the topics one by one: a topic that this principal may list but not read must not hide the others.
         tails = {}
         for name in facts:
             try:
@@ -229,7 +233,7 @@ def _config_of(
 ) -> TopicChoice:
     if named:
         return TopicChoice(named)
-    # A config topic has one partition, or no worker would have started on it.
+    # A config topic has one partition: workers refuse to start with another one.
     empty = [c.topic for c in signals if c.empty and c.partitions == 1]
     written = partial(_written_by, kafka, (leader_id(group.id),))
     return internal_topics.choose_config(configs, empty, group, written, frozenset(_names_after(group, Role.CONFIG)))
@@ -244,11 +248,11 @@ def _evidence(
     like_role: Sequence[TopicSignals],
 ) -> ClusterSignals:
     own_topics = [c for c in configs if c.topic == config]
-    # Where a marked group's topic is known, its connectors are in no other.
+    # If the mark of a group names the topic, no other topic has its connectors.
     settled = [c.topic for c in configs if c.is_anothers(group.id) and c.mark and c.mark.topics.get(role)]
     other_topics = [c for c in configs if c.topic not in (config, *settled)] if config else []
     owned = frozenset(connector for connector, _ in group.owners)
-    # Tasks write to the offsets topic with their own transactional ids, and nobody to the status topic.
+    # Tasks write to the offsets topic with their own transactional ids; the status topic has no transactions.
     ids = (
         sorted({task_id(group.id, c, n) for c, n in group.owners if n >= 0})[:MOST_IDS] if role is Role.OFFSETS else ()
     )
@@ -266,10 +270,9 @@ def _evidence(
 
 
 def _written_by(kafka: KafkaReads, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
-    """Those of ``topics`` to which one of ``ids`` is known to have written; none where that cannot be seen."""
+    """Return those of ``topics`` to which one of ``ids`` is known to have written; none if this is unknown."""
     try:
         return kafka.written_by(ids, topics) if ids else frozenset()
     except ConnectctlError:
-        return (
-            frozenset()
-        )  # No proof, for lack of a right or an answer: the topics cannot be told apart, and it says so.
+        # Without a right or an answer there is no proof: the error is that the topics cannot be distinguished.
+        return frozenset()

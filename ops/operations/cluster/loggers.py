@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
 
 CLUSTER_SCOPE = (3, 7, 0)
-"""The first release whose workers pass a level on to all others (KIP-976)."""
+"""The first release whose workers set a level on all workers (KIP-976)."""
 ALL = "all workers"
 ROOT = "root"
 Levels = Mapping[str, str]
-"""Levels by logger, as one worker has them."""
+"""The levels of one worker by logger."""
 _PATH = path_of("admin", "loggers")
 _PATIENCE = 10.0
 """Seconds for the list of one worker's loggers."""
 
 
 def read(calls: ConnectCalls) -> dict[str, Levels]:
-    """The levels of every worker of ``calls``, by URL. Raises what the first raised that gives none."""
+    """Return the levels of every worker of ``calls``, by URL. Raises the error of the first worker without levels."""
     urls = _known_urls(calls)
     with ThreadPoolExecutor(16) as pool:
         return dict(zip(urls, pool.map(lambda url: _levels(calls, url), urls), strict=True))
 
 
 def _known_urls(calls: ConnectCalls) -> tuple[str, ...]:
-    """The addresses of the workers. Raises ``Unreachable`` where none is known."""
+    """Return the addresses of the workers. Raises ``Unreachable`` if none is known."""
     if not calls.urls:
         calls.get(_PATH)
     return tuple(calls.urls)
@@ -57,14 +57,14 @@ def _levels(calls: ConnectCalls, url: str) -> Levels:
 
 
 def level_of(levels: Levels, logger: str) -> str | None:
-    """The level in force: the logger's own, or that of the nearest logger above it; None where none is known."""
+    """Return the effective level: of the logger itself, or of its nearest ancestor with one; None if none is known."""
     while logger not in levels and "." in logger:
         logger = logger.rpartition(".")[0]
     return levels.get(logger, levels.get(ROOT))
 
 
 def affected(levels: Levels, logger: str) -> dict[str, str]:
-    """The loggers that a worker sets with ``logger``: itself, and all whose names begin so (``Loggers.setLevel``)."""
+    """Return the loggers that a worker sets with ``logger``: itself, and all with its prefix (``Loggers.setLevel``)."""
     has_children = logger != ROOT
     return {
         name: level for name, level in levels.items() if name == logger or (has_children and name.startswith(logger))
@@ -72,7 +72,7 @@ def affected(levels: Levels, logger: str) -> dict[str, str]:
 
 
 def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
-    """What to set, in order, so that the levels are in force again: the logger, then what differs below it."""
+    """Return the levels that restore ``levels``, in order: of the logger, then of its descendants with other levels."""
     effective = level_of(levels, logger)
     deviating = sorted(
         (n, level) for n, level in affected(levels, logger).items() if n != logger and level != effective
@@ -84,7 +84,7 @@ def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
 class SetLogLevels(Step["StepContext"]):
     """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is None).
 
-    ``former`` has, by worker's URL, what is to be set to undo it.
+    ``former`` has the levels that an undo sets, by the worker's URL.
     """
 
     subject: str
@@ -120,9 +120,10 @@ class SetLogLevels(Step["StepContext"]):
 def plan_set(
     cluster_id: str, calls: ConnectCalls, logger: str, level: str, *, worker: str | None, cluster: bool, group_id: str
 ) -> Plan:
-    """The plan that sets ``logger`` on one worker, on all at once, or, without ``cluster`` or before 3.7, one by one.
+    """Return the plan that sets ``logger`` on one worker, on all at once, or, without ``cluster`` or before 3.7, one by
+    one.
 
-    Raises ``BadInput`` for a ``worker`` that is not one of the cluster's.
+    Raises ``BadInput`` for a ``worker`` that is not in the cluster.
     """
     urls = _known_urls(calls) if worker is None else (url_of(calls, worker),)
     found = {url: _levels(calls, url) for url in urls}
@@ -143,10 +144,10 @@ def plan_set(
 def plan_undo(
     cluster_id: str, steps: Sequence[SetLogLevels], group_id: str, run: str, members: Collection[str] | None
 ) -> Plan:
-    """Return the plan that sets what was in force before ``steps``, those of ``run``, for each worker.
+    """Return the plan that restores the levels before ``steps``, the steps of ``run``, on each worker.
 
-    ``members`` are the URLs of the workers in the group, None where the client proves each address. A worker that left the
-    group is left alone: its address may be another group's. Raises ``Refused`` if all of them left.
+    ``members`` are the URLs of the workers in the group, None where the client proves each address. A worker that left
+    the group is not changed: its address may belong to another group. Raises ``Refused`` if all of them left.
     """
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
     departed = sorted(url for url in former if members is not None and url not in members)
@@ -168,7 +169,9 @@ def _is_all(levels: Levels, logger: str, level: str) -> bool:
 
 
 def url_of(calls: ConnectCalls, worker: str) -> str:
-    """The URL of ``worker``, given as host:port or as a URL. Raises ``BadInput`` for one that is not of the cluster."""
+    """Return the URL of ``worker``, which is host:port or a URL. Raises ``BadInput`` for a worker that is not in the
+    cluster.
+    """
     for url in calls.urls:
         if worker.rstrip("/") in (url, address(url)):
             return url

@@ -1,7 +1,7 @@
-"""A Connect cluster as it is now: its group, workers, internal topics and connectors, and what is wrong with them.
+"""Observes a Connect cluster: its group, workers, internal topics and connectors, with findings.
 
-Everything is asked at once and nothing is waited for longer than a few seconds, so that a worker that hangs costs a
-line of the answer and not the answer.
+All requests are concurrent, with timeouts of a few seconds. A worker that hangs is a finding, and does not block the
+others.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
 MOST_AT_ONCE = 32
 LONGEST = 100
-"""Most characters that are quoted of what a member of the group advertises."""
+"""The maximum number of characters of an advertised address that a message quotes."""
 
 
 @dataclass(frozen=True)
 class InternalTopic:
-    """One of the workers' topics; no name where it was not found."""
+    """One of the workers' topics; its name is None if it was not found."""
 
     role: str
     name: str | None = None
@@ -52,9 +52,10 @@ class InternalTopic:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """All that was seen. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` where neither could be read.
+    """The observation of a cluster. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` if neither could be
+    read.
 
-    ``lists`` are the names of connectors that each worker lists, by its URL, where several answer.
+    ``lists`` are the connector names of each worker, by URL, if several workers answer.
     """
 
     cluster_id: str
@@ -70,9 +71,9 @@ class ClusterView:
 def observe_cluster(
     kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> ClusterView:
-    """See the whole cluster. ``named`` are the internal topics that the person named, by role.
+    """Return the observation of the cluster. ``named`` are the internal topics that the user names, by role.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` where no worker lets us in, besides what ``kafka`` raises.
+    Raises ``NotAuthorized`` or ``NotTrusted`` if every worker refuses the login, and the errors of ``kafka``.
     """
     kafka = read_once(kafka)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
@@ -80,7 +81,7 @@ def observe_cluster(
         topics, choices, problems = _topics(kafka, group, named)
         workers = tuple(sorted((answer.result() for answer in pending), key=lambda w: w.address))
     if workers and all(worker.shut for worker in workers):
-        calls.get("/", timeout=PATIENCE)  # raises: what it would be taken for is workers that do not answer
+        calls.get("/", timeout=PATIENCE)  # raises the error of the login, instead of a finding that no worker answers
     group_topics = (
         topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
     )
@@ -121,7 +122,7 @@ def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) ->
     if member.without_rest:
         return replace(worker, problem="it has no REST API", without_rest=True)
     if not member.url:
-        # In a rebalance the coordinator gives no metadata: nothing is known of its REST server.
+        # In a rebalance the coordinator returns no metadata, and the REST server is unknown.
         return worker if not group.settled else replace(worker, problem="its metadata in the group could not be parsed")
     if problem_of_url(member.url):
         return replace(
@@ -137,14 +138,14 @@ def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) ->
 
 
 def ask_all(calls: ConnectCalls, group: ConnectGroup, members: Sequence[Member] | None = None) -> tuple[Worker, ...]:
-    """Every worker of ``group``, or those of ``members``, as it answers; all asked at once."""
+    """Return the workers of ``group``, or of ``members``, from concurrent requests."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         workers = list(pool.map(lambda member: _observe_worker(calls, member, group), members or group.members))
     return tuple(sorted(workers, key=lambda worker: worker.address))
 
 
 def first_answering(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
-    """The first worker of ``group`` that answers: its version and its support stand for the cluster's."""
+    """Return the first worker of ``group`` that answers, whose version and support represent the cluster."""
     answers = (_observe_worker(calls, member, group) for member in group.members)
     return next((worker for worker in answers if worker.problem is None), None)
 
@@ -157,7 +158,7 @@ def _support(calls: ConnectCalls, url: str) -> Support:
         path = f"/connector-plugins/{plugin}/config/validate"
         return support_proven_by(calls.send("PUT", path, probe_config(plugin), url=url, timeout=PATIENCE))
     except ConnectctlError:
-        # The worker answers, and its validation does not: that proves nothing either way.
+        # A worker without an answer to the validation proves neither.
         return Support.UNKNOWN
 
 
@@ -187,7 +188,7 @@ def _topics(
 
 
 def _not_found(choices: Mapping[str, TopicChoice], group: ConnectGroup, *, is_new: bool) -> Iterator[Finding]:
-    """What is to be said of topics that were looked for; of a ``fresh`` cluster, without connectors, two are empty."""
+    """Yield the findings on topics that were searched. Two topics of a new cluster without connectors are empty."""
     for role, choice in choices.items():
         if choice.topic is None:
             error = not_found(role, choice, group)
@@ -204,9 +205,9 @@ def _connectors(
     workers: Sequence[Worker],
     topics: Sequence[InternalTopic],
 ) -> ConnectorListing:
-    """The connectors by the first worker that answers, else by the topics; of nothing where those cannot be read.
+    """Return the connectors from the first worker that answers, else from the topics, else none.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` where workers are there, and none lets us in.
+    Raises ``NotAuthorized`` or ``NotTrusted`` if every worker refuses the login.
     """
     names = {topic.role: topic.name for topic in topics}
     config = names.get("config")
@@ -236,7 +237,7 @@ def _connectors(
 
 
 def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.FactsReader | None:
-    """The reader of what decides on the state of connectors; None where the config topic is not known or not readable."""
+    """Return the reader of facts, None if the config topic is unknown or not readable."""
     if config_topic is None:
         return None
     try:
@@ -247,12 +248,12 @@ def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) ->
 
 
 def _ignored_records(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]:
-    """The records of the config topic that are ignored, as workers ignore them."""
+    """Return the findings on records of the config topic that workers ignore."""
     try:
         image = kafka.image([config_topic], patience=PATIENCE).get(config_topic) if config_topic else None
         return state_in(kafka, image, patience=PATIENCE).findings if image is not None else ()
     except ConnectctlError:
-        return ()  # what keeps it from being read is said of its order
+        return ()  # reported by the check of its order
 
 
 def _worker_findings(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:

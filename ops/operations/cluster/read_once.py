@@ -1,4 +1,4 @@
-"""One look at a cluster reads each topic once, however many of its parts want to know what is in it."""
+"""A client that reads each topic once per observation of a cluster."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def read_once(kafka: KafkaReads) -> KafkaReads:
-    """``kafka`` for one look: an image that was read is the one that everybody gets.
+    """Return ``kafka`` with a cache of the images that it has read, for one observation.
 
-    Not for who waits for something to change. One that open transactions held back is read again: they may have ended.
+    It is unsuitable for waits. An image that open transactions held back is read again: they may have ended.
     """
     return cast("KafkaReads", kafka if isinstance(kafka, _CachedImages) else _CachedImages(kafka))
 
 
 def uncached(kafka: KafkaReads) -> KafkaReads:
-    """The client that ``read_once`` got: for who waits for something to change."""
+    """Return the client without the cache of ``read_once``, for waits."""
     return kafka.kafka if isinstance(kafka, _CachedImages) else kafka
 
 
@@ -52,7 +52,7 @@ class _CachedImages:
             )
             for topic, image in read.items():
                 found[topic] = self._with_cached(image)
-                if not image.left_out:  # of others only a part was read
+                if not image.left_out:  # an image with omitted records is incomplete
                     self._images[topic] = found[topic], superseded
             return {topic: found[topic] for topic in topics if topic in found}
 
@@ -61,7 +61,7 @@ class _CachedImages:
         return image is not None and not image.held_back and (with_superseded or not superseded)
 
     def _with_cached(self, image: TopicImage) -> TopicImage:
-        """``image`` with the records of the one that was read before, and what was made of them, where they are the same."""
+        """Return ``image`` with the records of the cached image and their parsed values, if the records are the same."""
         before, _ = self._images.get(image.topic, (image, False))
         if before.held_back or image.held_back or before.end_offsets != image.end_offsets:
             return image
