@@ -1,8 +1,9 @@
-"""Open transactions on partitions that their coordinator no longer knows (KIP-664): they are never ended.
+"""Finds hanging transactions (KIP-664): open ones on partitions that their coordinator does not know and will never
+end.
 
-A partition shows a transaction as open; its coordinator has no id for the producer, another epoch, or another set of
-partitions. Both sides change while they are looked at, so partitions are looked at twice, with the coordinators in
-between: what was open before and after, from the same offset, and unknown in between, hangs.
+A partition has an open transaction; its coordinator has no id for the producer, another epoch, or other partitions.
+Both change during the observation, so partitions are read before and after the coordinators. A transaction hangs if it
+is open from the same offset in both readings, and unknown to its coordinator between them.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ BLOCKING = {
 
 @dataclass(frozen=True)
 class Hanging:
-    """A transaction that hangs on ``place``. ``id`` is the transactional id that has the producer id now, if any has.
+    """A transaction that hangs on the partition ``place``. ``id`` is the transactional id with its producer id, if any.
 
-    ``role`` is what the topic is to a Connect cluster: config, offsets, status, or None. ``decision`` is how its
-    coordinator had decided it. Where it is not ``proven``, a coordinator may well have it, under an id that this principal
-    is not allowed to see.
+    ``role`` is the role of the topic in a Connect cluster: config, offsets, status, or None. ``decision`` is the
+    decision of its coordinator. If it is not ``proven``, a coordinator may have it under an id that this principal may
+    not describe.
     """
 
     place: TopicPartition
@@ -65,12 +66,12 @@ class Hanging:
     proven: bool = True
 
     def seconds(self, now: float) -> float | None:
-        """Since when the producer wrote nothing more, ``now`` in seconds since the epoch."""
+        """Return the seconds since the last write of the producer; ``now`` in seconds since the epoch."""
         return max(0.0, now - self.producer.last_timestamp / 1000) if self.producer.last_timestamp >= 0 else None
 
     @property
     def command(self) -> str:
-        """What ends it: the commit that was decided, else an abort."""
+        """Return the command that ends it: a commit if that was decided, else an abort."""
         verb = (
             TransactionResult.COMMIT if self.decision.outcome is TransactionResult.COMMIT else TransactionResult.ABORT
         )
@@ -97,10 +98,10 @@ class Hanging:
 
 @dataclass(frozen=True)
 class Search:
-    """What hangs, what could not be looked at, and how many partitions were.
+    """The hanging transactions, the findings on unread partitions, and the number of read ones.
 
-    ``unproven`` are transactions that look as if they hang, and may be those of ids that this principal does not see;
-    ``gaps`` are what it does not see.
+    ``unproven`` are transactions that hang unless they belong to ids that this principal may not describe; ``gaps`` are
+    the missing observations.
     """
 
     found: tuple[Hanging, ...]
@@ -110,9 +111,9 @@ class Search:
     gaps: tuple[Gap, ...] = ()
 
     def exactly_one(self, partition: TopicPartition, start: int | None, producer_id: int | None) -> Hanging:
-        """The one on ``place`` that begins at ``start`` and is of ``producer_id``, where those are given.
+        """Return the only one on ``partition`` that begins at ``start`` and is of ``producer_id``, if these are given.
 
-        Raises ``Refused`` where none hangs there, ``BadInput`` where several do.
+        Raises ``Refused`` if none hangs there, ``BadInput`` if several do.
         """
         found = matching((*self.found, *self.unproven), partition, start, producer_id)
         if not found and self.gaps:
@@ -139,10 +140,10 @@ def search(
     roles: Mapping[str, str],
     log: TransactionLogReads | None = None,
 ) -> Search:
-    """Look for hanging transactions on ``topics``, or on all; ``roles`` are those of the internal topics by name.
+    """Return the hanging transactions on ``topics``, or on all; ``roles`` are the roles of the internal topics by name.
 
-    How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
-    not be read, only a principal that provably sees every transactional id gets an answer.
+    The decisions are looked up in ``log``, if it is given and a transaction hangs. If the log cannot be read, only a
+    principal that may describe all transactional ids gets proven results.
     """
     requested: Observation[list[TopicPartition]] = (
         calls.all_places() if topics is None else Complete(calls.places(topics))
@@ -159,7 +160,7 @@ def search(
     owners = {listing.producer_id: listing.id for listing in listed.seen}
     described = describe_ids(calls, sorted(set(owners.values())))
     if silent := [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]:
-        # A coordinator that does not answer may know every one of them.
+        # A coordinator that does not answer may know all of them.
         return Search(
             (), len(partitions), (*not_seen, *unread_findings(before), _no_verdict(silent)), gaps=tuple(silent)
         )
@@ -168,7 +169,7 @@ def search(
     found = tuple(replace(transaction, role=roles.get(transaction.place.topic)) for transaction in candidates)
     if log is not None and found:
         answers = decisions(log, [(transaction.place, transaction.producer, transaction.id) for transaction in found])
-        # A coordinator that is just taking its log over knows nothing as yet, and does not say so.
+        # A coordinator that is still loading its log reports no transaction, and no error.
         answered = zip(found, answers, strict=True)
         found = tuple(replace(transaction, decision=answer) for transaction, answer in answered if not answer.running)
     return _searched(found, listed.gaps, len(partitions), (*not_seen, *unread_findings(before)), read=log is not None)
@@ -177,9 +178,9 @@ def search(
 def _searched(
     found: Sequence[Hanging], gaps: tuple[Gap, ...], partitions: int, findings: tuple[Finding, ...], *, read: bool
 ) -> Search:
-    """What was found, with what is proven apart from what is not.
+    """Return the result of a search, with proven and unproven transactions separated.
 
-    No coordinator knows a producer id for certain where every id was seen, or where their log was read.
+    It is proven that no coordinator has a producer id if every id was described, or if their log was read.
     """
     proven = [
         transaction
@@ -193,7 +194,7 @@ def _searched(
 
 
 def refuse_unreadable(answers: Mapping[TopicPartition, object]) -> None:
-    """Raises ``NotAuthorized`` where this principal may read none of the partitions: nothing was seen."""
+    """Raise ``NotAuthorized`` if this principal may not read any of the partitions."""
     if answers and all(answer is Code.TOPIC_AUTHORIZATION_FAILED for answer in answers.values()):
         topics = sorted({partition.topic for partition in answers})
         raise not_authorized(f"Not authorized to read {some_of(topics, MOST_NAMED)}", read_topic(topics[0]))
@@ -212,7 +213,7 @@ def open_transactions(producers: Mapping[TopicPartition, tuple[PartitionProducer
 def hanging(
     before: Open, owners: Mapping[int, str], described: Mapping[str, Transaction | Code], after: Open
 ) -> list[Hanging]:
-    """Which open transactions their coordinator does not know. ``owners`` has the id of each producer id."""
+    """Return the open transactions that their coordinator does not know. ``owners`` has the id of each producer id."""
     found = []
     for key, producer in sorted(before.items(), key=lambda item: item[0]):
         still = after.get(key)
@@ -228,7 +229,7 @@ def hanging(
 def _why_unknown(
     partition: TopicPartition, producer: PartitionProducer, known: Transaction | Code | None
 ) -> str | None:
-    """Why the coordinator cannot end this transaction; None where it can, or where it did not answer."""
+    """Return why the coordinator cannot end this transaction; None if it can, or if it did not answer."""
     if known is None or known is Code.TRANSACTIONAL_ID_NOT_FOUND:
         return "no coordinator knows its producer id"
     if isinstance(known, Code):
@@ -281,7 +282,9 @@ def _no_verdict(silent: Iterable[Gap]) -> Finding:
 def matching(
     found: Iterable[Hanging], partition: TopicPartition, start: int | None, producer_id: int | None
 ) -> list[Hanging]:
-    """The hanging transactions on ``place`` that begin at ``start`` and are of ``producer_id``, where those are given."""
+    """Return the hanging transactions on ``partition`` that begin at ``start`` and are of ``producer_id``, if these are
+    given.
+    """
     return [
         transaction
         for transaction in found

@@ -1,4 +1,6 @@
-"""Where read_committed readers wait: last stable offset against high watermark, and which transaction holds it."""
+"""The lag of read_committed consumers: from the last stable offset to the high watermark, with the transaction that
+causes it.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +34,19 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import Named
 
 LONG = 60.0
-"""Seconds for which a transaction may hold an internal topic before it is worth a warning: Connect's own time-out."""
+"""Seconds after which an open transaction on an internal topic is a warning: Connect's own time-out."""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """The transaction at a last stable offset. ``transaction`` is None where no coordinator knows the producer."""
+    """The transaction at a last stable offset. ``transaction`` is None if no coordinator knows the producer."""
 
     producer: PartitionProducer
     transaction: Owned | None
     hangs: bool
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The suspect as scripts get it; ``now`` in seconds since the epoch."""
+        """Return the JSON of the suspect; ``now`` in seconds since the epoch."""
         return {
             "producerId": self.producer.producer_id,
             "producerEpoch": self.producer.epoch,
@@ -56,7 +58,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Lag:
-    """A partition and how far its readers are held back. ``role`` is what the topic is to the Connect cluster."""
+    """A partition and its lag for read_committed consumers. ``role`` is the role of its topic in the Connect cluster."""
 
     partition: TopicPartition
     role: str
@@ -82,9 +84,10 @@ class Lags:
 
 
 def topic_roles(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[dict[str, str]]:
-    """What each internal topic of the group is, by its name: config, offsets, status; dedicated ones are offsets, too.
+    """Return the role of each internal topic of the group by name: config, offsets, status; dedicated topics are
+    offsets.
 
-    Raises what keeps the three topics of the workers from being found.
+    Raises the errors of ``find_internal_topics``.
     """
     found = find_internal_topics(kafka, group, named)
     roles = {found.config: "config", found.offsets: "offsets", found.status: "status"}
@@ -102,7 +105,7 @@ def topic_roles(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observa
 
 
 def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Mapping[str, str], now: float) -> Lags:
-    """The lag of every partition of the topics in ``roles``, by name; ``now`` in seconds since the epoch."""
+    """Return the lag of every partition of the topics in ``roles``; ``now`` in seconds since the epoch."""
     partitions = calls.places(list(roles))
     bounds = calls.bounds(partitions)
     refuse_unreadable(bounds)
@@ -123,9 +126,12 @@ def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Map
 def suspects_of(
     calls: TransactionCalls, directory: TransactionalIdIndex, producers: Mapping[TopicPartition, Any]
 ) -> Observation[dict[TopicPartition, Suspect]]:
-    """For each place the transaction that begins first: it holds the last stable offset. ``producers``: a first look.
+    """Return for each partition the first open transaction, which holds the last stable offset.
 
-    Partial where such a transaction may be that of an id that was not seen; none of these is said to hang.
+    ``producers`` is the first reading of the partitions.
+
+    The observation is partial if such a transaction may belong to an id that was not described; it is not reported as
+    hanging then.
     """
     before = open_transactions(producers)
     listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None

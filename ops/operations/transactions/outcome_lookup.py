@@ -1,4 +1,4 @@
-"""Looks up how hanging transactions were decided: once in the transaction log for all, then in each one's partition."""
+"""Looks up the decisions on hanging transactions: once in the transaction log for all, then in the partition of each."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
 SLACK_MS = 60_000
-"""How much earlier than a transaction began its partition is looked through, for clocks that differ."""
+"""The margin before the beginning of a transaction in the search of its partition, for different clocks."""
 OpenProducer = tuple["TopicPartition", "PartitionProducer", str | None]
-"""Where a transaction hangs, its producer, and its transactional id, if that is known."""
+"""The partition of a hanging transaction, its producer, and its transactional id, if known."""
 
 
 def decisions(log: TransactionLogReads, open_producers: Sequence[OpenProducer]) -> list[DecidedOutcome]:
-    """How each was decided, not known where the log or the partition cannot be read."""
+    """Return the decision on each transaction; unknown if the log or the partition cannot be read."""
     ids = {id for _, _, id in open_producers if id is not None}
     complete = all(id is not None for _, _, id in open_producers)
     query = ProducerQuery(frozenset(producer.producer_id for _, producer, _ in open_producers))
@@ -72,9 +72,10 @@ def _right(error: ConnectctlError) -> Right | None:
 
 
 def _pending(entries: Sequence[LogEntry], partition: TopicPartition) -> DecidedOutcome | None:
-    """Whether a coordinator still has a transaction of the producer on ``place``, under an id that was not seen.
+    """Return the outcome if a coordinator still has a transaction of the producer on ``partition``, under an id that
+    was not described.
 
-    It will end it then, whatever the partition has before it, and whether that may be read or not.
+    The coordinator will end it, independently of the preceding records.
     """
     last = entries[-1] if entries else None
     if last is None or last.state not in OPEN or partition not in last.places:
@@ -85,9 +86,9 @@ def _pending(entries: Sequence[LogEntry], partition: TopicPartition) -> DecidedO
 
 
 def since(past: Sequence[Event], partition: TopicPartition, producer: PartitionProducer) -> int | None:
-    """From which time on, in milliseconds since the epoch, the partition must be looked through; None: not at all.
+    """Return the time, in milliseconds since the epoch, from which the partition is searched; None for no search.
 
-    That is the last transaction that had the partition, and the one before: its marker tells the two apart.
+    The search includes the last transaction with the partition, and the one before, whose marker distinguishes them.
     """
     last = decided_with(past, partition, producer.epoch)[-2:]
     return min(transaction.started_ms for transaction in last) - SLACK_MS if last else None
@@ -95,14 +96,14 @@ def since(past: Sequence[Event], partition: TopicPartition, producer: PartitionP
 
 @dataclass(frozen=True)
 class ProducerQuery:
-    """Picks what the log has of some producer ids, and what of it cannot be read: one record of each id will do."""
+    """A filter for the records of some producer ids, and for one unreadable record of each transactional id."""
 
     producer_ids: frozenset[int]
     _unreadable_keys: set[bytes | None] = field(default_factory=set)
 
     def __call__(self, key: bytes | None, value: bytes | None) -> bool:
         if value is None:
-            return False  # the id has expired; it never gets the producer id again
+            return False  # The id has expired, and never gets the producer id again.
         number = producer_of(value)
         if number is not None:
             return number in self.producer_ids
@@ -113,7 +114,7 @@ class ProducerQuery:
 
 @dataclass(frozen=True)
 class RecordedEnd:
-    """What coordinators wrote down, by producer id in the order of the log, and what of it cannot be read."""
+    """The records of coordinators by producer id, in the order of the log, and the unreadable ones."""
 
     by_producer: defaultdict[int, list[LogEntry]]
     unreadable: tuple[Unreadable, ...]
