@@ -1,4 +1,4 @@
-"""Plans changes of groups' offsets. Pure: from what was observed to steps, or ``Refused`` with all reasons."""
+"""Plans changes of groups' offsets: steps, or ``Refused`` with all reasons. Pure."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupState:
-    """A group with what decides whether its offsets may be changed, and how.
+    """A group with the facts that determine whether its offsets may be changed, and by which interface.
 
-    ``state`` is the connector's by ``state_for_plan``, None where there is no connector. ``workers_up`` is False where the
-    Connect group has no workers. ``version`` is what the workers report, None where none was asked or answered.
-    ``holders`` are the connectctl runs that run the connector.
+    ``state`` is the connector's state from ``state_for_plan``, None without a connector. ``workers_up`` is False if the
+    Connect group has no workers. ``version`` is the version of the workers, None if none answered. ``holders`` are the
+    connectctl runs that run the connector.
     """
 
     offsets: GroupOffsets
@@ -46,11 +46,13 @@ class GroupState:
 
     @property
     def at_rest(self) -> bool:
-        """Whether no worker runs a task of it, by the state that was judged."""
+        """Return whether no worker runs a task of it, according to ``state``."""
         return at_rest_for_plan(self.state, workers_up=self.workers_up)
 
     def via(self, requested: str | None, *, stop: bool) -> str:
-        """``rest`` where the workers change offsets, so that the connector's plugin has its say, unless asked otherwise."""
+        """Return ``requested``; by default ``rest`` if the workers can change offsets, because the connector validates
+        them.
+        """
         if requested is not None:
             return requested
         release = release_of(self.version)
@@ -60,7 +62,7 @@ class GroupState:
 
 @dataclass(frozen=True)
 class GroupChanges:
-    """A plan, what it would write now by group, and what should be known before."""
+    """A plan, the offsets that it would write by group, and its warnings."""
 
     plan: Plan
     writes: tuple[tuple[str, OffsetWrite], ...]
@@ -89,9 +91,9 @@ def plan_groups(
     via: str | None = None,
     undoes: str | None = None,
 ) -> GroupChanges:
-    """The plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the Connect cluster's."""
+    """Return the plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the group of the workers."""
     decided = [(state, change, decide(change, state.offsets.committed)) for state, change in pairs]
-    # That nothing is to be done now says nothing where tasks or members may commit in a moment.
+    # A group without writes is planned as well if its tasks or members may still commit.
     needed = [decision for decision in decided if decision[2] or not decision[0].at_rest or decision[0].offsets.members]
     reasons = [
         reason
