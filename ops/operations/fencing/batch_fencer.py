@@ -1,4 +1,4 @@
-"""Fences many ids at once: all coordinators in parallel, retriable errors again after a backoff, until done or timed out."""
+"""Fences many ids at once: requests to all coordinators in parallel, with retries after a backoff, until a timeout."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class BatchFencer:
                 self.results[row.id] = _result(row, outcome, problem=Problem("interrupted", message))
 
     def _describe_first(self) -> list[str]:
-        """Refresh the plan's epochs, which can change with every commit; gives the ids to fence."""
+        """Refresh the plan's epochs, which can change with every commit; return the ids to fence."""
         ids = list(self._pending)
         found = self._described(ids)
         for id in ids:
@@ -109,7 +109,7 @@ class BatchFencer:
         return list(self._pending)
 
     def _describe_again(self) -> list[str]:
-        """Describe the pending ids, finish those that are done; gives the ids to fence again."""
+        """Describe the pending ids, finish those that are done, and return the ids to fence again."""
         ready = []
         found = self._described(list(self._pending))
         for id, attempt in list(self._pending.items()):
@@ -180,14 +180,14 @@ def fence_ids(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[IdResult]:
-    """Fence each of ``ids`` that a coordinator knows; returns the results of those that failed."""
+    """Fence each of ``ids`` that a coordinator knows, and return the results of those that failed."""
     fencer = BatchFencer(calls, [FenceTarget(id_, FenceAction.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
     fencer.run()
     return [result for result in fencer.results.values() if result.outcome is FenceOutcome.FAILED]
 
 
 def without_request(row: FenceTarget) -> IdResult | None:
-    """The result of an id that needs no request; None for an id to fence."""
+    """Return the result of an id without a request; None for an id to fence."""
     outcome = _NO_REQUEST.get(row.action)
     return None if outcome is None else _result(row, outcome, problem=row.problem)
 

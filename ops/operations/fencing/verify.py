@@ -1,8 +1,8 @@
-"""Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction is still open.
+"""Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction is open.
 
-A higher epoch alone proves nothing: with transaction version 2 it is bumped at every commit, and the producer id changes
-when epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing returned, and
-if the partitions of the older producer have no open transaction of it.
+A higher epoch alone proves nothing: with transaction version 2 it is bumped at every commit, and the producer id
+changes when epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing
+returned, and if the partitions of the older producer have no open transaction of it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNVERIFIED = Rule("FENCE006", Severity.WARNING)
 
 @dataclass(frozen=True)
 class Verification:
-    """The results, with those not verified turned into failures, and findings."""
+    """The results, where unverified ones are failures, and the findings."""
 
     results: tuple[IdResult, ...]
     findings: tuple[Finding, ...]
@@ -75,7 +75,7 @@ def verify_id(
     held: Sequence[Transaction],
     producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code],
 ) -> Problem | Finding | None:
-    """Why the fence of one id is not verified; a finding if it is in effect but noteworthy; else None."""
+    """Return the problem if the fence of one id is not verified, or a finding on a fence that is in effect; else None."""
     if not isinstance(found, Transaction):
         message = f"Fenced, but not verified: the coordinator returned {name_of(found)} for the id."
         return Problem("not-proven", message)
@@ -101,7 +101,7 @@ def _is_older(producer: PartitionProducer, older: Transaction, result: IdResult)
 
 
 def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
-    """A newer producer has taken the id since; or a problem, where an older epoch is back (FENCE005)."""
+    """Return the finding of a newer producer of the id (FENCE005), or the problem of an older epoch."""
     if found.producer_id == result.producer_id and found.epoch < (result.epoch_after or 0):
         message = f"Fenced at epoch {result.epoch_after}, but the coordinator now has the older epoch {found.epoch}."
         return Problem("not-proven", f"{message} Fence it again.")
