@@ -231,9 +231,9 @@ def line_of(result: Result) -> str:
 
 def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> None:
     """Exit with 1, and print why in one line, if something is unhealthy or could not be read."""
-    from connectctl.ops.operations.cluster.health import complaints
+    from connectctl.ops.operations.cluster.health import health_problems
 
-    if found := list(complaints(connectors, findings)):
+    if found := list(health_problems(connectors, findings)):
         more = f"; and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
         terminal.note(f"not healthy: {'; '.join(found[:MOST_SHOWN])}{more}", style="red")
         raise typer.Exit(1)

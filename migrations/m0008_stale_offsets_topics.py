@@ -54,7 +54,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
         if (topic := access.reader.calls.get(path_of("connectors", name, "config")).get(TOPIC)) is not None
     }
     _, subjects = access.offsets(topics)
-    found = {each.name: why for each in subjects if (why := stale(each.places, running=each.running))}
+    found = {each.name: why for each in subjects if (why := stale(each.topic_states, running=each.running))}
     lines = tuple(f"{name}: {why.rstrip('.')}" for name, why in found.items())
     if not found or given.get("stale") not in (MERGE, UNSET):
         return (), lines

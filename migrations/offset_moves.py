@@ -25,7 +25,7 @@ def to_global(access: ClusterAccess, given: Given) -> Observed:
     policy, chosen = policy_of(given)
 
     def request(subject: ConnectorState) -> MergeOffsets:
-        own = next((at.topic for at in subject.places if at.side is Side.DEDICATED), None)
+        own = next((at.topic for at in subject.topic_states if at.side is Side.DEDICATED), None)
         if own is None:
             hint = "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)

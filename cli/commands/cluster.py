@@ -104,7 +104,7 @@ def _observe(session: Session) -> ClusterView:
 
     kafka = session.kafka
     group = session.group(patience=REBALANCE)
-    view = observe.look(kafka, session.connect_to(group), group, session.named_topics)
+    view = observe.observe_cluster(kafka, session.connect_to(group), group, session.named_topics)
     if connect_groups.is_unknown(group) and not view.connectors:
         raise connect_groups.unknown_group(group, session.transactions.connect_groups)
     return view

@@ -46,7 +46,7 @@ def get(
         found = {loggers.url_of(calls, worker): found[loggers.url_of(calls, worker)]}
     having: dict[tuple[str, str], list[str]] = {}
     for url, levels in found.items():
-        for name, level in (loggers.below(levels, logger) if logger else levels).items():
+        for name, level in (loggers.affected(levels, logger) if logger else levels).items():
             having.setdefault((name, level), []).append(address(url) or url)
     rows = [{"name": name, "level": level, "workers": having[name, level]} for name, level in sorted(having)]
 

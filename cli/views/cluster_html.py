@@ -14,7 +14,7 @@ from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
 from connectctl.ops.connect.sink_group import sink_group, unknown_group
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, counted
-from connectctl.ops.operations.cluster.health import complaints
+from connectctl.ops.operations.cluster.health import health_problems
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
@@ -70,7 +70,7 @@ def page(view: ClusterView, origin: PageOrigin) -> str:
 
 def _verdict(view: ClusterView, *, complete: bool) -> tuple[str, str]:
     """Return the health of the cluster in words, and the style of the words."""
-    if any(complaints(view.connectors, view.findings)):
+    if any(health_problems(view.connectors, view.findings)):
         return "not healthy", "bad"
     if view.connectors_from == "nothing":
         return "unknown", "doubt"

@@ -102,7 +102,7 @@ def _lines(changes: Changes | GroupChanges) -> Iterator[str]:
 def _of_group(changes: GroupChanges) -> Iterator[str]:
     for group, write in changes.writes[:SHOWN]:
         before, after = ("nothing" if offset is None else offset for offset in (write.before, write.after))
-        yield f"  {group}  {write.place}: {before} -> {after}"
+        yield f"  {group}  {write.partition}: {before} -> {after}"
 
 
 def _of_records(changes: Changes) -> Iterator[str]:

@@ -89,7 +89,7 @@ def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
     for each in found:
         if not each.bounds.lag and not wide:
             continue
-        row = [each.place.topic, str(each.place.partition), each.role]
+        row = [each.partition.topic, str(each.partition.partition), each.role]
         row += [str(each.bounds.stable), str(each.bounds.end), str(each.bounds.lag)]
         rows.append([*row, *_suspect(each, now)])
     spare = () if wide else ("CONNECTOR", "TASK", "END", "STABLE")

@@ -24,7 +24,7 @@ from connectctl.ops.operations.cluster import observe
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.cluster.read_once import read_once
-from connectctl.ops.operations.connectors.fencing_diagnosis import times
+from connectctl.ops.operations.connectors.fencing_diagnosis import write_times
 from connectctl.ops.operations.fencing.observe import FencingSources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
 
@@ -131,7 +131,7 @@ class CheckContext:
 def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]) -> CheckContext:
     """Look at the cluster. Raises ``BadInput`` for a connector in ``wanted`` that is not there."""
     edges = replace(edges, kafka=read_once(edges.kafka))
-    view = observe.look(edges.kafka, edges.calls, group, named)
+    view = observe.observe_cluster(edges.kafka, edges.calls, group, named)
     known = {health.name: health.connector for health in view.connectors}
     _check(wanted, list(known))
     context = CheckContext(edges, view)
@@ -161,4 +161,4 @@ def _read_config_topic(context: CheckContext) -> None:
     status = context.internal.get("status")
     if status in images:
         context.recorded = status_topic.topics(images[status].latest)
-    context.written = {key: at for image in images.values() for key, at in times(image.latest).items()}
+    context.written = {key: at for image in images.values() for key, at in write_times(image.latest).items()}

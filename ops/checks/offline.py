@@ -17,7 +17,7 @@ from connectctl.ops.connect.connector_class import has_reference
 from connectctl.ops.connect.internal_topics import Role
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
+from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
 
 WORKERS = "the workers' validation"
 
@@ -119,7 +119,7 @@ def _offsets_topic(
         return named.get("offsets"), ()
     what = "the workers' offsets topic"
     try:
-        choice = look_for_topics(kafka, group, named, [Role.OFFSETS])[Role.OFFSETS]
+        choice = search_topics(kafka, group, named, [Role.OFFSETS])[Role.OFFSETS]
     except NotAuthorized as e:
         return None, (Unseen(what, e.why or e.what, e.next_step),)
     except ConnectctlError:

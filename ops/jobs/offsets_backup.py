@@ -17,7 +17,7 @@ from connectctl.ops.operations.offsets.dump_lines import Range, blocks_in, range
 if TYPE_CHECKING:
     from connectctl.ops.jobs.frames import Tuples
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.offsets.dump_lines import Where
+    from connectctl.ops.operations.offsets.dump_lines import TopicOrigin
     from pyspark.sql import DataFrame, SparkSession
 
 SHARE_BYTES = 1 << 27
@@ -42,7 +42,7 @@ def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFra
 
 
 def _by_source(
-    records: Iterator[tuple[Where, ConsumerRecord]], connector: str
+    records: Iterator[tuple[TopicOrigin, ConsumerRecord]], connector: str
 ) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
     owner = connector.encode(errors="surrogatepass")
     while some := list(islice(records, THOUSANDS)):

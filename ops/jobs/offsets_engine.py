@@ -19,9 +19,9 @@ from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import TopicLayout
 from connectctl.ops.jobs.topic_reader import read, read_texts
 from connectctl.ops.operations.offsets.changes import RestoreBackup
-from connectctl.ops.operations.offsets.dump_lines import wheres_in
-from connectctl.ops.operations.offsets.engine import Asked, View, layout
-from connectctl.ops.operations.offsets.incomplete import check_places
+from connectctl.ops.operations.offsets.dump_lines import topics_in
+from connectctl.ops.operations.offsets.engine import ReadRequest, View, layout
+from connectctl.ops.operations.offsets.incomplete import check_complete
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.purpose import AllKeys
 from connectctl.ops.operations.offsets.record_changes import Where, decide
@@ -53,7 +53,7 @@ class Spark:
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", offsets.TOGETHER)
         return spark
 
-    def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
+    def view(self, sources: Sources, asked: Sequence[ReadRequest]) -> View:
         shown, query = TopicLayout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
         places = layout(shown.sources, observe(shown.sources, query), asked)
         owners = dict.fromkeys(shown.sources_of(), frozenset(query.connectors))
@@ -66,7 +66,7 @@ class Spark:
                 name, wheres = each.purpose.connector, tuple[Where, ...]()
                 if each.backup is not None:
                     rows = rows.unionByName(offsets_backup.read(spark, each.backup, name, parts))
-                    wheres = tuple(wheres_in(each.backup))
+                    wheres = tuple(topics_in(each.backup))
                 looked.append(Looked(each.purpose, places[name], wheres))
             found = offsets.collected(offsets.look(rows, looked, parts, collected))
         kept = shown.fill(found.records)
@@ -77,12 +77,12 @@ class Spark:
         for each in asked:
             name = each.purpose.connector
             if each.streamed:
-                view.places[name] = places[name]
+                view.topic_states[name] = places[name]
                 view.records[name] = [found.records.get(Source(at.bootstrap, at.topic), ()) for at in places[name]]
                 continue
-            view.places.update(layout(shown.sources, view.snapshot, [each]))
+            view.topic_states.update(layout(shown.sources, view.snapshot, [each]))
             if changes := found.decided.get(name):
-                view.decisions[name] = whole(each.purpose, changes, view.places[name], saved.get(name, {}))
+                view.decisions[name] = whole(each.purpose, changes, view.topic_states[name], saved.get(name, {}))
         return view
 
     @contextmanager
@@ -93,8 +93,8 @@ class Spark:
         """
         shown = TopicLayout(sources)
         snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))
-        asked = [Asked(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
-        check_places(at for places in layout(shown.sources, snapshot, asked).values() for at in places)
+        asked = [ReadRequest(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
+        check_complete(at for places in layout(shown.sources, snapshot, asked).values() for at in places)
         owners: dict[Source, frozenset[str] | None] = {}
         for name, topic in snapshot.dedicated.items():
             source = Source(topic.bootstrap, topic.image.topic)

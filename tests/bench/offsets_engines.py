@@ -32,7 +32,7 @@ from pathlib import Path
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.spark.session import open_session
 from connectctl.ops.jobs.offsets_engine import Spark
-from connectctl.ops.operations.offsets.engine import Asked, Local
+from connectctl.ops.operations.offsets.engine import Local, ReadRequest
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.changes import MergeOffsets
@@ -42,8 +42,8 @@ sources = Sources(kafka, bootstrap, None, topic, lambda b, o: kafka, WorkerFacts
 chosen = Spark(lambda: open_session(master, {}, Path(log)), Path(log)) if engine == "spark" else Local()
 request = MergeOffsets("c0", "dedicated", "global")
 gc.disable()  # as commands do
-view = chosen.view(sources, [Asked(request, topic + "-own")])
-print(len(view.decide(request).writes), sum(len(at.records) for at in view.places["c0"]))
+view = chosen.view(sources, [ReadRequest(request, topic + "-own")])
+print(len(view.decide(request).writes), sum(len(at.records) for at in view.topic_states["c0"]))
 """
 
 BARE = """

@@ -11,7 +11,7 @@ import pytest
 from connectctl.cli.session import Session
 from connectctl.ops.clients.spark import session
 from connectctl.ops.kafka import memory
-from connectctl.ops.operations.offsets.engine import Asked, Local, View
+from connectctl.ops.operations.offsets.engine import Local, ReadRequest, View
 from connectctl.ops.operations.offsets.observe import Sources
 from fakes.offsetworld import World
 
@@ -28,7 +28,7 @@ class Counting(Local):
 
     asked = 0
 
-    def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
+    def view(self, sources: Sources, asked: Sequence[ReadRequest]) -> View:
         self.asked += 1
         return super().view(sources, asked)
 

@@ -17,7 +17,7 @@ from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.journal_prune import BEGINNING, age, plan_prune, prune
-from connectctl.ops.operations.connectors.config.values import content, digest, keep, kept
+from connectctl.ops.operations.connectors.config.values import content, digest, store_configs, stored_config
 from fakes.changingworld import World
 
 SECRET, OTHER = "Pl4nt3d-one", "Pl4nt3d-two"
@@ -50,7 +50,7 @@ def references(value: str = SECRET) -> Any:
 
 def ended(journal: Journal, *configs: dict[str, str], state: RunState | None = RunState.DONE, hours: float = 2) -> str:
     """A run of these configurations that ended so; None for one that is open. They were written ``hours`` before."""
-    keep(configs, journal)
+    store_configs(configs, journal)
     plan = {"steps": [{"after": digest(config)} for config in configs]}
     run = journal.begin("connectors apply", "cluster", "group", ("c",), plan)
     journal.mark(run.id, 0, "begun")
@@ -87,24 +87,24 @@ def test_a_reference_is_followed_when_the_configuration_is_needed(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = {"name": "c", "db.password": SECRET, "x": "y"}
-    keep([config], journal, references())
+    store_configs([config], journal, references())
     assert SECRET not in texts(journal)
     monkeypatch.setenv("DB", SECRET)
-    assert kept(journal, digest(config)) == config
+    assert stored_config(journal, digest(config)) == config
     monkeypatch.setenv("DB", OTHER)
     with pytest.raises(BadInput, match="not what they were: db") as told:
-        kept(journal, digest(config))
+        stored_config(journal, digest(config))
     assert SECRET not in str(told.value)
     monkeypatch.delenv("DB")
     with pytest.raises(BadInput, match="DB is not set"):
-        kept(journal, digest(config))
+        stored_config(journal, digest(config))
 
 
 def test_a_secret_that_was_rotated_is_kept_as_long_as_an_undo_needs_it(journal: Journal) -> None:
     before, after = ({"name": "c", "db.password": value} for value in (SECRET, OTHER))
-    keep([before], journal, references())
-    keep([before, after], journal, references(OTHER))
-    assert kept(journal, digest(before)) == before
+    store_configs([before], journal, references())
+    store_configs([before, after], journal, references(OTHER))
+    assert stored_config(journal, digest(before)) == before
     assert OTHER not in texts(journal)
 
 
@@ -118,7 +118,7 @@ def test_what_no_run_needs_is_removed_with_the_runs(journal: Journal, hours: int
     assert [run.id for run in journal.runs()] == [second]
     assert not journal.path(first, "").exists()
     assert SECRET not in texts(journal)
-    assert kept(journal, digest(new)) == new
+    assert stored_config(journal, digest(new)) == new
     assert plan_prune(journal, older_than=None, keep=1).files == ()
 
 
@@ -141,7 +141,7 @@ def test_runs_are_removed_by_their_age(journal: Journal) -> None:
 
 
 def test_what_a_run_is_about_to_need_is_left_alone(journal: Journal) -> None:
-    keep([{"name": "c", "db.password": SECRET}], journal)
+    store_configs([{"name": "c", "db.password": SECRET}], journal)
     assert plan_prune(journal, older_than=None, keep=0).files == ()
 
 
@@ -186,7 +186,7 @@ def test_prune_keeps_to_the_contract_of_changing_commands(world: World) -> None:
 
 def test_a_kept_configuration_that_was_changed_is_not_used(journal: Journal) -> None:
     config = {"name": "c", "x": "y"}
-    keep([config], journal)
+    store_configs([config], journal)
     journal.path("kept", digest(config)).write_bytes(content({"name": "c", "x": "z"}))
     with pytest.raises(BadInput, match="was changed since"):
-        kept(journal, digest(config))
+        stored_config(journal, digest(config))

@@ -161,7 +161,7 @@ def test_the_report_of_a_bug_tells_none(
     def broken(*_: Any) -> None:
         raise RuntimeError("; ".join(f"{name}={value}" for name, value in config.items()))
 
-    monkeypatch.setattr("connectctl.ops.operations.connectors.observe.see", broken)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.observe.connector_listing", broken)
     result = run(session, "connectors", "list")
     assert result.exit_code == main.BUG
     (report,) = tmp_path.glob("connectctl-bug-*")

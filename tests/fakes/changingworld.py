@@ -20,7 +20,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector
-from connectctl.ops.operations.connectors.config.values import digest, keep
+from connectctl.ops.operations.connectors.config.values import digest, store_configs
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
@@ -200,7 +200,7 @@ class World:
         for name in ("orders", "users"):
             former = {**self.workers.connectors[name].config, "name": name}
             now = former | {"x": "1"}
-            keep((former, now), journal)
+            store_configs((former, now), journal)
             self.workers.connectors[name].config = now
             steps.append(ChangeConnector(name, {"x": "1"}, {"x": None}, digest(former), digest(now)))
         run = journal.begin_plan(Plan("connectors patch", "fake-cluster", tuple(steps), group_id="connect"))

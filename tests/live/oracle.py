@@ -16,7 +16,7 @@ from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.operations.transactions.hanging import opened
+from connectctl.ops.operations.transactions.hanging import open_transactions
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -117,7 +117,7 @@ def _open(kafka: Kafka, *topics: str) -> list[str]:
     calls = TransactionClient(kafka.client, timeout=30)
     found = []
     try:
-        for (place, producer_id), producer in opened(calls.producers(calls.places(topics))).items():
+        for (place, producer_id), producer in open_transactions(calls.producers(calls.places(topics))).items():
             ids = [each.id for each in calls.listed(producer_ids=[producer_id]).seen]
             found.append(f"open: {place} from {producer.start_offset}, {producer}; {calls.describe(ids)}")
     finally:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,10 @@ def candidates(shell: str, line: str) -> list[str]:
     return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
 
 
+def _offers(shell: str, line: str, names: list[str]) -> bool:
+    return candidates(shell, line) == names
+
+
 @pytest.mark.parametrize("shell", ASK)
 def test_a_shell_offers_commands_options_and_live_connector_names(cluster: Sandbox, shell: str) -> None:
     config = {"connector.class": FILE_SOURCE, "file": "/nowhere", "topic": "nowhere"}
@@ -47,7 +52,7 @@ def test_a_shell_offers_commands_options_and_live_connector_names(cluster: Sandb
         for verb in ("offsets show", "connectors stop"):
             line = f"connectctl --context sandbox-tests {verb} tab-"
             # A slow machine has no names in the time that a person waits for them.
-            eventually(lambda line=line: candidates(shell, line) == ["tab-source"])
+            eventually(partial(_offers, shell, line, ["tab-source"]))
 
 
 @pytest.mark.parametrize(

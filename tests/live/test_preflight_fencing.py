@@ -24,7 +24,7 @@ from connectctl.ops.connect.zombie_fencing import CURE
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.operations.connectors import observe as reading
-from connectctl.ops.operations.connectors.fencing_diagnosis import times
+from connectctl.ops.operations.connectors.fencing_diagnosis import write_times
 from fakes.check_context import check_context
 from live.offsetchanges import read_all
 from live.real import FILE_SOURCE, connector, eventually
@@ -49,7 +49,7 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     assert len(checked) == len(names)
     topics = cluster.topics
     images = here.image([topics["config"], topics["status"]], patience=10)
-    written = {key: at for image in images.values() for key, at in times(image.latest).items()}
+    written = {key: at for image in images.values() for key, at in write_times(image.latest).items()}
     state = config_topic.parse(images[topics["config"]].latest, topics["config"])
     directory = TransactionalIdIndex({cluster.group_id: frozenset(state.connectors)})
     calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)

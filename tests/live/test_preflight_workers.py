@@ -16,7 +16,7 @@ from connectctl.ops.checks.workers import rules as area
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, observe
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.core.rule import check
-from connectctl.ops.operations.cluster.observe import look
+from connectctl.ops.operations.cluster.observe import observe_cluster
 from connectctl.ops.sandbox.cluster import Group, Sandbox, SandboxSpec, down, up
 from fakes.sandboxes import add_worker, extra_group
 from live.real import Workers, connector, create_topic, eventually, workers
@@ -43,7 +43,7 @@ def seen(sandbox: Sandbox, group: Group | None = None) -> WorkersSeen:
     with closing(Session(flags=flags, context=f"sandbox-{sandbox.spec.name}")) as session:
         known = session.group()
         calls = session.connect_to(known)
-        view = look(session.kafka, calls, known, session.named_topics)
+        view = observe_cluster(session.kafka, calls, known, session.named_topics)
         return observe(view, session.kafka, session.transactions)
 
 

@@ -28,7 +28,7 @@ from connectctl.ops.operations.connectors.config.files import read, refuse_unusa
 from connectctl.ops.operations.connectors.config.offsets import check_initial
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired, assignments
 from connectctl.ops.operations.connectors.config.values import difference, shown
-from connectctl.ops.operations.connectors.observe import the_one
+from connectctl.ops.operations.connectors.observe import exactly_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
 
@@ -108,7 +108,7 @@ def _other(now: str | None, then: str | None) -> str | None:
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
     """Edit the one connector that ``pattern`` matches. The edited file is kept if it is not sent."""
     cluster = observed_cluster(session)
-    found = the_one(cluster.connectors(), pattern)
+    found = exactly_one(cluster.connectors(), pattern)
     name, former = found.name, found.connector.config
     masked = shown(former, defined_passwords(cluster.calls, former))
     text = json.dumps(masked, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

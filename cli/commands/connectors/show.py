@@ -18,10 +18,10 @@ from connectctl.ops.connect.connector import Connector, Status, cause_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.visibility import gap_findings, gap_of
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.connectors import fencing_diagnosis
 from connectctl.ops.operations.connectors.access import ClusterAccess, listing_of
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, configured, the_one
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, configured, exactly_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.transactions.sources import directory_of
 
@@ -29,7 +29,7 @@ from connectctl.ops.operations.transactions.sources import directory_of
 def show(cluster: ClusterAccess, name: str, output: Output) -> None:
     """Print one connector. Raises ``BadInput`` for an unknown one."""
     seen = listing_of(cluster)
-    health = the_one(seen.connectors, name)
+    health = exactly_one(seen.connectors, name)
     answers = not isinstance(seen.blind, (Unreachable, TimedOut))
     passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
     remember(health.connector.config, passwords)
@@ -56,7 +56,7 @@ def _from_config_topic(
     needed = ["config"] + (["offsets"] if health.connector.type != "sink" and offsets is None else [])
     names = {role: cluster.clients.named_topics.get(role) for role in needed}
     # A topic that is named is not looked for: what it is called is told without a right on it.
-    choices = look_for_topics(cluster.kafka, cluster.group, {}, [role for role in needed if not names[role]])
+    choices = search_topics(cluster.kafka, cluster.group, {}, [role for role in needed if not names[role]])
     names |= {role: choice.topic for role, choice in choices.items()}
     doubts = []
     for role, choice in choices.items():
@@ -74,7 +74,7 @@ def _from_config_topic(
 
 def _fencing_findings(cluster: ClusterAccess, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
     """Return the coordinators' findings on failed tasks and rounds of fencing; none for a healthy connector."""
-    if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needed(connector, found):
+    if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needs_diagnosis(connector, found):
         return []
     try:
         seen = directory_of(cluster.clients)
@@ -88,16 +88,16 @@ def _fencing_findings(cluster: ClusterAccess, connector: Connector, found: Confi
         )
         return [*gap_findings(seen.gaps), *fencing_diagnosis.findings(cluster.clients.transactions, case, time.time())]
     except ConnectctlError as e:
-        return [fencing_diagnosis.not_known(connector.name, e)]
+        return [fencing_diagnosis.unknown_finding(connector.name, e)]
 
 
 def _record_times(kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]) -> dict[str, float]:
     """Return when records of the config and status topics were written, by key."""
-    choices = look_for_topics(kafka, group, named, ("config", "status"))
+    choices = search_topics(kafka, group, named, ("config", "status"))
     images = kafka.image([choice.topic for choice in choices.values() if choice.topic], patience=1.0)
     found: dict[str, float] = {}
     for image in images.values():
-        found |= fencing_diagnosis.times(image.latest)
+        found |= fencing_diagnosis.write_times(image.latest)
     return found
 
 

@@ -91,7 +91,7 @@ def merge(
     chosen = (policy or changes.MergePolicy.EFFECTIVE).value
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
-        own = topic or next((at.topic for at in subject.places if at.side is Side.DEDICATED), None)
+        own = topic or next((at.topic for at in subject.topic_states if at.side is Side.DEDICATED), None)
         if own is None:
             hint = "Name one: --topic NAME." if into is Side.DEDICATED else "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
@@ -125,13 +125,13 @@ def copy(
     """
     from connectctl.ops.operations.offsets import operations
     from connectctl.ops.operations.offsets.prepare import entries_to_copy
-    from connectctl.ops.operations.offsets.sources import look_at
+    from connectctl.ops.operations.offsets.sources import observe_connectors
 
     session: Session = ctx.obj
     source_session = session if from_context is None else session.in_context(from_context)
     if source_session is session and source == target:
         raise BadInput("FROM and TO are the same connector")
-    _, (origin,) = look_at(source_session, [OffsetTarget(source, None)])
+    _, (origin,) = observe_connectors(source_session, [OffsetTarget(source, None)])
     entries = entries_to_copy(origin)
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:

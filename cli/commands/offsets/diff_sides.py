@@ -10,34 +10,38 @@ from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets import topic_dump
-from connectctl.ops.operations.offsets.diff import Said, effective_of, said_by, without_what_is_same
+from connectctl.ops.operations.offsets.diff import LiveValues, effective_values, live_values, without_equal_values
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.incomplete import check_findings, check_places
+from connectctl.ops.operations.offsets.incomplete import check_complete, check_findings
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.purpose import DifferingKeys
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
-from connectctl.ops.operations.offsets.sources import PATIENCE, look_at, sources_of
+from connectctl.ops.operations.offsets.sources import PATIENCE, observe_connectors, sources_of
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
 
 def sides(
     session: Session, wanted: tuple[str, ...], with_context: str | None, file: Path | None
-) -> tuple[Said, Said, tuple[str, str]]:
+) -> tuple[LiveValues, LiveValues, tuple[str, str]]:
     if with_context is None and file is None:
         return _own_sides(session, wanted)
     current = _observed(session, wanted)
     if with_context is not None:
         other_session = session.in_context(with_context)
-        current, other = without_what_is_same(current, _observed(other_session, wanted), wanted)
-        return effective_of(_whole(current, wanted)), effective_of(_whole(other, wanted)), ("here", with_context)
+        current, other = without_equal_values(current, _observed(other_session, wanted), wanted)
+        return (
+            effective_values(_whole(current, wanted)),
+            effective_values(_whole(other, wanted)),
+            ("here", with_context),
+        )
 
     assert file is not None
-    current, other = without_what_is_same(current, _saved(session, file), wanted)
-    saved = effective_of(assemble(other, OffsetsQuery()))
+    current, other = without_equal_values(current, _saved(session, file), wanted)
+    saved = effective_values(assemble(other, OffsetsQuery()))
     query = OffsetsQuery(wanted)
     kept = {topic_state: value for topic_state, value in saved.items() if query.includes(topic_state[0])}
-    return effective_of(_whole(current, wanted)), kept, ("cluster", "file")
+    return effective_values(_whole(current, wanted)), kept, ("cluster", "file")
 
 
 def _saved(session: Session, file: Path) -> OffsetsSnapshot:
@@ -63,22 +67,24 @@ def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
     return found
 
 
-def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
+def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[LiveValues, LiveValues, tuple[str, str]]:
     """Return the global topic and the dedicated one as sides, for the connectors that have one."""
     if any(map(is_glob, wanted)):
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)
-    _, subjects = look_at(session, [OffsetTarget(name, None, purpose=DifferingKeys(name)) for name in chosen])
-    check_places(at for subject in subjects for at in subject.places)
+    _, subjects = observe_connectors(
+        session, [OffsetTarget(name, None, purpose=DifferingKeys(name)) for name in chosen]
+    )
+    check_complete(at for subject in subjects for at in subject.topic_states)
     global_: dict[tuple[str, str], str | None] = {}
     dedicated: dict[tuple[str, str], str | None] = {}
     for subject in subjects:
-        if wanted and not any(at.side is Side.DEDICATED for at in subject.places):
+        if wanted and not any(at.side is Side.DEDICATED for at in subject.topic_states):
             raise BadInput(f"{subject.name} has no dedicated topic to compare the global one with")
-        if older := stale(subject.places, running=subject.running):
+        if older := stale(subject.topic_states, running=subject.running):
             terminal.note(f"warning: {subject.name}: {older}", style="yellow")
-        for at in subject.places:
-            (global_ if at.side is Side.GLOBAL else dedicated).update(said_by(subject.name, at))
+        for at in subject.topic_states:
+            (global_ if at.side is Side.GLOBAL else dedicated).update(live_values(subject.name, at))
     return global_, dedicated, ("global", "dedicated")
 
 

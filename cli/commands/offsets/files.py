@@ -95,7 +95,7 @@ def backup(
     """
     from connectctl.cli.commands.offsets import spark_backup
     from connectctl.cli.garbage_collection import without_collection
-    from connectctl.ops.operations.offsets.backup import saved
+    from connectctl.ops.operations.offsets.backup import backup_of
     from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, sealed
     from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 
@@ -103,7 +103,7 @@ def backup(
     if spark_backup.backup(session, tuple(connectors or ()), out):
         return
     with without_collection():
-        found, lines, sinks = saved(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
+        found, lines, sinks = backup_of(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
         groups = spark_backup.lines_of_sinks(session, sinks, named=bool(connectors))
         count = spark_backup.save(sealed(line + "\n" for line in chain(lines, groups)), out) - SEAL_LINES
     if str(out) == "-":

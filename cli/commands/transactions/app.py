@@ -99,7 +99,7 @@ def show(
 
     session: Session = ctx.obj
     directory = directory_of(session)
-    found = listing.show(session.transactions, directory.seen, id)
+    found = listing.describe_one(session.transactions, directory.seen, id)
     now = time.time()
     gaps = (*(() if found.known else directory.gaps), *listing.hidden_topics(found.transaction))
     doubts = [*gap_findings(gaps), *ambiguities(directory.seen, [id])]
@@ -178,7 +178,9 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
     suspects = [each.suspect for each in found.partitions if each.suspect]
     unowned = any(each.transaction is None or not each.transaction.known for each in suspects)
     findings = (*gap_findings((*gaps, *(directory.gaps if unowned else ()))), *found.findings)
-    missing = sorted(set(roles) - {each.place.topic for each in found.partitions} - {f.subject for f in found.findings})
+    missing = sorted(
+        set(roles) - {each.partition.topic for each in found.partitions} - {f.subject for f in found.findings}
+    )
     if missing:
         raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")
     data = {

@@ -48,7 +48,7 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         progress=progress,
     )
     if any(isinstance(step, IncludedStep) for step in restored.steps):
-        observed = replace(sources.look_at(scene.session, [])[0], calls=scene.reader.calls)
+        observed = replace(sources.observe_connectors(scene.session, [])[0], calls=scene.reader.calls)
         context.offsets = sources.context_of(scene.session, observed, scene.journal)
         context.facts = context.offsets.facts
     if restored.request.parameters.get("application"):

@@ -14,7 +14,7 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-from connectctl.ops.operations.offsets.sources import look_at
+from connectctl.ops.operations.offsets.sources import observe_connectors
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 from connectctl.ops.operations.upgrade import run_state
@@ -70,7 +70,7 @@ class Scene:
             OffsetTarget(name, None, topic, new=name in purposes, purpose=purposes.get(name))
             for name, topic in topics.items()
         ]
-        observed, subjects = look_at(self.session, targets)
+        observed, subjects = observe_connectors(self.session, targets)
         return observed.view, subjects
 
     def tasks(self) -> TasksSeen:

@@ -18,7 +18,7 @@ from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
 from connectctl.ops.operations.cluster.config_state import state_in
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.connectors.observe import from_workers
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
 from connectctl.ops.task_runtime.job.status_topic import run_status_topic
@@ -84,7 +84,7 @@ def _internal(
     if not missing:
         return found
     try:
-        choices = look_for_topics(kafka, group, {}, missing)
+        choices = search_topics(kafka, group, {}, missing)
     except ConnectctlError as e:
         return found | dict.fromkeys(missing, e)
     return found | {

@@ -230,7 +230,7 @@ def look_at_cluster(
     kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> TasksSeen:
     """The same of a whole cluster; ``named`` are the internal topics that the person named, by role."""
-    return look(cluster.look(kafka, calls, group, named), kafka)
+    return look(cluster.observe_cluster(kafka, calls, group, named), kafka)
 
 
 def look_at_workers(calls: ConnectCalls) -> TasksSeen:

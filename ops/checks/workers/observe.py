@@ -21,7 +21,7 @@ from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
+from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors.contradictions import OtherLists
 from connectctl.ops.operations.fencing.observe import observe_leader_id
@@ -186,7 +186,7 @@ class _Watch:
         found: set[str] = set()
         for group in alike:
             try:
-                choice = look_for_topics(self._kafka, group, {}, ["config"])["config"]
+                choice = search_topics(self._kafka, group, {}, ["config"])["config"]
             except ConnectctlError as e:
                 self._miss(f"the config topic of the group {group.id}", e.why or e.what, e.next_step)
                 continue

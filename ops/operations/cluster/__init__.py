@@ -1,1 +1,1 @@
-"""A Connect cluster as it is: group, workers, internal topics."""
+"""The current state of a Connect cluster: group, workers, internal topics."""

@@ -1,4 +1,4 @@
-"""The state of a config topic as workers have it: the one place that decides which records of it count."""
+"""The state of a config topic as workers have it. Only this module decides which of its records are in force."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def with_former(kafka: KafkaReads, image: TopicImage, *, patience: float) -> TopicImage:
-    """Return ``image`` of a config topic, read again with superseded records where the newest record of a key is ignored.
+    """Return ``image`` of a config topic, read again with superseded records if the newest record of a key is ignored.
 
-    Workers keep what they had before such a record.
+    Workers keep the state before such a record.
     """
     if image.superseded or not config_topic.state_of(image).ignored:
         return image
@@ -23,5 +23,5 @@ def with_former(kafka: KafkaReads, image: TopicImage, *, patience: float) -> Top
 
 
 def state_in(kafka: KafkaReads, image: TopicImage, *, patience: float) -> ConfigState:
-    """Return the state of the config topic that ``image`` was read from, with former records where they count."""
+    """Return the state of the config topic that ``image`` was read from, with former records if they are in force."""
     return config_topic.state_of(with_former(kafka, image, patience=patience))

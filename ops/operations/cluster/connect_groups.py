@@ -1,4 +1,4 @@
-"""Whether a group of workers exists at all, and which one was meant where it does not."""
+"""Recognises a group of workers that does not exist, and suggests another name."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MOST_NAMED = 5
 
 
 def is_unknown(group: ConnectGroup) -> bool:
-    """Whether Kafka knows no such group. One without members is forgotten by its coordinator after a while, too."""
+    """Return whether Kafka has no such group. Its coordinator deletes a group without members after a delay."""
     return is_dead(group.state) and not group.members
 
 
 def unknown_group(group: ConnectGroup, visible: Callable[[], Observation[frozenset[str]]]) -> BadInput:
-    """The error for a group that does not exist. ``visible`` gives the groups of workers that may be seen."""
+    """Return the error for a group that does not exist. ``visible`` lists the groups of workers that may be described."""
     names: frozenset[str] = frozenset()
     with suppress(ConnectctlError):
         names = visible().seen

@@ -1,4 +1,4 @@
-"""Connect's REST API at addresses that a person gave: asked only where it is proven to be the group's."""
+"""Connect's REST API at addresses of the user, which gets requests only if it is proven to belong to the group."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.rest_membership import Configs, NotAMember, Resolve, disagreement, is_advertised
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
+from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 OPEN = ("/connector-plugins",)
-"""Paths that any worker may be asked for: their answers say nothing about the connectors of the group."""
+"""Paths whose answers do not depend on the connectors of the group."""
 ADMIN = "/admin/"
-"""Where loggers are: a listener may serve nothing else."""
+"""The path of loggers: a listener may serve this path only."""
 AGREEING = 5.0
-"""Seconds within which a worker has read what is in the config topic, and a rebalance may end."""
+"""Seconds within which a worker reads the config topic to its end, and a rebalance may end."""
 PAUSE = 0.3
 VALID = 5.0
-"""Seconds for which a proof counts for a change."""
+"""Seconds for which a proof is valid for a change."""
 VALID_FOR_READING = 60.0
 PATIENCE = 2.0
 ANSWER = 5.0
@@ -34,11 +34,12 @@ ANSWER = 5.0
 
 @dataclass
 class GroupWorkers:
-    """Keeps ``ConnectCalls``. Raises ``NotAMember`` for a server that is not proven to be a worker of the group.
+    """An implementation of ``ConnectCalls``. Raises ``NotAMember`` for a server that is not proven to be a worker of
+    the group.
 
-    ``connect`` opens the REST API at the addresses. The proof is made when it is first needed, and made again before a
-    change. Where an address does not answer, the client's error says so, and nothing is changed. With ``declared`` a person
-    vouches for the addresses: only another Kafka cluster disproves them.
+    ``connect`` opens the REST API at the addresses. The proof is made before the first request that requires it, and
+    again before a change. An address that does not answer causes the client's error, and no change. ``declared``: the
+    user declares the addresses to be workers of the group; only another Kafka cluster is then an error.
     """
 
     urls: tuple[str, ...]
@@ -51,32 +52,32 @@ class GroupWorkers:
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _proven: dict[tuple[str, ...], float] = field(default_factory=dict)
-    _looked: float | None = None
+    _proven_for_reading: float | None = None
     _calls: ConnectCalls | None = field(default=None)
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         calls = self._opened()
         if self._asks_about_group(path, url) and (
-            self._looked is None or self.now() - self._looked > VALID_FOR_READING
+            self._proven_for_reading is None or self.now() - self._proven_for_reading > VALID_FOR_READING
         ):
-            with _silence_left_to_the_client():
+            with _ignore_no_answer():
                 self._prove(calls, self.urls)
-            self._looked = self.now()
+            self._proven_for_reading = self.now()
         return calls.get(path, url=url, timeout=timeout)
 
     def send(
         self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
     ) -> Any:
         calls = self._opened()
-        # An address from a plan or a run was the group's when that was made, and is proven as those that are given.
+        # An address from a plan or a run was a worker's when the plan was made, and is proven like those of the user.
         urls = self.urls if url is None or url.rstrip("/") in self.urls else (url,)
         proven = self._proven.get(urls)
         if _depends_on_group(path) and (proven is None or self.now() - proven > VALID):
-            # A listener for administration alone serves no connectors that would prove whose it is.
-            with _silence_left_to_the_client() if path.startswith(ADMIN) else nullcontext():
+            # A listener for administration only serves no connectors, from which its group could be proven.
+            with _ignore_no_answer() if path.startswith(ADMIN) else nullcontext():
                 self._prove(calls, urls)
             self._proven[urls] = self.now()
-            self._looked = self.now() if urls == self.urls else self._looked
+            self._proven_for_reading = self.now() if urls == self.urls else self._proven_for_reading
         return calls.send(method, path, body, url=url, timeout=timeout)
 
     def _opened(self) -> ConnectCalls:
@@ -84,11 +85,16 @@ class GroupWorkers:
         return self._calls
 
     def _asks_about_group(self, path: str, url: str | None) -> bool:
-        """Whether the answer depends on the group; an address that is not one of ours is one that the group gave."""
+        """Return whether the answer depends on the group, and the address is the user's: others are advertised by the
+        group.
+        """
         return (url is None or url.rstrip("/") in self.urls) and _depends_on_group(path)
 
     def _prove(self, calls: ConnectCalls, urls: tuple[str, ...]) -> None:
-        """Raises ``NotAMember`` for an address, and the error of one that does not answer, where no other is proven."""
+        """Raise ``NotAMember`` for an address that is not a worker of the group.
+
+        Raises the error of an address that does not answer, if no other is proven.
+        """
         group = observe_until(
             lambda: self.kafka.group(self.group_id),
             lambda group: group.settled,
@@ -112,9 +118,9 @@ class GroupWorkers:
 
     def _prove_by_connectors(self, calls: ConnectCalls, url: str, group: ConnectGroup) -> None:
         root = _mapping(calls, "/", url)
-        theirs, ours = root.get("kafka_cluster_id"), self.kafka.cluster_id()
-        if theirs not in (None, ours):
-            raise NotAMember(url, group, f"it uses the Kafka cluster {theirs}, not {ours}")
+        worker_cluster, group_cluster = root.get("kafka_cluster_id"), self.kafka.cluster_id()
+        if worker_cluster not in (None, group_cluster):
+            raise NotAMember(url, group, f"it uses the Kafka cluster {worker_cluster}, not {group_cluster}")
         if self.declared:
             return
 
@@ -129,9 +135,9 @@ class GroupWorkers:
             raise NotAMember(url, group, why)
 
     def _configured(self, group: ConnectGroup) -> Configs | None:
-        """The configurations in the group's config topic; None where it is not known, or not read to its end."""
+        """Return the configurations in the group's config topic; None if it is unknown, or not read to its end."""
         try:
-            choice = look_for_topics(self.kafka, group, self.named, ["config"])["config"]
+            choice = search_topics(self.kafka, group, self.named, ["config"])["config"]
             if choice.topic is None or not choice.proven:
                 return None
             image = self.kafka.image([choice.topic], patience=PATIENCE)[choice.topic]
@@ -143,7 +149,7 @@ class GroupWorkers:
 
 
 def _mapping(calls: ConnectCalls, path: str, url: str) -> Mapping[str, Any]:
-    """The object that a worker answers. Raises ``Unreachable`` where something else answers."""
+    """Return the object in the answer of a worker. Raises ``Unreachable`` for any other answer."""
     found = calls.get(path, url=url, timeout=ANSWER)
     if not isinstance(found, Mapping):
         raise Unreachable(
@@ -153,13 +159,13 @@ def _mapping(calls: ConnectCalls, path: str, url: str) -> Mapping[str, Any]:
 
 
 def _depends_on_group(path: str) -> bool:
-    """Return whether the answer at ``path`` depends on which group the worker is in."""
+    """Return whether the answer at ``path`` depends on the group of the worker."""
     return path != "/" and not path.startswith(OPEN)
 
 
 @contextmanager
-def _silence_left_to_the_client() -> Iterator[None]:
-    """Ends where an address does not answer: what is asked in earnest then tells so, in its own words."""
+def _ignore_no_answer() -> Iterator[None]:
+    """Ignore the error of an address that does not answer: the request itself raises it."""
     try:
         yield
     except NotAMember:

@@ -1,4 +1,4 @@
-"""Whether what was seen of a cluster is healthy: the one rule behind the exit codes of probes and cron jobs."""
+"""The rule by which a cluster is healthy, for the exit codes of probes and cron jobs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 UNSEEN = ("SIGHT001", "SIGHT002", "SIGHT004")
-"""What is not seen whole is not proven to be healthy."""
+"""Findings of incomplete observations, which do not prove health."""
 
 
-def complaints(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> Iterator[str]:
-    """All that keeps a cluster from being healthy, a few words each; nothing where it is."""
+def health_problems(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield the reasons why a cluster is not healthy, as short texts."""
     for connector in connectors:
         if not is_healthy(connector.verdict.state):
             yield f"{connector.name} is {connector.verdict.state}"

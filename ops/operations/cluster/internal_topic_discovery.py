@@ -1,7 +1,7 @@
-"""Finds a Connect cluster's three internal topics from nothing but a Kafka cluster and a group id.
+"""Finds a Connect cluster's three internal topics from a Kafka cluster and a group id.
 
-Topics that the person named are taken at their word. For the others every compacted topic is sampled and classified
-(``ops/connect/internal_topics.py``), and matched to the group by the workers and connectors that it names.
+Topics that the user names are only checked to exist. For the others every compacted topic is sampled and classified
+(``ops/connect/internal_topics.py``), and matched to the group by its workers and connectors.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect import cluster_findings as say
-from connectctl.ops.connect import config_topic, internal_topics
+from connectctl.ops.connect import cluster_findings, config_topic, internal_topics
 from connectctl.ops.connect.internal_topics import ClusterSignals, ConfigTopicSignals, Role, TopicChoice, TopicSignals
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
@@ -25,23 +24,23 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import TopicFacts
 
 SAMPLE = 20
-"""Offsets read from the end of each partition of a topic to tell what it is."""
+"""Offsets that are read from the end of each partition of a topic to classify it."""
 MOST_IDS = 200
-"""Transactional ids of tasks that are asked about: one that wrote to the topic is enough."""
+"""Transactional ids of tasks in a request: one that wrote to the topic is sufficient."""
 PATIENCE = 2.0
-"""Seconds to wait for open transactions on config topics, which may be other clusters'."""
+"""Seconds to wait for open transactions on config topics, also on those of other clusters."""
 
 
 @dataclass(frozen=True)
 class InternalTopics:
-    """The workers' config, offsets and status topics; None for one that was not looked for."""
+    """The workers' config, offsets and status topics; None for a role that was not searched."""
 
     config: str | None
     offsets: str | None
     status: str | None
     findings: tuple[Finding, ...] = ()
     unproven: Mapping[str, str] = field(default_factory=dict)
-    """Those that were only the last ones left, by role: they may be another group's, and must not be written to."""
+    """Topics that are only the last candidates, by role: they may belong to another group, and must not be written."""
 
 
 def find_internal_topics(
@@ -50,22 +49,22 @@ def find_internal_topics(
     named: Mapping[str, str | None],
     needed: Sequence[str] = ("config", "offsets", "status"),
 ) -> InternalTopics:
-    """The internal topics of ``group``; those in ``named`` are not looked for, only checked to exist.
+    """Return the internal topics of ``group``; those in ``named`` are only checked to exist.
 
-    ``named`` and ``needed`` go by ``config``, ``offsets`` and ``status``. Raises ``BadInput`` where a topic does not
-    exist, where none is found, or where several are left that cannot be told apart.
+    The roles in ``named`` and ``needed`` are ``config``, ``offsets`` and ``status``. Raises ``BadInput`` if a topic
+    does not exist, if none is found, or if several cannot be distinguished.
     """
-    choices = look_for_topics(kafka, group, named, needed)
+    choices = search_topics(kafka, group, named, needed)
     for role in needed:
         if choices[role].topic is None:
             raise not_found(role, choices[role], group)
     found = {str(role): named.get(role) for role in Role} | {role: choices[role].topic for role in needed}
-    guessed = tuple(say.empty_topic_chosen(str(c.topic), role) for role, c in choices.items() if c.empty)
+    guessed = tuple(cluster_findings.empty_topic_chosen(str(c.topic), role) for role, c in choices.items() if c.empty)
     unproven = {role: str(choices[role].topic) for role in needed if not choices[role].proven}
     return InternalTopics(found["config"], found["offsets"], found["status"], guessed, unproven)
 
 
-def look_for_topics(
+def search_topics(
     kafka: KafkaReads,
     group: ConnectGroup,
     named: Mapping[str, str | None],
@@ -73,9 +72,9 @@ def look_for_topics(
     *,
     superseded: bool = False,
 ) -> dict[str, TopicChoice]:
-    """As ``find_internal_topics``, with a choice of nothing where a topic is not found.
+    """Return the choice for each role; its topic is None if it is not found.
 
-    ``superseded``: config topics are read with what newer records replaced, for a caller who wants that of them later.
+    ``superseded``: config topics are read with superseded records, for callers that use them later.
     """
     known = {role: name for role in needed if (name := named.get(role))}
     check_named(kafka, known)
@@ -85,19 +84,21 @@ def look_for_topics(
 
 
 def those_that_exist(kafka: KafkaReads, *topics: str) -> frozenset[str]:
-    """Those of ``topics`` that exist. Raises ``NotAuthorized`` where that cannot be said, because one may not be seen."""
+    """Return those of ``topics`` that exist. Raises ``NotAuthorized`` if one may not be described."""
     return whole(kafka.existing(topics), f"the topics {', '.join(topics)}")
 
 
 def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
-    """Raises ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one that may not be seen."""
+    """Raise ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one that may not be
+    described.
+    """
     from difflib import get_close_matches
 
     exist = those_that_exist(kafka, *named.values())
     for role, name in named.items():
         if name not in exist:
-            near = get_close_matches(name, kafka.topic_names(), n=1)
-            hint = f"Did you mean {near[0]}? " if near else ""
+            similar = get_close_matches(name, kafka.topic_names(), n=1)
+            hint = f"Did you mean {similar[0]}? " if similar else ""
             raise BadInput(
                 f"Topic not found: {name} (given as the {role} topic)",
                 next_step=f"{hint}Correct --{role}-topic or topics.{role} in the context, or leave it out.",
@@ -105,24 +106,24 @@ def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
 
 
 def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput | NotAuthorized:
-    """The error for a role that no topic, or more than one, could have, among those that may be seen."""
-    way_out = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
+    """Return the error for a role for which no topic is found, or several."""
+    hint = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
     if choice.gaps:
         gap, more = choice.gaps[0], len(choice.gaps) - 1
         why = f"{gap.subject}: {gap.why}" + (f", and {more} more topics that may not be read" if more else "")
         what = f"The {role} topic of {group.id} was not found"
-        return NotAuthorized(what, why=why, next_step=f"{gap.next_step.rstrip('.')}. {way_out}", right=gap.right)
+        return NotAuthorized(what, why=why, next_step=f"{gap.next_step.rstrip('.')}. {hint}", right=gap.right)
     if choice.candidates:
         return BadInput(
             f"The {role} topic of {group.id} cannot be distinguished from others",
             why=f"it may be any of {', '.join(choice.candidates)}",
-            next_step=way_out,
+            next_step=hint,
             code="ambiguous-topic",
         )
-    hint = "" if group.members else f" The group {group.id} has no members; check --group-id too."
+    no_members = "" if group.members else f" The group {group.id} has no members; check --group-id too."
     return BadInput(
         f"No topic that this principal may see looks like the {role} topic of {group.id}",
-        next_step=way_out + hint,
+        next_step=hint + no_members,
         code="topic-not-found",
     )
 
@@ -130,69 +131,71 @@ def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput |
 def _search(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str], superseded: bool
 ) -> dict[str, TopicChoice]:
-    taken = {name for name in named.values() if name}
+    named_topics = {name for name in named.values() if name}
     compacted = kafka.compacted()
     sampled = _sample(kafka, compacted.seen)
     gaps = (*compacted.gaps, *sampled.gaps)
-    signals = [signal for signal in sampled.seen if signal.topic not in taken]
+    signals = [signal for signal in sampled.seen if signal.topic not in named_topics]
     if not group.members:
-        called = _called_after(group, compacted.seen, signals, missing)
-        if called:
-            left = [role for role in missing if role not in called]
-            given = {**named, **{role: choice.topic for role, choice in called.items()}}
-            return called | (_search(kafka, group, given, left, superseded) if left else {})
+        choices_by_name = _named_after(group, compacted.seen, signals, missing)
+        if choices_by_name:
+            remaining = [role for role in missing if role not in choices_by_name]
+            with_choices = {**named, **{role: choice.topic for role, choice in choices_by_name.items()}}
+            return choices_by_name | (_search(kafka, group, with_choices, remaining, superseded) if remaining else {})
     found = {c.topic for c in signals if c.role is Role.CONFIG} | {name for name in [named.get("config")] if name}
     configs = _read_configs(kafka, sorted(found), superseded)
     config = _config_of(kafka, configs, signals, group, named.get("config"))
     choices: dict[str, TopicChoice] = {"config": config} if "config" in missing else {}
-    blank = [c.topic for c in signals if c.empty and c.topic != config.topic]
+    empty = [c.topic for c in signals if c.empty and c.topic != config.topic]
     for role in (Role.STATUS, Role.OFFSETS):
         if role in missing:
-            alike = [c for c in signals if c.role is role]
-            choices[role] = _beside(kafka, group, role, configs, config, alike, blank)
+            like_role = [c for c in signals if c.role is role]
+            choices[role] = _choose_with_config(kafka, group, role, configs, config, like_role, empty)
     return {role: replace(choice, gaps=gaps) if choice.topic is None else choice for role, choice in choices.items()}
 
 
-def _beside(
+def _choose_with_config(
     kafka: KafkaReads,
     group: ConnectGroup,
     role: Role,
     configs: Sequence[ConfigTopicSignals],
     config: TopicChoice,
-    alike: Sequence[TopicSignals],
-    blank: Sequence[str],
+    like_role: Sequence[TopicSignals],
+    empty: Sequence[str],
 ) -> TopicChoice:
-    """The ``role`` topic of the group whose config topic is chosen; ``alike`` look like one, and ``blank`` are empty."""
+    """Return the ``role`` topic of the group with the config topic ``config``, from the candidates ``like_role`` and
+    the ``empty`` topics.
+    """
     mark = next((c.mark for c in configs if c.topic == config.topic), None)
     marked = mark.topics.get(role) if mark and mark.group_id == group.id and not group.members else None
-    if marked in {*(c.topic for c in alike), *blank}:
+    if marked in {*(c.topic for c in like_role), *empty}:
         return TopicChoice(marked)
-    choice = internal_topics.choose(alike, blank, _evidence(kafka, group, role, configs, config.topic, alike))
-    # Whose connectors these are, only the group's own config topic tells, or its workers.
-    sure = config.proven and config.topic is not None
-    return choice if sure or group.members else replace(choice, proven=False)
+    choice = internal_topics.choose(like_role, empty, _evidence(kafka, group, role, configs, config.topic, like_role))
+    # Only the group's own config topic, or its workers, prove that the connectors belong to the group.
+    is_certain = config.proven and config.topic is not None
+    return choice if is_certain or group.members else replace(choice, proven=False)
 
 
-def _called_after(
+def _named_after(
     group: ConnectGroup, compacted: Mapping[str, TopicFacts], signals: Sequence[TopicSignals], missing: Sequence[str]
 ) -> dict[str, TopicChoice]:
-    """The topics of a group without workers that are called after it, by ``connectctl run`` or by MirrorMaker 2.
+    """Return the topics of a group without workers that ``connectctl run`` or MirrorMaker 2 named after it.
 
-    One that has records of another kind is not taken; one that may not be read is.
+    A topic with records of another role is excluded; a topic that may not be read is included.
     """
-    seen = {signal.topic: signal for signal in signals}
+    signals_by_topic = {signal.topic: signal for signal in signals}
     found = {}
     for role in missing:
-        for name in _names(group, role):
-            signal = seen.get(name)
+        for name in _names_after(group, role):
+            signal = signals_by_topic.get(name)
             if name in compacted and (signal is None or signal.empty or signal.role == role):
                 found[role] = TopicChoice(name)
                 break
     return found
 
 
-def _names(group: ConnectGroup, role: str) -> list[str]:
-    """The names that the ``role`` topic has where it is called after the group."""
+def _names_after(group: ConnectGroup, role: str) -> list[str]:
+    """Return the possible names of the ``role`` topic after the group."""
     names = (internal_topics.run_topic_name(group.id, role), internal_topics.mirror_topic(group.id, role))
     return [name for name in names if name]
 
@@ -202,7 +205,7 @@ def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Observation[l
     try:
         tails = kafka.tails(list(facts), SAMPLE)
     except NotAuthorized:
-        # One topic that this principal may list but not read must not hide the others.
+        # Read the topics one by one: a topic that this principal may list but not read must not hide the others.
         tails = {}
         for name in facts:
             try:
@@ -230,10 +233,10 @@ def _config_of(
 ) -> TopicChoice:
     if named:
         return TopicChoice(named)
-    # A config topic has one partition, or no worker would have started on it.
+    # A config topic has one partition: workers refuse to start with another one.
     empty = [c.topic for c in signals if c.empty and c.partitions == 1]
     written = partial(_written_by, kafka, (leader_id(group.id),))
-    return internal_topics.choose_config(configs, empty, group, written, frozenset(_names(group, Role.CONFIG)))
+    return internal_topics.choose_config(configs, empty, group, written, frozenset(_names_after(group, Role.CONFIG)))
 
 
 def _evidence(
@@ -242,37 +245,36 @@ def _evidence(
     role: Role,
     configs: Sequence[ConfigTopicSignals],
     config: str | None,
-    alike: Sequence[TopicSignals],
+    like_role: Sequence[TopicSignals],
 ) -> ClusterSignals:
-    ours = [c for c in configs if c.topic == config]
-    # Where a marked group's topic is known, its connectors are in no other.
+    own_topics = [c for c in configs if c.topic == config]
+    # If the mark of a group names the topic, no other topic has its connectors.
     settled = [c.topic for c in configs if c.belongs_to_other_group(group.id) and c.mark and c.mark.topics.get(role)]
-    theirs = [c for c in configs if c.topic not in (config, *settled)] if config else []
+    other_topics = [c for c in configs if c.topic not in (config, *settled)] if config else []
     owned = frozenset(connector for connector, _ in group.owners)
-    # Tasks write to the offsets topic with their own transactional ids, and nobody to the status topic.
+    # Tasks write to the offsets topic with their own transactional ids; the status topic has no transactions.
     ids = (
         sorted({task_id(group.id, c, n) for c, n in group.owners if n >= 0})[:MOST_IDS] if role is Role.OFFSETS else ()
     )
     dedicated = frozenset[str]().union(*(c.dedicated for c in configs)) if role is Role.OFFSETS else frozenset[str]()
     named = internal_topics.sibling_topic_names(config, role) if config else frozenset[str]()
     return ClusterSignals(
-        workers=frozenset(w for c in alike for w in c.workers if any(m.wrote(w) for m in group.members)),
-        connectors=owned.union(*(c.connectors | c.deleted for c in ours)),
-        others=frozenset[str]().union(*(c.connectors | c.deleted for c in theirs)),
+        workers=frozenset(w for c in like_role for w in c.workers if any(m.wrote(w) for m in group.members)),
+        connectors=owned.union(*(c.connectors | c.deleted for c in own_topics)),
+        others=frozenset[str]().union(*(c.connectors | c.deleted for c in other_topics)),
         foreign=dedicated.union(
             *(c.mark.topics.values() for c in configs if c.mark and c.belongs_to_other_group(group.id))
         ),
-        other_groups=bool(theirs),
-        named=named.union(_names(group, role)),
+        other_groups=bool(other_topics),
+        named=named.union(_names_after(group, role)),
         written=partial(_written_by, kafka, ids),
     )
 
 
 def _written_by(kafka: KafkaReads, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
-    """Those of ``topics`` to which one of ``ids`` is known to have written; none where that cannot be seen."""
+    """Return those of ``topics`` to which one of ``ids`` is known to have written; none if this is unknown."""
     try:
         return kafka.written_by(ids, topics) if ids else frozenset()
     except ConnectctlError:
-        return (
-            frozenset()
-        )  # No proof, for lack of a right or an answer: the topics cannot be told apart, and it says so.
+        # Without a right or an answer there is no proof: the error is that the topics cannot be distinguished.
+        return frozenset()

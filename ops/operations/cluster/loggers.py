@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
 
 CLUSTER_SCOPE = (3, 7, 0)
-"""The first release whose workers pass a level on to all others (KIP-976)."""
+"""The first release whose workers set a level on all workers (KIP-976)."""
 ALL = "all workers"
 ROOT = "root"
 Levels = Mapping[str, str]
-"""Levels by logger, as one worker has them."""
+"""The levels of one worker by logger."""
 _PATH = path_of("admin", "loggers")
 MOST_NAMED = 5
 """The most differences that an error names."""
@@ -33,14 +33,14 @@ _PATIENCE = 10.0
 
 
 def read(calls: ConnectCalls) -> dict[str, Levels]:
-    """The levels of every worker of ``calls``, by URL. Raises what the first raised that gives none."""
+    """Return the levels of every worker of ``calls``, by URL. Raises the error of the first worker without levels."""
     urls = _known_urls(calls)
     with ThreadPoolExecutor(16) as pool:
         return dict(zip(urls, pool.map(lambda url: _levels(calls, url), urls), strict=True))
 
 
 def _known_urls(calls: ConnectCalls) -> tuple[str, ...]:
-    """The addresses of the workers. Raises ``Unreachable`` where none is known."""
+    """Return the addresses of the workers. Raises ``Unreachable`` if none is known."""
     if not calls.urls:
         calls.get(_PATH)
     return tuple(calls.urls)
@@ -60,23 +60,27 @@ def _levels(calls: ConnectCalls, url: str) -> Levels:
 
 
 def level_of(levels: Levels, logger: str) -> str | None:
-    """The level in force: the logger's own, or that of the nearest logger above it; None where none is known."""
+    """Return the effective level: of the logger itself, or of its nearest ancestor with one; None if none is known."""
     while logger not in levels and "." in logger:
         logger = logger.rpartition(".")[0]
     return levels.get(logger, levels.get(ROOT))
 
 
-def below(levels: Levels, logger: str) -> dict[str, str]:
-    """The loggers that a worker sets with ``logger``: itself, and all whose names begin so (``Loggers.setLevel``)."""
-    every = logger != ROOT
-    return {name: level for name, level in levels.items() if name == logger or (every and name.startswith(logger))}
+def affected(levels: Levels, logger: str) -> dict[str, str]:
+    """Return the loggers that a worker sets with ``logger``: itself, and all with its prefix (``Loggers.setLevel``)."""
+    has_children = logger != ROOT
+    return {
+        name: level for name, level in levels.items() if name == logger or (has_children and name.startswith(logger))
+    }
 
 
 def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
-    """What to set, in order, so that the levels are in force again: the logger, then what differs below it."""
-    own = level_of(levels, logger)
-    rest = sorted((n, level) for n, level in below(levels, logger).items() if n != logger and level != own)
-    return ((logger, own), *rest) if own else tuple(rest)
+    """Return the levels that restore ``levels``, in order: of the logger, then of its descendants with other levels."""
+    effective = level_of(levels, logger)
+    deviating = sorted(
+        (n, level) for n, level in affected(levels, logger).items() if n != logger and level != effective
+    )
+    return ((logger, effective), *deviating) if effective else tuple(deviating)
 
 
 @dataclass(frozen=True)
@@ -126,9 +130,10 @@ class SetLogLevels(Step["StepContext"]):
 def plan_set(
     cluster_id: str, calls: ConnectCalls, logger: str, level: str, *, worker: str | None, cluster: bool, group_id: str
 ) -> Plan:
-    """The plan that sets ``logger`` on one worker, on all at once, or, without ``cluster`` or before 3.7, one by one.
+    """Return the plan that sets ``logger`` on one worker, on all at once, or, without ``cluster`` or before 3.7, one by
+    one.
 
-    Raises ``BadInput`` for a ``worker`` that is not one of the cluster's.
+    Raises ``BadInput`` for a ``worker`` that is not in the cluster.
     """
     urls = _known_urls(calls) if worker is None else (url_of(calls, worker),)
     found = {url: _levels(calls, url) for url in urls}
@@ -154,32 +159,32 @@ def plan_undo(
     run: str,
     members: Collection[str] | None,
 ) -> Plan:
-    """Return the plan that sets what was in force before ``steps``, those of ``run``, for each worker.
+    """Return the plan that restores the levels before ``steps``, the steps of ``run``, on each worker.
 
     ``members`` are the URLs of the workers in the group, None in a rebalance, which hides them: then the steps compare. A
     worker that left the group is left alone: its address may be another group's. Raises ``Refused`` if all of them left,
     or if somebody changed a level since.
     """
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
-    left = sorted(url for url in former if members is not None and url not in members)
-    if left and len(left) == len(former):
+    departed = sorted(url for url in former if members is not None and url not in members)
+    if departed and len(departed) == len(former):
         raise Refused(
-            f"{', '.join(left)} of the run {run} is not one of the workers now; nothing was changed",
+            f"{', '.join(departed)} of the run {run} is not one of the workers now; nothing was changed",
             next_step=f"See connectctl runs show {run}.",
             code="not-a-member",
         )
     ((logger, level),) = {step.levels[0] for step in steps}
     back: list[SetLogLevels] = []
-    noops = [Noop(address(url) or url, "it is not one of the workers now") for url in left]
+    noops = [Noop(address(url) or url, "it is not one of the workers now") for url in departed]
     differing: list[str] = []
-    for url, levels in sorted((url, levels) for url, levels in former.items() if url not in left):
+    for url, levels in sorted((url, levels) for url, levels in former.items() if url not in departed):
         worker = address(url) or url
         found = _levels(calls, url) if members is not None else {}
         if found and all(level_of(found, name) == each for name, each in levels):
             noops.append(Noop(worker, "it has its former levels"))
         else:
             back.append(SetLogLevels(worker, url, levels, replaces=level))
-            now = {logger: level_of(found, logger), **below(found, logger)} if found else {}
+            now = {logger: level_of(found, logger), **affected(found, logger)} if found else {}
             differing += [f"{name} is {each} on {worker}, not {level}" for name, each in now.items() if each != level]
     if differing:
         raise _changed(differing)
@@ -197,11 +202,13 @@ def _changed(differences: Sequence[str]) -> Refused:
 
 
 def _is_all(levels: Levels, logger: str, level: str) -> bool:
-    return level_of(levels, logger) == level and set(below(levels, logger).values()) <= {level}
+    return level_of(levels, logger) == level and set(affected(levels, logger).values()) <= {level}
 
 
 def url_of(calls: ConnectCalls, worker: str) -> str:
-    """The URL of ``worker``, given as host:port or as a URL. Raises ``BadInput`` for one that is not of the cluster."""
+    """Return the URL of ``worker``, which is host:port or a URL. Raises ``BadInput`` for a worker that is not in the
+    cluster.
+    """
     for url in calls.urls:
         if worker.rstrip("/") in (url, address(url)):
             return url

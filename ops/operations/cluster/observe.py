@@ -1,7 +1,7 @@
-"""A Connect cluster as it is now: its group, workers, internal topics and connectors, and what is wrong with them.
+"""Observes a Connect cluster: its group, workers, internal topics and connectors, with findings.
 
-Everything is asked at once and nothing is waited for longer than a few seconds, so that a worker that hangs costs a
-line of the answer and not the answer.
+All requests are concurrent, with timeouts of a few seconds. A worker that hangs is a finding, and does not block the
+others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.endpoints import problem_of_url
-from connectctl.ops.connect import cluster_findings as say
+from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect.health import answer_problem
 from connectctl.ops.connect.internal_topics import Role, TopicChoice
 from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
@@ -20,7 +20,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTruste
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
-from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors import republish
@@ -38,12 +38,12 @@ PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
 MOST_AT_ONCE = 32
 LONGEST = 100
-"""Most characters that are quoted of what a member of the group advertises."""
+"""The maximum number of characters of an advertised address that a message quotes."""
 
 
 @dataclass(frozen=True)
 class InternalTopic:
-    """One of the workers' topics; no name where it was not found."""
+    """One of the workers' topics; its name is None if it was not found."""
 
     role: str
     name: str | None = None
@@ -52,9 +52,10 @@ class InternalTopic:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """All that was seen. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` where neither could be read.
+    """The observation of a cluster. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` if neither could be
+    read.
 
-    ``lists`` are the names of connectors that each worker lists, by its URL, where several answer.
+    ``lists`` are the connector names of each worker, by URL, if several workers answer.
     """
 
     cluster_id: str
@@ -67,23 +68,27 @@ class ClusterView:
     lists: OtherLists = field(default_factory=dict)
 
 
-def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
-    """See the whole cluster. ``named`` are the internal topics that the person named, by role.
+def observe_cluster(
+    kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
+) -> ClusterView:
+    """Return the observation of the cluster. ``named`` are the internal topics that the user names, by role.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` where no worker lets us in, besides what ``kafka`` raises.
+    Raises ``NotAuthorized`` or ``NotTrusted`` if every worker refuses the login, and the errors of ``kafka``.
     """
     kafka = read_once(kafka)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        asked = [pool.submit(_ask, calls, member, group) for member in group.members]
+        pending = [pool.submit(_observe_worker, calls, member, group) for member in group.members]
         topics, choices, problems = _topics(kafka, group, named)
-        workers = tuple(sorted((answer.result() for answer in asked), key=lambda w: w.address))
+        workers = tuple(sorted((answer.result() for answer in pending), key=lambda w: w.address))
     if workers and all(worker.shut for worker in workers):
-        calls.get("/", timeout=PATIENCE)  # raises: what it would be taken for is workers that do not answer
-    own = topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
-    listing = _connectors(kafka, calls, group, workers, own)
+        calls.get("/", timeout=PATIENCE)  # raises the error of the login, instead of a finding that no worker answers
+    group_topics = (
+        topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
+    )
+    listing = _connectors(kafka, calls, group, workers, group_topics)
     connectors = listing.connectors
-    fresh = listing.read_from == "workers" and not connectors and bool(group.members) and not group.owners
-    problems += _not_found(choices, group, fresh=fresh)
+    is_new = listing.read_from == "workers" and not connectors and bool(group.members) and not group.owners
+    problems += _not_found(choices, group, is_new=is_new)
     return ClusterView(
         cluster_id=kafka.cluster_id(),
         group=group,
@@ -92,19 +97,19 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
         connectors=connectors,
         connectors_from=listing.read_from,
         findings=(
-            *_about_workers(group, workers, kafka.cluster_id()),
-            *(f for f in listing.findings if f.id != say.REBALANCING.id or group.settled),
-            *filter(None, [say.unreported([c.name for c in connectors if c.unreported])]),
+            *_worker_findings(group, workers, kafka.cluster_id()),
+            *(f for f in listing.findings if f.id != cluster_findings.REBALANCING.id or group.settled),
+            *filter(None, [cluster_findings.unreported([c.name for c in connectors if c.unreported])]),
             *problems,
-            *_about_topics(kafka, topics),
-            *_ignored(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
+            *_topic_findings(kafka, topics),
+            *_ignored_records(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
             *republish.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
         ),
         lists=listing.lists,
     )
 
 
-def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
+def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     assignment = member.assignment
     worker = Worker(
         address=member.name,
@@ -117,7 +122,7 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     if member.without_rest:
         return replace(worker, problem="it has no REST API", without_rest=True)
     if not member.url:
-        # In a rebalance the coordinator gives no metadata: nothing is known of its REST server.
+        # In a rebalance the coordinator returns no metadata, and the REST server is unknown.
         return worker if not group.settled else replace(worker, problem="its metadata in the group could not be parsed")
     if problem_of_url(member.url):
         return replace(
@@ -133,15 +138,15 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
 
 
 def ask_all(calls: ConnectCalls, group: ConnectGroup, members: Sequence[Member] | None = None) -> tuple[Worker, ...]:
-    """Every worker of ``group``, or those of ``members``, as it answers; all asked at once."""
+    """Return the workers of ``group``, or of ``members``, from concurrent requests."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        asked = list(pool.map(lambda member: _ask(calls, member, group), members or group.members))
-    return tuple(sorted(asked, key=lambda worker: worker.address))
+        workers = list(pool.map(lambda member: _observe_worker(calls, member, group), members or group.members))
+    return tuple(sorted(workers, key=lambda worker: worker.address))
 
 
-def first_to_answer(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
-    """The first worker of ``group`` that answers: its version and its support stand for the cluster's."""
-    answers = (_ask(calls, member, group) for member in group.members)
+def first_answering(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
+    """Return the first worker of ``group`` that answers, whose version and support represent the cluster."""
+    answers = (_observe_worker(calls, member, group) for member in group.members)
     return next((worker for worker in answers if worker.problem is None), None)
 
 
@@ -153,44 +158,44 @@ def _support(calls: ConnectCalls, url: str) -> Support:
         path = f"/connector-plugins/{plugin}/config/validate"
         return support_proven_by(calls.send("PUT", path, probe_config(plugin), url=url, timeout=PATIENCE))
     except ConnectctlError:
-        # The worker answers, and its validation does not: that proves nothing either way.
+        # A worker without an answer to the validation proves neither.
         return Support.UNKNOWN
 
 
 def _topics(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> tuple[tuple[InternalTopic, ...], dict[str, TopicChoice], list[Finding]]:
-    there = kafka.existing([name for name in named.values() if name])
-    problems: list[Finding] = [*gap_findings(there.gaps)]
-    hidden = {gap.right.name for gap in there.gaps if gap.right}
-    lost = {role: name for role, name in named.items() if name and name not in there.seen}
-    for role, name in lost.items():
+    existing = kafka.existing([name for name in named.values() if name])
+    problems: list[Finding] = [*gap_findings(existing.gaps)]
+    hidden = {gap.right.name for gap in existing.gaps if gap.right}
+    missing = {role: name for role, name in named.items() if name and name not in existing.seen}
+    for role, name in missing.items():
         if name in hidden:
             continue
         hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
-        problems.append(say.topic_missing(role, f"Topic not found: {name}", hint))
-    known = {role: name for role, name in named.items() if role not in lost}
-    choices = look_for_topics(kafka, group, known, [role for role in Role if role not in lost], superseded=True)
+        problems.append(cluster_findings.topic_missing(role, f"Topic not found: {name}", hint))
+    known = {role: name for role, name in named.items() if role not in missing}
+    choices = search_topics(kafka, group, known, [role for role in Role if role not in missing], superseded=True)
     names = {role: choices[role].topic if role in choices else None for role in Role}
     facts = kafka.topics([name for name in names.values() if name])
-    names |= {Role(role): name for role, name in lost.items() if name in hidden}
-    bare = [
+    names |= {Role(role): name for role, name in missing.items() if name in hidden}
+    without_config = [
         Gap(f"settings of {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config
     ]
-    problems += gap_findings(bare)
+    problems += gap_findings(without_config)
     topics = tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items())
     return topics, choices, problems
 
 
-def _not_found(choices: Mapping[str, TopicChoice], group: ConnectGroup, *, fresh: bool) -> Iterator[Finding]:
-    """What is to be said of topics that were looked for; of a ``fresh`` cluster, without connectors, two are empty."""
+def _not_found(choices: Mapping[str, TopicChoice], group: ConnectGroup, *, is_new: bool) -> Iterator[Finding]:
+    """Yield the findings on topics that were searched. Two topics of a new cluster without connectors are empty."""
     for role, choice in choices.items():
         if choice.topic is None:
             error = not_found(role, choice, group)
             why = f"{error.what}: {error.why}" if error.why else error.what
-            yield say.topic_missing(role, why, str(error.next_step), fresh=fresh)
+            yield cluster_findings.topic_missing(role, why, str(error.next_step), fresh=is_new)
         elif choice.empty:
-            yield say.empty_topic_chosen(choice.topic, role)
+            yield cluster_findings.empty_topic_chosen(choice.topic, role)
 
 
 def _connectors(
@@ -200,39 +205,39 @@ def _connectors(
     workers: Sequence[Worker],
     topics: Sequence[InternalTopic],
 ) -> ConnectorListing:
-    """The connectors by the first worker that answers, else by the topics; of nothing where those cannot be read.
+    """Return the connectors from the first worker that answers, else from the topics, else none.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` where workers are there, and none lets us in.
+    Raises ``NotAuthorized`` or ``NotTrusted`` if every worker refuses the login.
     """
     names = {topic.role: topic.name for topic in topics}
     config = names.get("config")
-    silent = {worker.url for worker in workers if worker.problem}
+    without_answer = {worker.url for worker in workers if worker.problem}
     error: ConnectctlError | None = None
-    answering = [url for url in calls.urls if url not in silent]
+    answering = [url for url in calls.urls if url not in without_answer]
     members = [worker.url for worker in workers if worker.url and not worker.problem]
     for number, url in enumerate(answering):
         try:
             found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
-            asked = tuple(dict.fromkeys([*answering[number:], *members]))
-            return reading.listing_of(calls, found, group, _reader(kafka, group, config), asked)
+            compared = tuple(dict.fromkeys([*answering[number:], *members]))
+            return reading.listing_of(calls, found, group, _reader(kafka, group, config), compared)
         except ConnectctlError as e:
             error = e
-    if error is not None and not reading.tells_nothing(error):
+    if error is not None and not reading.is_no_answer(error):
         raise error
     why = str(error.why or error.what) if error is not None else "no worker answers"
-    said = [] if say.rebalancing(group) else [say.seen_in_topics(group, error)]
+    findings = [] if cluster_findings.rebalancing(group) else [cluster_findings.seen_in_topics(group, error)]
     try:
         if config is not None:
             healths = reading.with_health(reading.from_topics(kafka, config, names.get("status")), group)
-            return ConnectorListing(healths, "topics", tuple(said), error)
+            return ConnectorListing(healths, "topics", tuple(findings), error)
         why = f"{why}, and the config topic is not known"
     except ConnectctlError as e:
         why = f"{why}, and {e.what}"
-    return ConnectorListing((), "nothing", (say.connectors_unseen(group, why),), error)
+    return ConnectorListing((), "nothing", (cluster_findings.connectors_unseen(group, why),), error)
 
 
 def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.FactsReader | None:
-    """The reader of what decides on the state of connectors; None where the config topic is not known or not readable."""
+    """Return the reader of facts, None if the config topic is unknown or not readable."""
     if config_topic is None:
         return None
     try:
@@ -242,26 +247,45 @@ def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) ->
     return reading.FactsReader(kafka, group.id, config_topic)
 
 
-def _ignored(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]:
-    """The records of the config topic that are ignored, as workers ignore them."""
+def _ignored_records(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]:
+    """Return the findings on records of the config topic that workers ignore."""
     try:
         image = kafka.image([config_topic], patience=PATIENCE).get(config_topic) if config_topic else None
         return state_in(kafka, image, patience=PATIENCE).findings if image is not None else ()
     except ConnectctlError:
-        return ()  # what keeps it from being read is said of its order
+        return ()  # reported by the check of its order
 
 
-def _about_workers(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:
-    rules = (say.no_members, say.rebalancing, say.rebalance_delayed, say.config_lag)
+def _worker_findings(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:
+    rules = (
+        cluster_findings.no_members,
+        cluster_findings.rebalancing,
+        cluster_findings.rebalance_delayed,
+        cluster_findings.config_lag,
+    )
     yield from filter(None, (rule(group) for rule in rules))
-    yield from filter(None, map(say.worker_silent, workers))
-    yield from filter(None, (say.other_cluster(worker, cluster_id) for worker in workers))
-    yield from filter(None, (rule(workers) for rule in (say.same_address, say.versions_differ, say.support_differs)))
+    yield from filter(None, map(cluster_findings.worker_silent, workers))
+    yield from filter(None, (cluster_findings.other_cluster(worker, cluster_id) for worker in workers))
+    yield from filter(
+        None,
+        (
+            rule(workers)
+            for rule in (
+                cluster_findings.same_address,
+                cluster_findings.versions_differ,
+                cluster_findings.support_differs,
+            )
+        ),
+    )
 
 
-def _about_topics(kafka: KafkaReads, topics: Sequence[InternalTopic]) -> Iterator[Finding]:
+def _topic_findings(kafka: KafkaReads, topics: Sequence[InternalTopic]) -> Iterator[Finding]:
     for topic in topics:
         if topic.facts is not None:
-            rules = (say.too_many_partitions, say.not_compacted, say.under_replicated)
+            rules = (
+                cluster_findings.too_many_partitions,
+                cluster_findings.not_compacted,
+                cluster_findings.under_replicated,
+            )
             yield from filter(None, (rule(topic.role, topic.facts) for rule in rules))
-            yield from filter(None, [say.not_replicated(topic.role, topic.facts, kafka.brokers())])
+            yield from filter(None, [cluster_findings.not_replicated(topic.role, topic.facts, kafka.brokers())])

@@ -1,4 +1,4 @@
-"""How far topics are read: to where they end now, once open transactions have had time to end."""
+"""The end offsets up to which topics are read, after a wait for open transactions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.topics import OffsetRange
 
 POLL = 0.2
-"""Seconds between two looks at an open transaction."""
+"""Seconds between two readings of an open transaction."""
 Extents = Mapping[str, Mapping[int, OffsetRange]]
 
 
 def settled(read: Callable[[], Extents], patience: float, poll: float = POLL) -> tuple[Extents, Extents]:
-    """What ``read`` returns now, and again once no transaction that is open now is left, or after ``patience`` seconds."""
-    seen: list[Extents] = []
+    """Return the first and the last result of ``read``.
+
+    The last one is read after the end of all transactions that are open in the first, or after ``patience`` seconds.
+    """
+    readings: list[Extents] = []
 
     def ended() -> bool | None:
-        seen.append(read())
-        first, last = seen[0], seen[-1]
+        readings.append(read())
+        first, last = readings[0], readings[-1]
         return all(last[t][p].stable >= extent.end for t, found in first.items() for p, extent in found.items()) or None
 
     wait_until(ended, patience, poll)
-    return seen[0], seen[-1]
+    return readings[0], readings[-1]

@@ -1,4 +1,4 @@
-"""The plugins of a Connect cluster's workers: which there are, in which versions, and what they take (KIP-769, KIP-891)."""
+"""The plugins of a Connect cluster's workers, their versions and their configuration definitions (KIP-769, KIP-891)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 _ALIAS_ENDS = ("Connector", "Converter", "ConfigProvider")
 MOST_AT_ONCE = 16
-"""Workers that are asked at a time."""
+"""Concurrent requests to workers."""
 
 
 @dataclass(frozen=True)
 class Plugin:
     """One version of a class of one type (source, sink, converter, …), and the workers that have it, as host:port.
 
-    ``version`` is None where the plugin does not say.
+    ``version`` is None if the plugin has none.
     """
 
     type: str
@@ -35,7 +35,7 @@ class Plugin:
 
 @dataclass(frozen=True)
 class WorkersPlugins:
-    """The plugins of all workers. ``silent`` are those that gave no answer, with why: what they have is not known."""
+    """The plugins of all workers. ``silent`` are the workers without an answer, with their errors."""
 
     plugins: tuple[Plugin, ...]
     workers: tuple[str, ...]
@@ -45,7 +45,9 @@ class WorkersPlugins:
         return tuple(plugin for plugin in self.plugins if len(plugin.workers) < len(self.workers))
 
     def named(self, name: str) -> tuple[Plugin, ...]:
-        """The versions of the class ``name``: its full name, its last part, or Connect's alias. Raises ``BadInput``."""
+        """Return the versions of the class ``name``: a full name, its last part, or Connect's alias. Raises
+        ``BadInput``.
+        """
         found = [plugin for plugin in self.plugins if plugin.name == name]
         found = found or [plugin for plugin in self.plugins if name in _aliases(plugin.name)]
         classes = sorted({plugin.name for plugin in found})
@@ -54,13 +56,13 @@ class WorkersPlugins:
         if found:
             return tuple(found)
         known = {alias: plugin.name for plugin in self.plugins for alias in (plugin.name, *_aliases(plugin.name))}
-        near = get_close_matches(name, known, n=1)
-        hint = f"Did you mean {known[near[0]]}?" if near else "See connectctl plugins list."
+        similar = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {known[similar[0]]}?" if similar else "See connectctl plugins list."
         raise BadInput(f"No worker has a plugin {name}", next_step=hint, code="unknown-plugin")
 
 
 def read(calls: ConnectCalls) -> WorkersPlugins:
-    """The plugins of every worker of ``calls``. Raises what the last one raised where none answers.
+    """Return the plugins of every worker of ``calls``. Raises the error of a worker if none answers.
 
     Workers before Kafka 3.2 list connectors only.
     """
@@ -84,10 +86,10 @@ def read(calls: ConnectCalls) -> WorkersPlugins:
 
 
 def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | None) -> list[dict[str, Any]]:
-    """What the class takes: Kafka's ``ConfigKeyInfo`` of each property, from a worker that has it.
+    """Return the configuration definitions of a class, Kafka's ``ConfigKeyInfo``, from a worker that has it.
 
-    ``version`` is one of several, None for the newest. Raises ``BadInput`` for a version that no worker has, and
-    ``ConnectctlError`` with the code ``unsupported`` of workers before Kafka 3.2 (KIP-769).
+    ``version`` selects one of several, None the newest. Raises ``BadInput`` for a version that no worker has, and
+    ``ConnectctlError`` with the code ``unsupported`` for workers before Kafka 3.2 (KIP-769).
     """
     having = [plugin for plugin in plugins if version in (None, plugin.version)]
     if not having:
@@ -96,7 +98,7 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
             f"No worker has {plugins[0].name} in version {version}", next_step=f"Available versions: {versions}."
         )
     url = next(url for url in calls.urls if address(url) in having[0].workers)
-    # Only where there is a choice: workers before 4.1 do not know of versions.
+    # Only with several versions: workers before 4.1 have no parameter for it.
     several = version is not None and len({plugin.version for plugin in plugins}) > 1
     query = f"?version={path_of(str(version))[1:]}" if several else ""
     try:
@@ -125,7 +127,7 @@ def _merged(answered: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Plugin]
     for worker, plugins in sorted(answered.items()):
         for plugin in plugins:
             version = plugin.get("version")
-            # Kafka's word for a plugin that says none; null in some releases.
+            # Kafka's value for a plugin without a version; null in some releases.
             key = (str(plugin.get("type")), str(plugin.get("class")), None if version == "undefined" else version)
             having.setdefault(key, []).append(worker)
     order = sorted(having.items(), key=lambda each: (*each[0][:2], each[0][2] or ""))

@@ -1,4 +1,4 @@
-"""One look at a cluster reads each topic once, however many of its parts want to know what is in it."""
+"""A client that reads each topic once per observation of a cluster."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 def read_once(kafka: KafkaReads) -> KafkaReads:
-    """``kafka`` for one look: an image that was read is the one that everybody gets.
+    """Return ``kafka`` with a cache of the images that it has read, for one observation.
 
-    Not for who waits for something to change. One that open transactions held back is read again: they may have ended.
+    It is unsuitable for waits. An image that open transactions held back is read again: they may have ended.
     """
-    return cast("KafkaReads", kafka if isinstance(kafka, _Once) else _Once(kafka))
+    return cast("KafkaReads", kafka if isinstance(kafka, _CachedImages) else _CachedImages(kafka))
 
 
-def each_time(kafka: KafkaReads) -> KafkaReads:
-    """The client that ``read_once`` got: for who waits for something to change."""
-    return kafka.kafka if isinstance(kafka, _Once) else kafka
+def uncached(kafka: KafkaReads) -> KafkaReads:
+    """Return the client without the cache of ``read_once``, for waits."""
+    return kafka.kafka if isinstance(kafka, _CachedImages) else kafka
 
 
-class _Once:
+class _CachedImages:
     def __init__(self, kafka: KafkaReads) -> None:
         self.kafka = kafka
         self._images: dict[str, tuple[TopicImage, bool]] = {}
@@ -51,17 +51,17 @@ class _Once:
                 else {}
             )
             for topic, image in read.items():
-                found[topic] = self._as_before(image)
-                if not image.left_out:  # of others only a part was read
+                found[topic] = self._with_cached(image)
+                if not image.left_out:  # an image with omitted records is incomplete
                     self._images[topic] = found[topic], superseded
             return {topic: found[topic] for topic in topics if topic in found}
 
     def _has(self, topic: str, superseded: bool) -> bool:
-        image, whole = self._images.get(topic, (None, False))
-        return image is not None and not image.held_back and (whole or not superseded)
+        image, with_superseded = self._images.get(topic, (None, False))
+        return image is not None and not image.held_back and (with_superseded or not superseded)
 
-    def _as_before(self, image: TopicImage) -> TopicImage:
-        """``image`` with the records of the one that was read before, and what was made of them, where they are the same."""
+    def _with_cached(self, image: TopicImage) -> TopicImage:
+        """Return ``image`` with the records of the cached image and their parsed values, if the records are the same."""
         before, _ = self._images.get(image.topic, (image, False))
         if before.held_back or image.held_back or before.end_offsets != image.end_offsets:
             return image

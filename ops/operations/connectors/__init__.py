@@ -1,1 +1,1 @@
-"""Connectors: their health, their target states, and what cures them."""
+"""Connectors: their health, their target states, and the repair of their fencing."""

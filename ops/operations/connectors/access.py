@@ -1,4 +1,4 @@
-"""The cluster that a command on connectors works with: its clients, and each connector as it is now."""
+"""The cluster of a command on connectors: its clients, and the current state of each connector."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectorAccess:
-    """The clients of a command. Where only workers are asked, ``kafka`` and ``group`` are None.
+    """The clients of a command. Without brokers, ``kafka`` and ``group`` are None.
 
-    ``facts`` reads what decides on the state of connectors besides what workers say.
+    ``facts`` reads the facts that determine the state of connectors besides the statuses of workers.
     """
 
     calls: ConnectCalls
@@ -34,14 +34,14 @@ class ConnectorAccess:
 
     @property
     def group_id(self) -> str:
-        """The workers' group, empty where only workers are asked, who do not tell it."""
+        """Return the workers' group, empty without brokers: workers do not report it."""
         return self.group.id if self.group is not None else ""
 
     def connectors(self, names: Sequence[str] | None = None) -> tuple[observe.ConnectorHealth, ...]:
-        """The connectors that ``names`` name or match, or every one, read now.
+        """Read the connectors in ``names``, by name or glob, or all for None.
 
-        Raises ``BadInput`` for unknown ones, and what keeps workers of the group from answering: without them nothing is
-        changed.
+        Raises ``BadInput`` for unknown ones, and the error of the workers if none answers, because a change requires
+        one.
         """
         listed = observe.from_workers(self.calls)
         found = observe.listing_of(self.calls, listed, self.group, self.facts, self.calls.urls).connectors
@@ -56,7 +56,7 @@ class ClusterAccess(ConnectorAccess):
 
 
 def open_cluster(clients: Clients) -> ClusterAccess:
-    """Return the clients for the settings; without brokers, only the workers are asked."""
+    """Return the clients for the settings; without brokers, those of the workers only."""
     settings = clients.settings
     if settings.get("rest") and not settings.get("bootstrap_servers"):
         return ClusterAccess(clients.connect_to(None), None, None, clients=clients)
@@ -75,15 +75,15 @@ def observed_cluster(clients: Clients) -> ClusterAccess:
 
 
 def listing_of(cluster: ClusterAccess) -> observe.ConnectorListing:
-    """Return the connectors with how they were seen. Raises ``BadInput`` for a group that does not exist."""
+    """Return the connectors and the source of their states. Raises ``BadInput`` for a group that does not exist."""
     clients = cluster.clients
     unknown = cluster.group if cluster.group is not None and is_unknown(cluster.group) else None
     try:
-        seen = observe.see(cluster.calls, cluster.kafka, cluster.group, clients.named_topics)
+        listing = observe.connector_listing(cluster.calls, cluster.kafka, cluster.group, clients.named_topics)
     except ConnectctlError as e:
         if unknown is None:
             raise
         raise unknown_group(unknown, clients.transactions.connect_groups) from e
-    if unknown is not None and not seen.connectors:
+    if unknown is not None and not listing.connectors:
         raise unknown_group(unknown, clients.transactions.connect_groups)
-    return seen
+    return listing

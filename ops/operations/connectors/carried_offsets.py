@@ -1,7 +1,7 @@
-"""Offsets that a change of configuration moves to other source partitions: copied before it, deleted after it.
+"""Offsets that a change of configuration moves to other source partitions: copied before the change, deleted after it.
 
-At each point between, the connector continues where it was if somebody resumes it: the former configuration reads the former
-source partitions, which stay as they are, and the new one reads those that already have their offsets.
+A connector that is resumed during the run does not lose its offsets: the former configuration reads the former source
+partitions, which are unchanged, and the new configuration reads the new ones, which already have their offsets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from connectctl.ops.operations.connectors.config.steps import (
     stored_offsets,
     write_offsets,
 )
-from connectctl.ops.operations.connectors.config.values import digest, kept, read_config
+from connectctl.ops.operations.connectors.config.values import digest, read_config, stored_config
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CarryOffsets(Step[StepContext]):
-    """Copy source offsets of a stopped connector, for each of ``pairs`` from the first source partition to the second.
+    """Copy source offsets of a stopped connector from the first to the second source partition of each pair in
+    ``pairs``.
 
-    The configuration ``before`` reads the first ones, ``after`` the second ones; both are digests. ``force``: also offsets
-    that the connector would refuse. A refusal brings back the state ``was``, in which the run stopped the connector.
+    The configuration ``before`` reads the first ones, ``after`` the second ones; both are digests. ``force``: offsets
+    that the connector would refuse are copied as well. ``was`` is the state of the connector before the run stopped it;
+    a refusal restores it.
     """
 
     subject: str
@@ -65,23 +67,26 @@ class CarryOffsets(Step[StepContext]):
         copies = [(target, found[source]) for source, target in self.pairs if source in found]
         try:
             compared(context, self.subject, self.before)
-            config, seen = kept(context.journal, self.after), [(each["partition"], each["offset"]) for each in stored]
-            refuse_invalid_offsets(self.subject, config, copies, seen, force=self.force)
+            config, stored_pairs = (
+                stored_config(context.journal, self.after),
+                [(offset["partition"], offset["offset"]) for offset in stored],
+            )
+            refuse_invalid_offsets(self.subject, config, copies, stored_pairs, force=self.force)
         except Refused as e:
-            raise context.brought_back(self.subject, self.was, e) from e
+            raise context.with_state_restored(self.subject, self.was, e) from e
         self._keep(context, found)
-        # The first request fences tasks that did not hear of the stop, so it is sent also where nothing differs.
-        said = write_offsets(context, self.subject, lambda: self._missing(context), first=dict(copies))
+        # The first request fences tasks that have not stopped yet, so it is sent even if no offset differs.
+        result = write_offsets(context, self.subject, lambda: self._different(context), first=dict(copies))
         self._keep(context, by_partition(stored_offsets(context.calls, self.subject)))
-        return said
+        return result
 
-    def _missing(self, context: StepContext) -> dict[str, str]:
+    def _different(self, context: StepContext) -> dict[str, str]:
         found = by_partition(stored_offsets(context.calls, self.subject))
-        wanted = {target: found.get(source, "null") for source, target in self.pairs}
-        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
+        expected = {target: found.get(source, "null") for source, target in self.pairs}
+        return {key: value for key, value in expected.items() if found.get(key, "null") != value}
 
     def _keep(self, context: StepContext, found: dict[str, str]) -> None:
-        """Keep what both source partitions of each pair have now, for ``DeleteCarried``."""
+        """Store the current offsets of both source partitions of each pair, for ``DeleteCarried``."""
         journal, run = context.journal_and_run()
         values = {key: found.get(source, "null") for source, target in self.pairs for key in (source, target)}
         journal.write(run.id, carried_file(self.subject), json.dumps(values).encode())
@@ -89,11 +94,12 @@ class CarryOffsets(Step[StepContext]):
 
 @dataclass(frozen=True)
 class DeleteCarried(Step[StepContext]):
-    """Delete the offsets of a stopped connector of the first source partition of each of ``pairs``, if they are unread.
+    """Delete the offsets of the first source partition of each pair in ``pairs``, which the stopped connector no longer
+    reads.
 
-    The second one has the same offset, by the ``CarryOffsets`` of this run or of ``run``, and is read by the configuration
-    ``config``, a digest. A task that did not hear of the stop may have committed to the first one since, where workers do
-    not fence: then that is carried over as well, unless the connector has gone on.
+    The second one has the same offset, by the ``CarryOffsets`` of this run or of ``run``, and is read by the
+    configuration ``config``, a digest. Without fencing, a task that had not stopped may have committed to the first one
+    since. This offset is carried over as well, unless the connector has committed to the second one.
     """
 
     subject: str
@@ -112,31 +118,31 @@ class DeleteCarried(Step[StepContext]):
 
     def apply(self, context: StepContext) -> str | None:
         compared(context, self.subject, self.config)
-        return write_offsets(context, self.subject, lambda: self._left(context))
+        return write_offsets(context, self.subject, lambda: self._remaining(context))
 
-    def _left(self, context: StepContext) -> dict[str, str]:
+    def _remaining(self, context: StepContext) -> dict[str, str]:
         found, (journal, run) = by_partition(stored_offsets(context.calls, self.subject)), context.journal_and_run()
         carried = read_json(journal.read(self.run or run.id, carried_file(self.subject)))
-        there = [(source, target) for source, target in self.pairs if source in found]
-        late = [pair for pair in there if found[pair[0]] not in (carried[pair[0]], found.get(pair[1]))]
-        if both := [target for source, target in late if found.get(target, "null") != carried[source]]:
+        stored = [(source, target) for source, target in self.pairs if source in found]
+        late = [pair for pair in stored if found[pair[0]] not in (carried[pair[0]], found.get(pair[1]))]
+        if moved := [target for source, target in late if found.get(target, "null") != carried[source]]:
             raise Refused(
-                f"{counted(len(both), 'source partition')} of {self.subject} moved under both names since the offsets were "
+                f"{counted(len(moved), 'source partition')} of {self.subject} moved under both names since the offsets were "
                 "carried over; nothing was deleted",
-                why=f"two tasks have read the same; the connector now reads {named(both)}",
+                why=f"two tasks have read the same; the connector now reads {named(moved)}",
                 next_step=f"See connectctl offsets show {self.subject}.",
                 code="moved",
             )
-        return {target: found[source] for source, target in late} | {source: "null" for source, _ in there}
+        return {target: found[source] for source, target in late} | {source: "null" for source, _ in stored}
 
 
 def carried_file(connector: str) -> str:
-    """The file of a run with the offsets that it carried over for a connector."""
+    """Return the name of the file with the offsets that a run carried over for a connector."""
     return f"carried-{sha256(connector.encode()).hexdigest()[:16]}.json"
 
 
 def was_carried(journal: Journal, run: str, connector: str) -> bool:
-    """Whether the run may have copied offsets of the connector."""
+    """Return whether the run may have copied offsets of the connector."""
     return journal.path(run, carried_file(connector)).exists()
 
 
@@ -149,19 +155,21 @@ _REPEATED = (SetTargetState, Await, CarryOffsets)
 
 
 def to_repeat(run: Run, steps: Sequence[ConnectorStep]) -> frozenset[int]:
-    """The steps that a resumed run executes once more: while offsets of a connector are to be written, its stop and what was
-    copied since, because it may have been resumed meanwhile.
+    """Return the steps that a resumed run executes again: before it writes offsets of a connector, its stop and its
+    copies.
+
+    The connector may have been resumed in the meantime.
     """
     undone = [n for n, step in enumerate(steps) if isinstance(step, _AT_REST) and not run.done(n)]
     last = {steps[n].subject: n for n in undone}
     return frozenset(
         n
         for n, step in enumerate(steps)
-        if run.done(n) and n < last.get(step.subject, 0) and isinstance(step, _REPEATED) and _is_of_rest(step)
+        if run.done(n) and n < last.get(step.subject, 0) and isinstance(step, _REPEATED) and _is_stop(step)
     )
 
 
-def _is_of_rest(step: ConnectorStep) -> bool:
+def _is_stop(step: ConnectorStep) -> bool:
     if isinstance(step, SetTargetState):
         return step.verb == "stop"
     return not isinstance(step, Await) or step.wanted is State.STOPPED

@@ -1,4 +1,4 @@
-"""How the configuration of a connector is changed: some properties set or removed, the rest as it is."""
+"""Changes properties in the configuration of a connector, and keeps the others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 
 Properties = Mapping[str, str | None]
-"""Values by the names of properties; None is for one that is not there."""
+"""Values by property; None stands for a missing property."""
 
 
 class ChangeConfig(Step["StepContext"]):
-    """Set properties of a connector, None removing one, in one request. Steps say which in ``properties``.
+    """Set properties of a connector in one request; None removes one. Subclasses return them in ``properties``.
 
-    ``patch``: the workers may know how to change single properties (KIP-477, Kafka 3.8); where they do not, the whole
+    ``patch``: workers that support it change single properties (KIP-477, Kafka 3.8); for others, the whole
     configuration is read and written.
     """
 
@@ -34,7 +34,7 @@ class ChangeConfig(Step["StepContext"]):
         if not (self.patch and self._patched(context)):
             config = {**self._config(context), **self.properties}
             context.calls.send("PUT", self._path, {name: value for name, value in config.items() if value is not None})
-        # Another worker than the leader has it a moment later.
+        # Workers other than the leader read the new configuration after a delay.
         if not context.until(lambda: self._is_set(self._config(context)) or None, context.timeout, POLL):
             raise TimedOut(
                 f"The configuration of {self.subject} was accepted, but is different after {context.timeout:g} s",
@@ -66,5 +66,5 @@ class ChangeConfig(Step["StepContext"]):
 
 
 def words(values: Properties | None) -> str:
-    """The change in words: ``set a=1 and remove b``."""
+    """Return the change as text: ``set a=1 and remove b``."""
     return " and ".join(f"remove {n}" if v is None else f"set {n}={v}" for n, v in (values or {}).items())

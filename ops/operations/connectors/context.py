@@ -1,4 +1,4 @@
-"""What the steps of changes of connectors work with: the workers, the clock, and the waits that are under way."""
+"""The context of steps that change connectors: the workers, the clock, and the current waits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
 
 POLL = 0.5
-"""Seconds between two looks of a wait."""
+"""Seconds between two observations of a wait."""
 
 
 @dataclass
 class Wait:
-    """A wait that is under way: since when, how far it is, and what it came to."""
+    """A current wait: its start, its progress, and its end."""
 
     began: float
     waiting: WaitState
@@ -35,11 +35,11 @@ class Wait:
 
 @dataclass
 class StepContext(RunContext):
-    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
+    """The context of the steps. ``before`` has each connector before its change, and the time of the change.
 
-    ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors;
-    None where only workers can be asked, whose statuses then count. ``verified`` are the connectors that are not changed and
-    whose states are to be verified.
+    ``journal`` stores configurations, for steps that require one. ``facts`` reads the facts that determine the state of
+    connectors; it is None without brokers, and the statuses of workers decide then. ``verified`` are the unchanged
+    connectors whose states the run verifies.
     """
 
     calls: ConnectCalls
@@ -51,27 +51,27 @@ class StepContext(RunContext):
     verified: tuple[str, ...] = ()
 
     def read(self, name: str, facts: Facts | None = None) -> Connector:
-        """The connector as it is now, by ``facts`` where they were read a moment ago.
+        """Return the current connector, with ``facts`` if they were just read.
 
-        Raises ``Refused`` where the workers do not know one that the config topic has.
+        Raises ``Refused`` if the workers do not have a connector of the config topic.
         """
         if self.facts is None and facts is None:
             return read_one(self.calls, name)
 
-        def look() -> tuple[Connector | ConnectctlError, Facts]:
-            connector = observe.read_if_there(self.calls, name)
+        def read_again() -> tuple[Connector | ConnectctlError, Facts]:
+            connector = observe.read_or_not_found(self.calls, name)
             return connector, facts or self._facts()
 
-        def agree(seen: tuple[Connector | ConnectctlError, Facts]) -> bool:
-            return isinstance(seen[0], Connector) or name not in (seen[1].configured or ())
+        def agree(observation: tuple[Connector | ConnectctlError, Facts]) -> bool:
+            return isinstance(observation[0], Connector) or name not in (observation[1].configured or ())
 
-        found, known = observe_until(look, agree, AGREEING, POLL, now=self.now, sleep=self.sleep)
+        found, known = observe_until(read_again, agree, AGREEING, POLL, now=self.now, sleep=self.sleep)
         if isinstance(found, ConnectctlError):
             raise not_listed(self.calls, name) if name in (known.configured or ()) else found
         return known.of(found)
 
     def _facts(self) -> Facts:
-        """The facts of this moment; none where only workers can be asked."""
+        """Return the current facts; empty ones without brokers."""
         return self.facts() if self.facts else Facts()
 
     def journal_and_run(self) -> tuple[Journal, Run]:
@@ -80,14 +80,16 @@ class StepContext(RunContext):
         return self.journal, self.run
 
     def change(self, connector: str, method: str, path: str) -> Any:
-        """Send a change, remembering how the connector was before."""
+        """Send a change, and record the connector before it."""
         before = read_one(self.calls, connector)
         answer = self.calls.send(method, path_of("connectors", connector) + path)
         self.before[connector] = before, self.now()
         return answer
 
-    def brought_back(self, connector: str, was: str | None, refusal: Refused) -> Refused:
-        """``refusal``, once the connector that this run stopped is again what it ``was``; nothing was written."""
+    def with_state_restored(self, connector: str, was: str | None, refusal: Refused) -> Refused:
+        """Restore the state ``was`` of the connector that this run stopped, and return ``refusal``. No offset was
+        written.
+        """
         if was is None:
             return refusal
         verb = restoring_verb(was)
@@ -100,7 +102,7 @@ class StepContext(RunContext):
         )
 
     def await_gone(self, name: str, *, deleted: bool = True) -> None:
-        """Wait until no rebalance is under way, and, where ``name`` is ``deleted``, no worker has a part of it."""
+        """Wait until the group is not rebalancing and, if ``name`` is ``deleted``, no worker runs a part of it."""
 
         def gone() -> bool | None:
             owners = self.facts().owners if self.facts else None
@@ -115,10 +117,10 @@ class StepContext(RunContext):
             raise TimedOut(f"{what} after {self.timeout:g} s")
 
     def await_all(self, subject: str, wanted: State) -> None:
-        """Begin to wait for everything that was changed, so that many waits take no longer than one.
+        """Begin to wait for all changed connectors at once.
 
-        Only ``subject`` is known to be ``wanted``. Others are looked at meanwhile, as if they were; a wait for another
-        state, or for an earlier change, begins again in its turn.
+        ``wanted`` is the state of ``subject``, and is assumed for the others. A wait for another state, or for an
+        earlier change, begins again with the step of its connector.
         """
         for name, (before, began) in self.before.items():
             wait = self.waits.get(name)
@@ -132,9 +134,9 @@ class StepContext(RunContext):
             if wait.end is None:
                 try:
                     facts = facts or (self.facts() if self.facts else None)
-                    seen = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
+                    progress = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
                 except (Unreachable, TimedOut) as e:
                     wait.last = f"of unknown state, {e.what}"
                     continue
-                wait.waiting, wait.last = seen.waiting, str(seen.verdict)
-                wait.end = seen if seen.done or seen.failed else None
+                wait.waiting, wait.last = progress.waiting, str(progress.verdict)
+                wait.end = progress if progress.done or progress.failed else None

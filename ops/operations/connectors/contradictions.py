@@ -1,4 +1,4 @@
-"""Connectors about which workers and the config topic differ: such a view is no ground for a change."""
+"""Connectors for which workers and the config topic contradict each other: changes of them are refused."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ OtherLists = Mapping[str, frozenset[str]]
 
 
 def doubts(found: Sequence[Connector], configured: Collection[str] | None, others: OtherLists) -> dict[str, str]:
-    """The differences of workers from each other and from the config topic, by the connector's name."""
-    listed = {each.name for each in found}
+    """Return the differences between workers, and between workers and the config topic, by connector."""
+    listed = {connector.name for connector in found}
     doubtful: dict[str, str] = {}
     for url, names in others.items():
         doubtful |= dict.fromkeys(listed - names, f"{url} does not list it, and another worker does")
@@ -31,17 +31,17 @@ def doubts(found: Sequence[Connector], configured: Collection[str] | None, other
 
 
 def doubt_gap(name: str, doubt: str | None) -> Gap:
-    """The gap of a connector about which something differs."""
+    """Return the gap of a connector with a contradiction."""
     return Gap(f"connector {name}", Reason.CONTRADICTED, detail=doubt)
 
 
 def refuse_doubtful(found: Iterable[Connector]) -> None:
-    """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
-    if gaps := [doubt_gap(each.name, each.doubt) for each in found if each.doubt]:
+    """Raise ``Refused`` if there is a contradiction about a connector in ``found``."""
+    if gaps := [doubt_gap(connector.name, connector.doubt) for connector in found if connector.doubt]:
         raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
 
 
 def not_listed(calls: ConnectCalls, name: str) -> Refused:
-    """The error for a connector that the workers do not know, and the config topic has."""
+    """Return the error for a connector of the config topic that the workers do not have."""
     gap = doubt_gap(name, f"{' and '.join(calls.urls)} {UNLISTED}")
     return refused([gap], f"Workers and config topic do not agree about {name}; nothing was changed")

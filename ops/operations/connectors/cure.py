@@ -1,4 +1,4 @@
-"""The cure of a connector that waits for fencing: two admin overrides in its configuration, then its failed tasks again."""
+"""The repair of a connector that waits for zombie fencing: two admin overrides, and a restart of its failed tasks."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ LATER = (
     "From Kafka 5.0 on workers refuse these two overrides unless connector.client.config.override.policy is set: Allowlist "
     "with retry.backoff.ms and retry.backoff.max.ms in connector.client.config.override.allowlist, or All"
 )
-"""What is to be said with every cure that sets overrides (KIP-1188)."""
+"""The warning of a plan that sets overrides (KIP-1188)."""
 _POLICY = re.compile(r"The '\w+' policy does not allow '[^']+' to be overridden")
 
 
 def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None]) -> None:
-    """Raises ``Refused`` where the workers' policy does not allow the overrides: by their own validation."""
+    """Raise ``Refused`` if the policy of the workers does not allow the overrides, according to their validation."""
     urls = calls.urls[:1]
     for answer in validations.ask(calls, urls, {name: {**config, **CURE}})[name]:
         for texts in (*answer.errors.values(), *answer.once_enabled.values()):
@@ -53,7 +53,9 @@ def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None
 
 @dataclass
 class CureContext(StepContext):
-    """What the steps work with; from the config topic, ``pending`` is a round of fencing, ``order`` one that loses tasks."""
+    """The context of the steps. ``pending`` and ``order`` read the config topic: a pending round of fencing, and an
+    order of records that loses tasks.
+    """
 
     pending: Callable[[str], bool] = field(kw_only=True)
     order: Callable[[str], TaskConfigOrder | None] = field(kw_only=True)
@@ -61,7 +63,7 @@ class CureContext(StepContext):
 
 @dataclass(frozen=True)
 class SetOverrides(ChangeConfig):
-    """Give the connector's admin client a back-off with which fencing is quick."""
+    """Set a short back-off of the connector's admin client, so that fencing is fast."""
 
     subject: str
     now: str
@@ -91,7 +93,7 @@ class SetOverrides(ChangeConfig):
 
 @dataclass(frozen=True)
 class AwaitRound(Step[CureContext]):
-    """Wait for the end of the round that is under way: it continues with the old back-off, and later requests join it."""
+    """Wait for the end of the current round of fencing: it continues with the old back-off, and later requests join it."""
 
     subject: str
     now: str = ""
@@ -118,7 +120,7 @@ class AwaitRound(Step[CureContext]):
 
 @dataclass(frozen=True)
 class RestartWhatFailed(RestartAndAwait[CureContext]):
-    """Restart the tasks that failed; the round that this begins is quick."""
+    """Restart the failed tasks; the round of fencing that this begins is fast."""
 
     def is_done(self, context: CureContext) -> str | None:
         waiting = context.read(self.subject).status is None or context.pending(self.subject)
@@ -126,7 +128,7 @@ class RestartWhatFailed(RestartAndAwait[CureContext]):
 
 
 def is_quick(config: Any) -> bool:
-    """Whether a connector's back-off is as short as the cure's."""
+    """Return whether a connector's back-off is not longer than that of the overrides."""
     return Backoff.of(config).longest <= Backoff.of(CURE).longest
 
 

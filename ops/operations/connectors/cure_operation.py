@@ -41,14 +41,14 @@ class Cure(ConnectorOperation[str]):
     irreversible = "it restarted tasks, and set at most two properties"
 
     def instead(self, run: Run) -> str:
-        """Return the command that removes the properties that a cure sets."""
+        """Return the command that removes the properties that the operation sets."""
         removed = " ".join(f"{name}-" for name in CURE)
         return f"To remove the properties: connectctl connectors patch {run.subjects[0]} {removed}"
 
     def plan(self, access: ClusterAccess, request: str) -> Planned:
-        """Return the plan for what the connector has. Raises ``BadInput`` without brokers, and for a sink."""
+        """Return the plan for the problem of the connector. Raises ``BadInput`` without brokers, and for a sink."""
         topic = _ConfigTopic.of(access)
-        health = observe.the_one(access.connectors(), request)
+        health = observe.exactly_one(access.connectors(), request)
         refuse_doubtful([health.connector])
         plan = topic.republishing(health.connector) or topic.cure(health.connector)
         if any(isinstance(step, SetOverrides) for step in plan.steps):
@@ -94,7 +94,7 @@ class _ConfigTopic:
         return found
 
     def pending(self, connector: str) -> bool:
-        """Return whether a round of fencing is due. If no id is to be fenced, the leader only writes its record."""
+        """Return whether a round of fencing is due. Without ids to fence, the leader only writes its record."""
         found = observe.configured(self.kafka, self.name, connector)
         return found is not None and bool(
             ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending)
@@ -102,7 +102,7 @@ class _ConfigTopic:
 
     def order(self, connector: str) -> TaskConfigOrder | None:
         """Return the order of the connector's records, if compaction removes its task configurations."""
-        return next((each for each in orders(self.kafka, self.name) if each.name == connector), None)
+        return next((order for order in orders(self.kafka, self.name) if order.name == connector), None)
 
     def cure(self, connector: Connector) -> Plan:
         if connector.type == "sink":
@@ -117,5 +117,5 @@ class _ConfigTopic:
         if found is None:
             return None
         facts = observe.facts_reader(self.kafka, self.kafka.group(self.group_id), self.clients.named_topics)
-        seen = facts().of(connector) if facts else connector
-        return plan_republish(self.kafka.cluster_id(), seen, found, group_id=self.group_id)
+        with_facts = facts().of(connector) if facts else connector
+        return plan_republish(self.kafka.cluster_id(), with_facts, found, group_id=self.group_id)

@@ -1,4 +1,4 @@
-"""Who changed a connector since it was last applied from a file: the cluster, the file, or both. As plans have it."""
+"""The drift of a connector since it was last applied from a file: changes on the cluster, in the file, or both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ MOST_NAMED = 5
 
 
 class Newer(StrEnum):
-    """Which side changed since the last apply from a file. UNKNOWN: no run in the journal of this machine applied it."""
+    """The side that changed since the last apply from a file. UNKNOWN: no run in the journal of this machine applied
+    it.
+    """
 
     FILE = "file"
     CLUSTER = "cluster"
@@ -23,11 +25,12 @@ class Newer(StrEnum):
 
 @dataclass(frozen=True)
 class Drift:
-    """What is known of a connector whose configuration is another one than its file's, or that has no file any more.
+    """The drift of a connector whose configuration differs from its file, or that no longer has a file.
 
-    ``cluster`` and ``file`` are the properties that either changed since ``run`` applied it at ``applied_at``; ``applied``
-    has their values of then, masked. The cluster's configuration is from ``changed_at``, written by ``changed_by``, a run or
-    another client. None is unknown; ``unseen`` is why the config topic was not read.
+    ``cluster`` and ``file`` are the properties that changed there since ``run`` applied the connector at
+    ``applied_at``; ``applied`` has their applied values, masked. ``changed_by``, a run or another client, wrote the
+    configuration of the cluster at ``changed_at``. None stands for unknown; ``unseen`` is the reason if the config
+    topic was not read.
     """
 
     newer: Newer
@@ -41,7 +44,7 @@ class Drift:
     unseen: str | None = None
 
     def words(self) -> str:
-        """The drift in words; empty where only the file has changed."""
+        """Return the drift as text; empty if only the file has changed."""
         if self.newer is Newer.FILE:
             return ""
         if self.newer is Newer.UNKNOWN:
@@ -50,8 +53,8 @@ class Drift:
         since = f"after run {self.run} applied it at {self.applied_at}"
         if self.newer is Newer.CLUSTER:
             return f"the cluster is newer: {_named(self.cluster)}{self._changed()}, {since}"
-        own = f"{_named(self.file)}changed in the file as well"
-        return f"the cluster and the file changed: {_named(self.cluster)}{self._changed()}, {since}; {own}"
+        in_file = f"{_named(self.file)}changed in the file as well"
+        return f"the cluster and the file changed: {_named(self.cluster)}{self._changed()}, {since}; {in_file}"
 
     def _changed(self) -> str:
         where = "changed on the cluster"

@@ -1,4 +1,4 @@
-"""Looks at a connector whose tasks failed by their producers' epochs, or wait for a round of fencing."""
+"""Diagnoses a connector whose tasks failed because of their producers' epochs, or wait for a round of fencing."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ NOT_KNOWN = Rule("FENCE009", Severity.INFO)
 
 @dataclass(frozen=True)
 class Case:
-    """A connector to look at: as its workers and as the config topic have it, with when what was written.
+    """A connector to diagnose: its state on the workers, its configuration in the config topic, and the times of its
+    records.
 
-    ``written`` has the time of the newest record by key, of the config and status topics, in seconds since the epoch.
+    ``written`` has the time of the newest record of each key of the config and status topics, in seconds since the
+    epoch.
     """
 
     group: str
@@ -44,14 +46,14 @@ class Case:
     workers: int = 1
 
 
-def times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
-    """When the newest record of each key was written, in seconds since the epoch."""
+def write_times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
+    """Return the time of the newest record of each key, in seconds since the epoch."""
     newest = sorted((r for r in records if r.key and r.timestamp is not None), key=lambda r: r.offset)
     return {(r.key or b"").decode(errors="replace"): (r.timestamp or 0) / 1000 for r in newest}
 
 
-def needed(connector: Connector, configured: ConfiguredConnector | None) -> bool:
-    """Whether there is anything to look at, so that a healthy connector costs no request."""
+def needs_diagnosis(connector: Connector, configured: ConfiguredConnector | None) -> bool:
+    """Return whether the connector needs a diagnosis; a healthy one causes no request."""
     traces = [status.trace for _, status in _failed_tasks(connector)]
     pending = configured is not None and configured.fencing_pending and configured.task_count > 0
     return pending or any(may_be_fenced(trace) or round_failed(trace) for trace in traces)
@@ -62,7 +64,7 @@ def _failed_tasks(connector: Connector) -> list[tuple[int, Status]]:
 
 
 def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
-    """The truth about fenced tasks and about a round of fencing; ``now`` in seconds since the epoch."""
+    """Return the findings on fenced tasks and on a round of fencing; ``now`` in seconds since the epoch."""
     failed = list(failed_tasks(case))
     described = describe_ids(calls, [task.id for task in failed])
     found = [explain(task, described[task.id]) for task in failed]
@@ -71,13 +73,13 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def not_known(connector: str, error: ConnectctlError) -> Finding:
+def unknown_finding(connector: str, error: ConnectctlError) -> Finding:
     message = f"Its transaction coordinators could not be read: {error}"
     return NOT_KNOWN.found(connector, message)
 
 
 def failed_tasks(case: Case) -> Sequence[FailedTask]:
-    """The FAILED tasks whose traces a fenced producer may have left."""
+    """Return the FAILED tasks whose traces may be those of a fenced producer."""
     name = case.connector.name
     found = []
     for number, status in _failed_tasks(case.connector):
@@ -101,7 +103,7 @@ def failed_tasks(case: Case) -> Sequence[FailedTask]:
 
 
 def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | None:
-    """The round of fencing that keeps the connector's tasks from starting, None where there is none."""
+    """Return the round of fencing that keeps the connector's tasks from starting, None if there is none."""
     configured = case.configured
     if configured is None or requested_state(case.connector) is not State.RUNNING:
         return None
@@ -111,14 +113,14 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | 
     if not number:
         return None
     ids = [task_id(case.group, configured.name, n) for n in range(number)]
-    known = [what for what in describe_ids(calls, ids).values() if isinstance(what, Transaction)]
-    by_coordinator = Counter(transaction.coordinator for transaction in known)
-    # Tasks that were stopped left Complete…; only the round's InitProducerId makes it Empty.
-    left = Counter(transaction.coordinator for transaction in known if transaction.state != "Empty")
+    described = [state for state in describe_ids(calls, ids).values() if isinstance(state, Transaction)]
+    by_coordinator = Counter(transaction.coordinator for transaction in described)
+    # Stopped tasks left the state Complete…; only the InitProducerId of the round changes it to Empty.
+    unfenced = Counter(transaction.coordinator for transaction in described if transaction.state != "Empty")
     return FencingRound(
         connector=configured.name,
         ids=tuple(by_coordinator.values()) or (number,),
-        left=tuple(left[coordinator] for coordinator in by_coordinator),
+        left=tuple(unfenced[coordinator] for coordinator in by_coordinator),
         since=max(0.0, now - case.written.get(COMMIT + configured.name, now)),
         backoff=Backoff.of(configured.config),
         workers=case.workers,

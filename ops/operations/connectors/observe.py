@@ -1,4 +1,4 @@
-"""Connectors of a cluster: seen through its workers, or in its topics when no worker answers."""
+"""Reads the connectors of a cluster from its workers, or from its topics if no worker answers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.visibility import Complete, Gap, Observation, Partial, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
-from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
-from connectctl.ops.operations.cluster.read_once import each_time, read_once
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, search_topics
+from connectctl.ops.operations.cluster.read_once import read_once, uncached
 from connectctl.ops.operations.connectors.contradictions import OtherLists, doubt_gap, doubts
-from connectctl.ops.operations.connectors.plugin_passwords import know_secrets
+from connectctl.ops.operations.connectors.plugin_passwords import remember_passwords
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
@@ -42,11 +42,11 @@ Named = Mapping[str, str | None]
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the config topic."""
 LIST_TIMEOUT = 10.0
-"""Seconds in which the workers must list all their connectors."""
+"""Seconds within which the workers must list all their connectors."""
 ANSWER = 3.0
-"""Seconds in which another worker must list its connectors, so that the lists can be compared."""
+"""Seconds within which another worker must list its connectors for the comparison."""
 AGREEING = 4.0
-"""Seconds in which workers read what is in the config topic, and in which a rebalance may end."""
+"""Seconds within which workers read the config topic to its end, and a rebalance may end."""
 PAUSE = 0.3
 UNSETTLED = (
     "The group is rebalancing: who runs what is not known, and statuses may be old. Try again when it has ended."
@@ -56,17 +56,17 @@ EVERYTHING = "/connectors?expand=status&expand=info"
 
 @dataclass(frozen=True)
 class Facts:
-    """What decides on the state of connectors: the config topic, and the group's assignments.
+    """The facts that determine the state of connectors: the config topic, and the group's assignments.
 
-    ``configured`` is None where the config topic could not be read to its end, ``owners`` in a rebalance. The status topic
-    is a remark to these: its last record may be a dead worker's, or that of a run that took a connector over.
+    ``configured`` is None if the config topic could not be read to its end, ``owners`` in a rebalance. The status topic
+    is not a fact: its last record may be from a dead worker, or from a run that took a connector over.
     """
 
     configured: Mapping[str, ConfiguredConnector] | None = None
     owners: Owners | None = None
 
     def of(self, connector: Connector) -> Connector:
-        """``connector`` with what these add to it."""
+        """Return ``connector`` with these facts."""
         found = (self.configured or {}).get(connector.name)
         return replace(
             connector,
@@ -77,7 +77,7 @@ class Facts:
 
 
 def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
-    """The facts of this moment. Raises what ``KafkaReads`` raises."""
+    """Read the current facts. Raises the errors of ``KafkaReads``."""
     image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
     state = None if image.held_back else state_in(kafka, image, patience=PATIENCE)
     # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them away.
@@ -86,7 +86,7 @@ def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
 
 @dataclass(frozen=True)
 class FactsReader:
-    """Reads the facts of a group again and again, from the config topic that is known."""
+    """Reads the facts of a group from its config topic, again at each call."""
 
     kafka: KafkaReads
     group_id: str
@@ -95,18 +95,18 @@ class FactsReader:
     def __call__(self) -> Facts:
         return read_facts(self.kafka, self.group_id, self.config_topic)
 
-    def anew(self) -> FactsReader:
-        """The same, past an image that was read once for all."""
-        return replace(self, kafka=each_time(self.kafka))
+    def uncached(self) -> FactsReader:
+        """Return a reader without cached images."""
+        return replace(self, kafka=uncached(self.kafka))
 
 
 def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[FactsReader | None]:
-    """The reader of facts; None where the config topic is not found or not provably the group's.
+    """Return the reader of facts; None if the config topic is not found, or not proven to be the group's.
 
-    Partial where it is not found because something may not be seen.
+    The observation is partial if a missing right is the reason.
     """
     try:
-        choice = look_for_topics(kafka, group, named, ["config"])["config"]
+        choice = search_topics(kafka, group, named, ["config"])["config"]
         if choice.topic is None or not choice.proven:
             return observation_of(None, choice.gaps)
         read = FactsReader(kafka, group.id, choice.topic)
@@ -119,13 +119,15 @@ def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Obse
 
 
 def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> FactsReader | None:
-    """As ``look_for_facts``, for callers that report otherwise what could not be seen."""
+    """Return the reader of ``look_for_facts``, for callers that do not report its gaps."""
     return look_for_facts(kafka, group, named).seen
 
 
 @dataclass(frozen=True)
 class ConnectorHealth:
-    """A connector and the verdict on it. ``workers`` have it or its tasks; ``unreported``: one of them does not say how."""
+    """A connector and the verdict on it. ``workers`` run it or its tasks; ``unreported``: one of them reports no
+    status.
+    """
 
     connector: Connector
     verdict: Verdict
@@ -138,7 +140,7 @@ class ConnectorHealth:
 
 
 def with_health(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
-    """The connectors by name with their verdicts, by the assignments of ``group``."""
+    """Return the connectors, sorted by name, with their verdicts according to the assignments of ``group``."""
     return _healths(connectors, owners_of(group))
 
 
@@ -157,7 +159,7 @@ def _with_health(connector: Connector, owners: Owners | None) -> ConnectorHealth
 
 
 def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float | None = None) -> list[Connector]:
-    """Every connector as a worker knows it, in one request."""
+    """Return all connectors from a worker, in one request."""
     found = calls.get(EVERYTHING, url=url, timeout=timeout)
     if not isinstance(found, dict):
         raise ConnectctlError(
@@ -167,26 +169,26 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
             code="unsupported",
         )
     for data in found.values():
-        know_secrets(calls, data)
+        remember_passwords(calls, data)
     return [from_rest(name, data) for name, data in found.items()]
 
 
 def read_one(calls: ConnectCalls, name: str) -> Connector:
-    """One connector as a worker knows it. Raises ``ConnectctlError`` with the code ``not-found``."""
+    """Return a connector from a worker. Raises ``ConnectctlError`` with the code ``not-found``."""
     info = calls.get(path_of("connectors", name))
     try:
         status = calls.get(path_of("connectors", name, "status"))
     except ConnectctlError as e:
         if e.code != "not-found":
             raise
-        status = None  # created a moment ago: no worker has said anything yet
+        status = None  # just created: no worker has reported a status yet
     data = {"status": status, "info": info}
-    know_secrets(calls, data)
+    remember_passwords(calls, data)
     return from_rest(name, data)
 
 
-def read_if_there(calls: ConnectCalls, name: str) -> Connector | ConnectctlError:
-    """As ``read_one``; the error with the code ``not-found`` where the worker does not know it."""
+def read_or_not_found(calls: ConnectCalls, name: str) -> Connector | ConnectctlError:
+    """Return the connector of ``read_one``, or its error ``not-found``."""
     try:
         return read_one(calls, name)
     except ConnectctlError as e:
@@ -205,27 +207,27 @@ def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) 
 def assembled(
     configured: Mapping[str, ConfiguredConnector], statuses: Mapping[tuple[str, int], Status]
 ) -> list[Connector]:
-    """The connectors of the config topic, with the statuses of their parts."""
+    """Return the connectors of the config topic, with the statuses of their parts."""
     return [
         Connector(
             name=name,
             status=statuses.get((name, CONNECTOR_INSTANCE)),
-            tasks={n: statuses.get((name, n)) for n in range(each.task_count)},
-            config=each.config,
-            type=each.looks_like,
-            target_state=None if TARGET in each.unread else each.target_state,
-            committed_tasks=None if COMMIT in each.unread else each.task_count,
+            tasks={n: statuses.get((name, n)) for n in range(connector.task_count)},
+            config=connector.config,
+            type=connector.looks_like,
+            target_state=None if TARGET in connector.unread else connector.target_state,
+            committed_tasks=None if COMMIT in connector.unread else connector.task_count,
         )
-        for name, each in configured.items()
+        for name, connector in configured.items()
     ]
 
 
 @dataclass(frozen=True)
 class ConnectorListing:
-    """The connectors of a cluster, and what to say about how they were seen.
+    """The connectors of a cluster, with findings about how they were read.
 
-    ``blind`` is why no worker was asked, or answered; the connectors are those of the topics then. ``lists`` are the names
-    that each worker lists, by its URL, where several were asked.
+    ``blind`` is the error if no worker answered; the connectors are from the topics then. ``lists`` are the connector
+    names of each worker, by URL, if several workers answered.
     """
 
     connectors: tuple[ConnectorHealth, ...]
@@ -235,22 +237,23 @@ class ConnectorListing:
     lists: OtherLists = field(default_factory=dict)
 
 
-def see(
+def connector_listing(
     calls: ConnectCalls,
     kafka: KafkaReads | None,
     group: ConnectGroup | None,
     named: Named,
     read: Callable[[], Facts] | None = None,
 ) -> ConnectorListing:
-    """The connectors by all that can be seen: config topic, assignments, and what the group's workers list.
+    """Return the connectors from the config topic, the assignments, and the lists of the group's workers.
 
-    What workers and config topic tell differently is read again for a few seconds; what still differs then has a doubt.
-    Where no worker of the group answers, the topics tell. ``read`` gives the facts, where the config topic is known.
+    Contradictions between workers and config topic are read again for a few seconds; connectors with remaining ones
+    have a ``doubt``. If no worker of the group answers, the connectors are read from the topics. ``read`` reads the
+    facts, if the config topic is known.
     """
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
     except ConnectctlError as e:
-        if kafka is None or group is None or not tells_nothing(e):
+        if kafka is None or group is None or not is_no_answer(e):
             raise
         return _from_topics(read_once(kafka), group, named, e)
     gaps: tuple[Gap, ...] = ()
@@ -260,8 +263,8 @@ def see(
     return listing_of(calls, found, group, read, calls.urls, gaps)
 
 
-def tells_nothing(error: ConnectctlError) -> bool:
-    """Whether no worker of the group said anything. One that lets nobody in is there, and is too old is an answer."""
+def is_no_answer(error: ConnectctlError) -> bool:
+    """Return whether ``error`` means that no worker answered: a refused login and an old release are answers."""
     return not isinstance(error, (NotAuthorized, NotTrusted)) and error.code != "unsupported"
 
 
@@ -273,15 +276,15 @@ def listing_of(
     urls: Sequence[str],
     gaps: Sequence[Gap] = (),
 ) -> ConnectorListing:
-    """The connectors that a worker lists, weighed against the facts and the lists of the workers at ``urls``.
+    """Return the connectors that a worker lists, compared with the facts and the lists of the workers at ``urls``.
 
-    Without ``read`` there are only assignments and what workers tell; ``gaps`` say why.
+    Without ``read`` they are compared with the assignments only; ``gaps`` are the reasons.
     """
     read = read or partial(Facts, None, owners_of(group))
     facts = read()
     others, skipped = _other_lists(calls, urls)
     if _is_doubtful(found, facts, others):
-        anew = read.anew() if isinstance(read, FactsReader) else read
+        anew = read.uncached() if isinstance(read, FactsReader) else read
 
         def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
             first = None if tuple(urls) == tuple(calls.urls) else urls[0]
@@ -289,11 +292,11 @@ def listing_of(
 
         found, facts, others = observe_until(again, lambda seen: not _is_doubtful(*seen), AGREEING, PAUSE)
     doubtful = doubts(found, facts.configured, others)
-    connectors = _weighed(found, facts, doubtful)
+    connectors = _with_facts(found, facts, doubtful)
     missing = [*gaps, *skipped, *(doubt_gap(name, why) for name, why in sorted(doubtful.items()))]
     rebalancing = [] if facts.owners or group is None else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
-    said = (*gap_findings(missing), *rebalancing)
-    return ConnectorListing(_healths(connectors, facts.owners), "workers", said, lists=others)
+    findings = (*gap_findings(missing), *rebalancing)
+    return ConnectorListing(_healths(connectors, facts.owners), "workers", findings, lists=others)
 
 
 def _is_doubtful(found: Sequence[Connector], facts: Facts, others: OtherLists) -> bool:
@@ -302,7 +305,7 @@ def _is_doubtful(found: Sequence[Connector], facts: Facts, others: OtherLists) -
 
 
 def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, list[Gap]]:
-    """The names that each worker lists, where there are several, and a gap for each that does not answer."""
+    """Return the names that each of several workers lists, and a gap for each worker that does not answer."""
 
     def names(url: str) -> frozenset[str] | ConnectctlError:
         try:
@@ -314,16 +317,16 @@ def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, 
         return {}, []
     with ThreadPoolExecutor(len(urls)) as pool:
         answers = dict(zip(urls, pool.map(names, urls), strict=True))
-    lists = {url: seen for url, seen in answers.items() if not isinstance(seen, ConnectctlError)}
-    silent = [gap_of(seen, f"worker {url}") for url, seen in answers.items() if isinstance(seen, ConnectctlError)]
+    lists = {url: answer for url, answer in answers.items() if not isinstance(answer, ConnectctlError)}
+    silent = [gap_of(answer, f"worker {url}") for url, answer in answers.items() if isinstance(answer, ConnectctlError)]
     return lists, silent
 
 
-def _weighed(found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]) -> list[Connector]:
-    listed = {each.name: facts.of(each) for each in found}
-    missing = {name: each for name, each in (facts.configured or {}).items() if name not in listed}
+def _with_facts(found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]) -> list[Connector]:
+    listed = {connector.name: facts.of(connector) for connector in found}
+    missing = {name: connector for name, connector in (facts.configured or {}).items() if name not in listed}
     every = [*listed.values(), *map(facts.of, assembled(missing, {}))]
-    return [replace(each, doubt=doubtful.get(each.name)) for each in every]
+    return [replace(connector, doubt=doubtful.get(connector.name)) for connector in every]
 
 
 def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: ConnectctlError) -> ConnectorListing:
@@ -331,61 +334,63 @@ def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: Co
     if is_unknown(group) and "config" in topics.unproven:
         return ConnectorListing((), "nothing", (), error)  # the topics are another group's
     found = from_topics(kafka, str(topics.config), topics.status)
-    # A rebalance hides the addresses of workers: then nobody was asked.
-    said = cluster_findings.rebalancing(group) or cluster_findings.seen_in_topics(group, error)
-    return ConnectorListing(with_health(found, kafka.group(group.id)), "topics", (said, *topics.findings), error)
+    # In a rebalance, the addresses of workers are unknown, and no request was sent.
+    finding = cluster_findings.rebalancing(group) or cluster_findings.seen_in_topics(group, error)
+    return ConnectorListing(with_health(found, kafka.group(group.id)), "topics", (finding, *topics.findings), error)
 
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
-    """The connector called ``name`` as the config topic has it, None where it has none."""
+    """Return the connector ``name`` in the config topic, None if it has none."""
     image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
     return state_in(kafka, image, patience=PATIENCE).connectors.get(name)
 
 
 def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
-    """As ``select``, with the connectors that match the globs among ``names``."""
-    return select(found, matching_names([each.name for each in found], names))
+    """Return the connectors in ``names``, and those that match its globs; raises as ``select`` does."""
+    return select(found, matching_names([health.name for health in found], names))
 
 
 def matching_names(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    """``names`` with globs (``*``, ``?``, ``[…]``) as those ``known`` that match. Raises ``BadInput`` where none does."""
-    wanted: list[str] = []
+    """Return ``names`` with each glob (``*``, ``?``, ``[…]``) replaced by its matches in ``known``. Raises ``BadInput``
+    for a glob without matches.
+    """
+    selected: list[str] = []
     for name in names:
         if name in known or not is_glob(name):
-            wanted.append(name)
+            selected.append(name)
             continue
-        there = [each for each in known if fnmatchcase(each, name)]
-        if not there:
+        matches = [candidate for candidate in known if fnmatchcase(candidate, name)]
+        if not matches:
             raise BadInput(
                 f"No connector matches {name}", next_step="See connectctl connectors list.", code="unknown-connector"
             )
-        wanted += there
-    return wanted
+        selected += matches
+    return selected
 
 
 def is_glob(name: str) -> bool:
-    """Whether ``name`` may mean several connectors."""
+    """Return whether ``name`` is a glob."""
     return bool(set(name) & set("*?["))
 
 
-def the_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
-    """The connector that a name or a glob means. Raises ``BadInput`` where that is none, or several."""
-    several = matching(found, [name])
-    if len(several) != 1:
-        names = ", ".join(each.name for each in several)
+def exactly_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
+    """Return the only connector of a name or a glob. Raises ``BadInput`` if there is none, or several."""
+    matches = matching(found, [name])
+    if len(matches) != 1:
+        names = ", ".join(health.name for health in matches)
         raise BadInput(f"This needs one connector, and {name} matches {names}", next_step="Name one of them.")
-    return several[0]
+    return matches[0]
 
 
 def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
-    """The connectors called ``names``, in that order. Raises ``BadInput`` that names all that do not exist."""
+    """Return the connectors ``names``, in that order. Raises ``BadInput`` with all unknown names."""
     from difflib import get_close_matches
 
-    known = {each.name: each for each in found}
+    known = {health.name: health for health in found}
     unknown = [name for name in names if name not in known]
     if unknown:
-        near = [match for name in unknown for match in get_close_matches(name, known, n=1)]
-        hint = f"Did you mean {', '.join(near)}?" if near else "See connectctl connectors list."
+        similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
+        hint = f"Did you mean {', '.join(similar)}?" if similar else "See connectctl connectors list."
         what = f"Connector not found: {', '.join(unknown)}"
         raise BadInput(what, next_step=hint, code="unknown-connector")
     return tuple(known[name] for name in dict.fromkeys(names))

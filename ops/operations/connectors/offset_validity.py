@@ -1,4 +1,4 @@
-"""Validates the source offsets that are set with a connector's configuration, by ``offset_rules``. Pure."""
+"""Validates the source offsets that are set with a connector's configuration, with ``offset_rules``. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ NAMED = 3
 def refuse_invalid_offsets(
     name: str, config: Config, entries: Iterable[tuple[str, str]], stored: Iterable[Pair] = (), *, force: bool
 ) -> None:
-    """Raise ``Refused`` if the connector ``name`` of ``config`` would refuse one of ``entries``; ``stored`` are those that
-    it has. Offsets of a sink are validated by its workers.
+    """Raise ``Refused`` if the connector ``name`` with ``config`` would refuse one of ``entries``; ``stored`` are its
+    current offsets.
+
+    Workers validate the offsets of a sink.
     """
     validator = validator_of(config, stored)
     pairs = [(read_json(partition), read_json(offset)) for partition, offset in entries]
     if force or any("kafka_topic" in (partition or {}) for partition, _ in pairs):
         return
-    if found := [problem for each in pairs if (problem := validator.problem(*each))]:
+    if found := [problem for pair in pairs if (problem := validator.problem(*pair))]:
         raise Refused(
             f"{name} would refuse its offsets; nothing was changed",
             why=some_of(found, NAMED, separator="; "),

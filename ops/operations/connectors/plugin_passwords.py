@@ -1,4 +1,4 @@
-"""The properties that plugins define as passwords, so that nothing prints their values."""
+"""The properties that plugins define as passwords, whose values are masked in output."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
 
 PATIENCE = 2.0
-"""Seconds that a worker may take to tell the properties of a plugin."""
+"""Seconds within which a worker must list the properties of a plugin."""
 
 
-def know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
-    """Remember what plugins define as passwords, before a trace is shown that may repeat one."""
+def remember_passwords(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
+    """Register the passwords of a connector for masking, before a trace is shown that may contain one."""
     status, info = data.get("status") or {}, data.get("info") or {}
     if any(part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))):
         config = info.get("config") or {}
@@ -25,9 +25,10 @@ def know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
 
 
 def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
-    """The properties of ``config`` that its plugins define with the type PASSWORD, as far as a worker tells (KIP-769).
+    """Return the properties of ``config`` that its plugins define with the type PASSWORD, according to a worker
+    (KIP-769).
 
-    Asked are the connector's class, its converters, transforms and predicates, each about the properties below its own.
+    The plugins are the connector's class, its converters, transforms and predicates, with their prefixes.
     """
     found: set[str] = set()
     for prefix, plugin in _plugins(config):
@@ -35,23 +36,31 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
             try:
                 reported = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
             except ConnectctlError:
-                continue  # Workers before 3.2 do not tell; then names and values decide alone.
-            each = (each for each in reported if isinstance(each, dict)) if isinstance(reported, list) else ()
-            _PASSWORDS_OF[plugin] = frozenset(str(e.get("name")) for e in each if e.get("type") == "PASSWORD")
+                continue  # Workers before 3.2 do not list them; the masking uses names and values only.
+            definitions = (
+                (definitions for definitions in reported if isinstance(definitions, dict))
+                if isinstance(reported, list)
+                else ()
+            )
+            _PASSWORDS_OF[plugin] = frozenset(
+                str(definition.get("name")) for definition in definitions if definition.get("type") == "PASSWORD"
+            )
         found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
     return frozenset(found)
 
 
 _PASSWORDS_OF: dict[str, frozenset[str]] = {}
-"""What plugins told, by class: it is asked for once, also where a wait looks at a failed connector again and again."""
+"""The password properties by plugin class; each class is requested once per process."""
 
 
 def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    named = [("", "connector.class")]
-    named += [(f"{each}.", each) for each in ("key.converter", "value.converter", "header.converter")]
+    properties = [("", "connector.class")]
+    properties += [
+        (f"{converter}.", converter) for converter in ("key.converter", "value.converter", "header.converter")
+    ]
     for kind in ("transforms", "predicates"):
         for alias in (config.get(kind) or "").split(","):
-            named.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
-    for prefix, name in named:
+            properties.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
+    for prefix, name in properties:
         if plugin := (config.get(name) or "").strip():
             yield prefix, plugin

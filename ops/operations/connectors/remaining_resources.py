@@ -1,4 +1,4 @@
-"""What stays behind when a connector is deleted: Connect removes its configuration and its tasks, and nothing else."""
+"""Resources that remain when a connector is deleted: Connect removes only its configuration and its tasks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def remaining_resources(
     *,
     with_offsets: bool,
 ) -> tuple[str, ...]:
-    """What stays, in words; what cannot be seen is said to be unknown. ``with_offsets``: those are deleted, too.
+    """Return the remaining resources as text, with those that are unknown. ``with_offsets``: its offsets are deleted as
+    well.
 
-    ``transactions`` asks the brokers, None where they are not given.
+    ``transactions`` opens the client for coordinators, None without brokers.
     """
     found = [] if with_offsets else [_offsets(calls, connector)]
     found.append(_topics(calls, connector))
@@ -37,14 +38,14 @@ def remaining_resources(
         found.append(group + (", without offsets" if with_offsets else ""))
     else:
         found.append(_ids(connector.name, group_id, transactions))
-    return tuple(each for each in found if each)
+    return tuple(resource for resource in found if resource)
 
 
 def _offsets(calls: ConnectCalls, connector: Connector) -> str:
     if connector.type == "sink":
-        return ""  # they are the consumer group's
-    own = connector.config.get("offsets.storage.topic")
-    where = f" and the offsets topic {own}" if own else ""
+        return ""  # they belong to its consumer group
+    dedicated = connector.config.get("offsets.storage.topic")
+    where = f" and the offsets topic {dedicated}" if dedicated else ""
     try:
         number = len(calls.get(path_of("connectors", connector.name, "offsets"))["offsets"])
     except (ConnectctlError, KeyError, TypeError):
@@ -69,6 +70,6 @@ def _ids(name: str, group_id: str, transactions: Callable[[], TransactionCalls] 
         listed = transactions().listed(prefixes=[f"{group_id}-{name}-"])
     except ConnectctlError:
         return "its transactional ids, if any (they could not be listed)"
-    ids = of_connector((each.id for each in listed.seen), group_id, name)
+    ids = of_connector((listing.id for listing in listed.seen), group_id, name)
     unseen = ", and maybe others that could not be seen" if listed.gaps else ""
     return f"the transactional ids {some_of(ids, MOST_NAMED)}{unseen}" if ids or unseen else ""

@@ -1,8 +1,8 @@
-"""The cure of a connector whose task configurations compaction takes away: it is made to publish them again.
+"""The repair of a connector whose task configurations compaction removes: it publishes them again.
 
-Neither a restart nor another identical PUT does that, because a worker writes task configurations only where they differ
-from those that it has in memory. A stop writes a commit of no tasks (KIP-875, Kafka 3.5), so that after a resume all of them
-differ, and the new ones stand behind the connector's configuration.
+Neither a restart nor an identical PUT causes this, because a worker writes task configurations only if they differ from
+those in its memory. A stop writes a commit of no tasks (KIP-875, Kafka 3.5). After a resume all of them differ, and the
+new ones follow the connector's configuration in the topic.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ PATIENCE = 3.0
 
 
 def orders(kafka: KafkaReads, topic: str) -> tuple[TaskConfigOrder, ...]:
-    """The connectors whose tasks get lost by the order of the config topic ``topic``. Raises ``Unreachable``."""
+    """Return the connectors that lose their tasks by the order of records in the config topic ``topic``. Raises
+    ``Unreachable``.
+    """
     image = kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
     if image is None:
         return ()
     if image.held_back:
-        # What follows may be the very commit that is missed.
+        # The missing commit may follow the open transaction.
         raise Unreachable(f"Could not read {topic} to its end", why="an open transaction blocks it")
     return tuple(lost_task_configs([*image.latest, *image.superseded], time.time()))
 
 
 def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
-    """TASK010 for every such connector, or what keeps it from being known."""
+    """Return TASK010 for every such connector, or a gap if the topic could not be read."""
     if topic is None:
         return ()
     try:
@@ -77,9 +79,9 @@ class AwaitPublished(Step[CureContext]):
 
 
 def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder, *, group_id: str = "") -> Plan:
-    """The plan that makes ``connector`` publish its tasks again, and leaves it in the state that it is in.
+    """Return the plan that makes ``connector`` publish its tasks again, and restores its state.
 
-    Raises ``Refused`` where the connector itself has failed: it would publish nothing, and lose the tasks that it has.
+    Raises ``Refused`` if the connector itself has failed: it would publish no tasks, and lose its current ones.
     """
     name = connector.name
     if CONNECTOR_INSTANCE in failed_parts(connector):
@@ -89,12 +91,12 @@ def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder
             next_step=f"Correct it first: connectctl connectors show {name} -o wide.",
             code="connector-failed",
         )
-    back = restoring_verb(requested_state(connector))
+    verb = restoring_verb(requested_state(connector))
     steps: list[Step[CureContext]] = [
         SetTargetState(name, "stop", str(verdict_of(connector, connector.owners).state)),
         Await(name, State.STOPPED),
-        SetTargetState(name, back, ""),
-        Await(name, WANTED[back]),
+        SetTargetState(name, verb, ""),
+        Await(name, WANTED[verb]),
         AwaitPublished(name),
     ]
     return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

@@ -35,7 +35,7 @@ UNDO = "connectors undo"
 
 @dataclass(frozen=True)
 class StateRequest:
-    """``names`` are names or globs of connectors, None for all. ``wait``: until they are in the state."""
+    """``names`` are names or globs of connectors, None for all. ``wait``: the run waits until they are in the state."""
 
     names: tuple[str, ...] | None
     wait: bool = False
@@ -50,12 +50,12 @@ class ChangeState(ConnectorOperation[StateRequest]):
     """Set the target state of connectors. A subclass is the operation of one verb."""
 
     steps = (SetTargetState, Await)
-    # Each of the verbs is the undo of another one.
+    # Each verb is undone with another verb.
     offers_undo = False
 
     @property
     def verb(self) -> str:
-        """The verb of the operation: stop, pause or resume."""
+        """Return the verb of the operation: stop, pause or resume."""
         return self.name.removeprefix("connectors ")
 
     def plan(self, access: ClusterAccess, request: StateRequest) -> Planned:
@@ -93,9 +93,9 @@ class Resume(ChangeState):
 def plan_former_states(access: ClusterAccess, undone: Undone) -> Plan:
     """Return the plan that restores the target states from before a run. Raises ``Refused`` if one was changed since."""
     changed = [step for _, step in undone.changed_steps() if isinstance(step, SetTargetState)]
-    left = {step.subject: WANTED[step.verb] for step in reversed(changed)}
+    target_states = {step.subject: WANTED[step.verb] for step in reversed(changed)}
     former = {step.subject: former_state(step) for step in changed}
-    found = {each.name: each for each in access.connectors()}
+    found = {health.name: health for health in access.connectors()}
     refuse_doubtful(health.connector for name, health in found.items() if name in former)
     steps: list[SetTargetState] = []
     noops: list[Noop] = []
@@ -105,8 +105,8 @@ def plan_former_states(access: ClusterAccess, undone: Undone) -> Plan:
         now = requested_state(found[name].connector)
         if now is state:
             noops.append(Noop(name, f"already {state}"))
-        elif now is not left[name]:
-            raise changed_since(undone.run, name, f"its target state is {now}, and the run set {left[name]}")
+        elif now is not target_states[name]:
+            raise changed_since(undone.run, name, f"its target state is {now}, and the run set {target_states[name]}")
         else:
             steps.append(SetTargetState(name, VERB_OF[state], str(found[name].verdict), now.value))
     waits = [Await(step.subject, WANTED[step.verb]) for step in steps] if undone.wait else []
@@ -162,10 +162,10 @@ class RestartConnectors(ConnectorOperation[RestartRequest]):
 
     def request_of(self, plan: Plan) -> RestartRequest:
         """Return what the steps restart."""
-        asked = _request_of(plan)
+        state_request = _request_of(plan)
         only_failed = any(isinstance(step, Restart) and step.only_failed for step in plan.steps)
         task = next((step.task for step in plan.steps if isinstance(step, RestartTask)), None)
-        return RestartRequest(asked.names, asked.wait, only_failed, task)
+        return RestartRequest(state_request.names, state_request.wait, only_failed, task)
 
 
 class ResetActiveTopics(ConnectorOperation[str]):

@@ -1,4 +1,4 @@
-"""Stopping, pausing, resuming and restarting connectors: what to do for which, and the steps that do it."""
+"""Plans and steps that stop, pause, resume and restart connectors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 QUICK_POLL = 0.15
-"""The same while a restart may be under way, or its RESTARTING goes by unseen."""
+"""Seconds between two observations while a restart may be in progress: its RESTARTING may be short."""
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
 VERB_OF = {state: verb for verb, state in WANTED.items()}
 
@@ -38,7 +38,7 @@ S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 
 @dataclass(frozen=True)
 class SetTargetState(Step[StepContext]):
-    """Stop, pause or resume a connector. ``former`` is its target state from before, RUNNING, PAUSED or STOPPED."""
+    """Stop, pause or resume a connector. ``former`` is its former target state, RUNNING, PAUSED or STOPPED."""
 
     subject: str
     verb: str
@@ -68,7 +68,7 @@ class SetTargetState(Step[StepContext]):
 
 @dataclass(frozen=True)
 class Restart(Step[StepContext]):
-    """Restart a connector and its tasks, or what of them has failed (KIP-745)."""
+    """Restart a connector and its tasks, or the failed ones of them (KIP-745)."""
 
     subject: str
     only_failed: bool
@@ -108,11 +108,11 @@ class RestartTask(Step[StepContext]):
 
 @dataclass(frozen=True)
 class Await(Step[StepContext]):
-    """Wait until a connector is what was asked for; fails at once where it is FAILED instead.
+    """Wait until a connector is in the state ``wanted``; fail immediately if it is FAILED instead.
 
-    After a change of this run, what fails by fencing alone is restarted once: a task that ends late uses the transactional
-    id of the one that begins, and workers do not start again what was fenced by that. A run that is resumed restarts what
-    has failed.
+    After a change by this run, parts that failed only because of fencing are restarted once. A task that ends late uses
+    the transactional id of its successor, and workers do not restart the fenced one. A resumed run restarts failed
+    parts.
     """
 
     subject: str
@@ -129,7 +129,7 @@ class Await(Step[StepContext]):
         if not own_change:
             context.before[self.subject] = context.read(self.subject), context.now()
         wait, again = self.waited(context), ""
-        if wait.failed and own_change and _by_fencing(context.read(self.subject)):
+        if wait.failed and own_change and _failed_by_fencing(context.read(self.subject)):
             RestartAndAwait.restart(self.subject, context)
             del context.waits[self.subject]
             wait = self.waited(context)
@@ -149,7 +149,7 @@ class Await(Step[StepContext]):
         return f"{wait.verdict}{again}"
 
     def waited(self, context: StepContext) -> WaitProgress:
-        """The end of the wait. Raises ``TimedOut``."""
+        """Wait, and return the end of the wait. Raises ``TimedOut``."""
         context.await_all(self.subject, self.wanted)
         wait = context.waits[self.subject]
 
@@ -173,7 +173,7 @@ class Await(Step[StepContext]):
 
 @dataclass(frozen=True)
 class VerifyState(Step[StepContext]):
-    """Verify that a connector that the plan does not change is in the state that its file means, and healthy."""
+    """Verify that an unchanged connector is in the state that its file declares, and healthy."""
 
     read_only = True
     subject: str
@@ -192,7 +192,7 @@ class VerifyState(Step[StepContext]):
                 "or have the file say so.",
                 code="drifted",
             )
-        # Nothing has changed: whatever is seen is new, and all that are to be verified are looked at together.
+        # Without a change, every status is current. All connectors to verify are observed together.
         for name in (self.subject, *context.verified):
             context.before.setdefault(name, (Connector(name, None), context.now()))
         wait = Await(self.subject, self.wanted)
@@ -208,7 +208,7 @@ class RestartAndAwait(Step[S_contra]):
         return f"restart the failed parts of {self.subject}, and wait until it is RUNNING"
 
     def is_done(self, context: S_contra) -> str | None:
-        # What a killed run has restarted may still be on its way: then it is waited for.
+        # Parts that a killed run has restarted may still be starting; apply waits for them.
         return None if context.resumed else Restart(self.subject, True, "").is_done(context)
 
     def apply(self, context: S_contra) -> str | None:
@@ -217,14 +217,14 @@ class RestartAndAwait(Step[S_contra]):
 
     @staticmethod
     def restart(subject: str, context: StepContext) -> None:
-        """Restart what failed, if anything has still failed."""
+        """Restart the failed parts, if there are any."""
         restart = Restart(subject, True, "")
         if restart.is_done(context) is None:
             restart.apply(context)
 
 
 def former_state(step: SetTargetState) -> State:
-    """Return the target state from before ``step``; by what was seen of the connector then, if it is not recorded."""
+    """Return the target state before ``step``; if it is not recorded, the one in the observed status."""
     if step.former is not None:
         return State(step.former)
     return next((state for state in (State.PAUSED, State.STOPPED) if step.now.startswith(state.value)), State.RUNNING)
@@ -237,15 +237,15 @@ def steps_back(name: str, was: str) -> list[Any]:
 
 
 def other_state(connector: Connector, wanted: State) -> State | None:
-    """Return the state that was requested for a connector, where that is not ``wanted``; by its status where unknown."""
+    """Return the requested state of a connector if it is not ``wanted``, otherwise None; from its status if unknown."""
     state = requested_state(connector)
     return state if state is not wanted else None
 
 
 def already_satisfied(verb: str, connector: Connector) -> str | None:
-    """Why ``verb`` would change nothing about ``connector``, None where it would, or where that cannot be known.
+    """Return why ``verb`` would not change ``connector``, None if it would, or if that is unknown.
 
-    Where the target state is not known, statuses must leave no doubt: to ask once more does no harm.
+    If the target state is unknown, the statuses must be unambiguous: a repeated request does no harm.
     """
     if verb == "stop":
         return "already STOPPED" if at_rest(connector) else None
@@ -265,31 +265,33 @@ def already_satisfied(verb: str, connector: Connector) -> str | None:
     return f"its target state is STARTED already; it is {verdict}{more}"
 
 
-def _by_fencing(connector: Connector) -> bool:
-    """Whether whatever of it has failed was fenced, by its stack traces; so it is where nothing is FAILED any longer."""
+def _failed_by_fencing(connector: Connector) -> bool:
+    """Return whether all failed parts were fenced, according to their stack traces; True if none is FAILED any longer."""
     return all(may_be_fenced(status.trace) for status in failed_parts(connector).values())
 
 
 def plan_state(
-    cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
+    cluster_id: str, selected: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
 ) -> Plan:
-    refuse_doubtful(each.connector for each in picked)
-    already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
+    refuse_doubtful(health.connector for health in selected)
+    already = {health.name: why for health in selected if (why := already_satisfied(verb, health.connector))}
     changes = [
-        SetTargetState(j.name, verb, str(j.verdict), requested_state(j.connector).value)
-        for j in picked
-        if j.name not in already
+        SetTargetState(health.name, verb, str(health.verdict), requested_state(health.connector).value)
+        for health in selected
+        if health.name not in already
     ]
-    # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
-    pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
-    already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}
-    waits = [Await(each.name, WANTED[verb]) for each in pending] if wait else []
+    # Connectors with the target state that are not yet in it are awaited as well, and fail if they are FAILED.
+    pending = [health for health in selected if health.name not in already or health.verdict.state is not WANTED[verb]]
+    already = {
+        name: why for name, why in already.items() if not wait or name not in {health.name for health in pending}
+    }
+    waits = [Await(health.name, WANTED[verb]) for health in pending] if wait else []
     return _plan(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
 
 
 def plan_restart(
     cluster_id: str,
-    picked: Sequence[ConnectorHealth],
+    selected: Sequence[ConnectorHealth],
     *,
     only_failed: bool,
     named: bool,
@@ -297,29 +299,35 @@ def plan_restart(
     task: int | None = None,
     group_id: str = "",
 ) -> Plan:
-    """The plan that restarts the connectors, or the ``task`` of each.
+    """Return the plan that restarts the connectors, or the ``task`` of each.
 
-    Raises ``Refused`` where one that is ``named`` is stopped or paused, ``BadInput`` where one has no such task.
+    Raises ``Refused`` if a ``named`` connector is stopped or paused, ``BadInput`` if one has no such task.
     """
-    refuse_doubtful(each.connector for each in picked)
-    resting = [j for j in picked if requested_state(j.connector) is not State.RUNNING]
-    if resting and named:
-        text = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
-        hint = f"connectctl connectors resume {' '.join(j.name for j in resting)}"
+    refuse_doubtful(each.connector for each in selected)
+    not_running = [health for health in selected if requested_state(health.connector) is not State.RUNNING]
+    if not_running and named:
+        text = ", ".join(f"{health.name} is {health.verdict.state}" for health in not_running)
+        hint = f"connectctl connectors resume {' '.join(health.name for health in not_running)}"
         raise Refused(f"A restart does not start stopped or paused connectors: {text}", next_step=hint)
-    idle = {j.name: f"it is {j.verdict.state}" for j in resting}
+    idle = {health.name: f"it is {health.verdict.state}" for health in not_running}
     if only_failed:
-        idle |= {j.name: "nothing has failed" for j in picked if j.name not in idle and not failed_parts(j.connector)}
-    todo = [j for j in picked if j.name not in idle]
-    if without := [j.name for j in todo if task is not None and task not in j.connector.tasks]:
+        idle |= {
+            health.name: "nothing has failed"
+            for health in selected
+            if health.name not in idle and not failed_parts(health.connector)
+        }
+    todo = [health for health in selected if health.name not in idle]
+    if without := [health.name for health in todo if task is not None and task not in health.connector.tasks]:
         hint = "Tasks are counted from 0: connectctl connectors show NAME."
         raise BadInput(f"Task not found: {task} of {', '.join(without)}", next_step=hint, code="unknown-task")
     changes = [
-        Restart(j.name, only_failed, str(j.verdict)) if task is None else RestartTask(j.name, task, str(j.verdict))
-        for j in todo
+        Restart(health.name, only_failed, str(health.verdict))
+        if task is None
+        else RestartTask(health.name, task, str(health.verdict))
+        for health in todo
     ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
-    warnings = (restart_warning(j.connector, only_failed=only_failed) for j in todo if task is None)
+    warnings = (restart_warning(health.connector, only_failed=only_failed) for health in todo if task is None)
     plan = _plan("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
     return replace(plan, warnings=tuple(filter(None, warnings)))
 

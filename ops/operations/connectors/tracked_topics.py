@@ -19,16 +19,16 @@ _OFF = {
     "Topic tracking is disabled.": "topic.tracking.enable",
     "Topic tracking reset is disabled.": "topic.tracking.allow.reset",
 }
-"""What workers answer with 403, as to somebody without rights, and the property that says otherwise."""
+"""Messages of workers with the status 403, and the property that each of them is about."""
 
 _NONE: Mapping[str, list[str]] = {"topics": []}
 
 
 def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
-    """The topics that tasks of ``connector`` used since it was created or reset.
+    """Return the topics that tasks of ``connector`` have used since its creation or the last reset.
 
-    Raises ``ConnectctlError`` with the code ``topic-tracking-off`` where workers do not track, and ``BadInput`` for a
-    connector that is not there: of such a one workers give an empty list.
+    Raises ``ConnectctlError`` with the code ``topic-tracking-off`` if workers do not track topics, and ``BadInput`` for
+    an unknown connector, for which workers return an empty list.
     """
     try:
         found = tuple(sorted(calls.get(path_of("connectors", connector, "topics")).get(connector, _NONE)["topics"]))
@@ -45,8 +45,8 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
 
 
 def explained(error: NotAuthorized) -> ConnectctlError:
-    """Return ``error``, or that tracking is off, where the workers say so."""
-    name = next((name for said, name in _OFF.items() if said.rstrip(".") in str(error.why)), None)
+    """Return ``error``, or the error that tracking is off if this is the message of the workers."""
+    name = next((name for message, name in _OFF.items() if message.rstrip(".") in str(error.why)), None)
     if name is None:
         return error
     hint = f"Set {name}=true on the workers, which is the default, and restart them."
@@ -56,7 +56,7 @@ def explained(error: NotAuthorized) -> ConnectctlError:
 
 @dataclass(frozen=True)
 class ResetTopics(Step["StepContext"]):
-    """Forget the active topics of a connector; those that its tasks use come again with their next records."""
+    """Reset the active topics of a connector. Workers list a topic again when a task uses it."""
 
     subject: str
     topics: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Fences many ids at once: all coordinators in parallel, retriable errors again after a backoff, until done or timed out."""
+"""Fences many ids at once: requests to all coordinators in parallel, with retries after a backoff, until a timeout."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class BatchFencer:
         pause = FIRST_PAUSE
         while self._pending:
             self._send(ready, deadline)
-            left = deadline - self.now()
-            if not self._pending or left <= 0:
+            remaining = deadline - self.now()
+            if not self._pending or remaining <= 0:
                 break
-            self.sleep(min(left, pause * random.uniform(0.5, 1.5)))
+            self.sleep(min(remaining, pause * random.uniform(0.5, 1.5)))
             pause = min(pause * 2, MAX_PAUSE)
             ready = self._describe_again()
         for id, attempt in list(self._pending.items()):
@@ -92,30 +92,32 @@ class BatchFencer:
                 self.results[row.id] = _result(row, outcome, problem=Problem("interrupted", message))
 
     def _describe_first(self) -> list[str]:
-        """Refresh the plan's epochs, which can change with every commit; gives the ids to fence."""
+        """Refresh the plan's epochs, which can change with every commit; return the ids to fence."""
         ids = list(self._pending)
         found = self._described(ids)
         for id in ids:
-            seen = found.get(id, Code.NO_ANSWER)
-            if isinstance(seen, Transaction):
-                self._pending[id] = FenceAttempt(seen)
-            elif seen is Code.TRANSACTIONAL_ID_NOT_FOUND and self._rows[id].action is FenceAction.FENCE:
+            description = found.get(id, Code.NO_ANSWER)
+            if isinstance(description, Transaction):
+                self._pending[id] = FenceAttempt(description)
+            elif description is Code.TRANSACTIONAL_ID_NOT_FOUND and self._rows[id].action is FenceAction.FENCE:
                 # It expired since the plan was made; InitProducerId would create it.
                 del self._pending[id]
-                self.results[id] = _result(self._rows[id], FenceOutcome.UNKNOWN, problem=Problem(seen.name, _EXPIRED))
+                self.results[id] = _result(
+                    self._rows[id], FenceOutcome.UNKNOWN, problem=Problem(description.name, _EXPIRED)
+                )
         self._before = {id: attempt.seen for id, attempt in self._pending.items()}
         return list(self._pending)
 
     def _describe_again(self) -> list[str]:
-        """Describe the pending ids, finish those that are done; gives the ids to fence again."""
+        """Describe the pending ids, finish those that are done, and return the ids to fence again."""
         ready = []
         found = self._described(list(self._pending))
         for id, attempt in list(self._pending.items()):
-            ask, then = after_describe(attempt, found.get(id, Code.NO_ANSWER))
-            if not isinstance(then, FenceAttempt):
-                self._finish(id, then)
+            ask, next_state = after_describe(attempt, found.get(id, Code.NO_ANSWER))
+            if not isinstance(next_state, FenceAttempt):
+                self._finish(id, next_state)
                 continue
-            self._pending[id] = then
+            self._pending[id] = next_state
             ready += [id] if ask else []
         return ready
 
@@ -126,35 +128,35 @@ class BatchFencer:
             found = self.calls.describe(ids)
         except ConnectctlError:
             return {}
-        for id, seen in found.items():
-            if isinstance(seen, Transaction):
-                self._remember(id, seen)
+        for id, description in found.items():
+            if isinstance(description, Transaction):
+                self._remember(id, description)
         return found
 
-    def _remember(self, id: str, seen: Transaction) -> None:
+    def _remember(self, id: str, transaction: Transaction) -> None:
         known = self.held.get(id, ())
-        if seen.is_open and seen.partitions and seen not in known:
-            self.held[id] = (*known, seen)
+        if transaction.is_open and transaction.partitions and transaction not in known:
+            self.held[id] = (*known, transaction)
 
     def _send(self, ids: Sequence[str], deadline: float) -> None:
-        left = deadline - self.now()
-        if not ids or left <= 0:
+        remaining = deadline - self.now()
+        if not ids or remaining <= 0:
             return
         timeouts = {id: task_timeout(self._pending[id].seen) for id in ids}
         self.sent |= timeouts.keys()
         try:
-            self.calls.fence(timeouts, min(left, max(MIN_REQUEST_TIMEOUT, self.timeout / 3)), self._on_answer)
+            self.calls.fence(timeouts, min(remaining, max(MIN_REQUEST_TIMEOUT, self.timeout / 3)), self._on_answer)
         except ConnectctlError as e:
             for id in ids:
                 if id in self._pending:
                     self._finish(id, Problem(e.code, str(e)))
 
     def _on_answer(self, id: str, answer: InitProducerIdResponse) -> None:
-        then = after_answer(self._pending[id], answer, id)
-        if isinstance(then, FenceAttempt):
-            self._pending[id] = then
+        next_state = after_answer(self._pending[id], answer, id)
+        if isinstance(next_state, FenceAttempt):
+            self._pending[id] = next_state
         else:
-            self._finish(id, then)
+            self._finish(id, next_state)
 
     def _finish(self, id: str, end: Fenced | Problem) -> None:
         row, before = self._rows[id], self._before[id]
@@ -178,14 +180,14 @@ def fence_ids(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[IdResult]:
-    """Fence each of ``ids`` that a coordinator knows; returns the results of those that failed."""
+    """Fence each of ``ids`` that a coordinator knows, and return the results of those that failed."""
     fencer = BatchFencer(calls, [FenceTarget(id_, FenceAction.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
     fencer.run()
     return [result for result in fencer.results.values() if result.outcome is FenceOutcome.FAILED]
 
 
 def without_request(row: FenceTarget) -> IdResult | None:
-    """The result of an id that needs no request; None for an id to fence."""
+    """Return the result of an id without a request; None for an id to fence."""
     outcome = _NO_REQUEST.get(row.action)
     return None if outcome is None else _result(row, outcome, problem=row.problem)
 

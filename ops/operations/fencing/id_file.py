@@ -1,4 +1,4 @@
-"""Transactional ids from a file: lines, or JSON in any form that connectctl prints ids in."""
+"""Reads transactional ids from a file of lines, or from the JSON output of connectctl."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LISTS = ("results", "transactions", "hanging", "transactionalIds")
 
 
 def parse_ids(text: str, source: str) -> tuple[str, ...]:
-    """The ids in ``text``, each once, in their order.
+    """Return the ids in ``text`` without duplicates, in their order.
 
-    JSON is an array of ids or of objects with a ``transactionalId``, an object that has such an array as ``fence`` and
-    ``transactions list`` print it, or one such value per line. Anything else is one id per line. Raises ``BadInput``.
+    JSON is an array of ids or of objects with a ``transactionalId``, an object with such an array, as ``fence`` and
+    ``transactions list`` print it, or one such value per line. Other text has one id per line. Raises ``BadInput``.
     """
     stripped = text.lstrip("\ufeff \t\r\n")
     found = list(_from_json(stripped, source)) if stripped[:1] in ("[", "{", '"') else _lines(text)

@@ -1,4 +1,4 @@
-"""Observes what fencing depends on: the config topic, the worker groups, the transaction coordinators."""
+"""Observes the state on which fencing depends: the config topic, the worker groups, the transaction coordinators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from connectctl.ops.kafka.visibility import (
 )
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
+from connectctl.ops.operations.connectors.observe import PATIENCE, Named, connector_listing
 from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, refuse_running_tasks, select
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, Snapshot, TaskIdRange
 
@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.fencing.steps import FenceIds
 
 PAUSE = 0.2
-"""Seconds between two looks at a group that is rebalancing."""
+"""Seconds between two observations of a group that is rebalancing."""
 LISTING = 3.0
-"""Seconds that a rebalance may hide the connectors of a group from a list of them all."""
+"""Seconds to wait for the end of a rebalance, which hides the connectors of a group, in a list of all connectors."""
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds between describe requests for an id whose coordinator is loading or moving, before it counts as not observable."""
+"""Seconds between describe requests for an id whose coordinator is loading or moving, before the id is not observable.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class Configured:
 
 @dataclass(frozen=True)
 class FencingSources:
-    """The clients to read from. ``group`` describes a worker group; ``running`` returns the tasks of it with status RUNNING.
+    """The clients to read from. ``group`` describes a worker group; ``running`` returns its tasks that have not failed.
 
-    ``configured`` reads the config topic; it is called only where ids may belong to connectors.
+    ``configured`` reads the config topic; it is called only if ids may belong to connectors.
     """
 
     calls: TransactionCalls
@@ -72,13 +73,13 @@ class FencingSources:
     running: Callable[[ConnectGroup], frozenset[TaskRef]]
     configured: Callable[[], Configured] | None = None
     patience: float = 10.0
-    """Seconds to wait for the end of a rebalance, in which nobody tells which tasks run."""
+    """Seconds to wait for the end of a rebalance, during which the running tasks are unknown."""
 
 
 def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
-    """All that ``select`` needs, read as close together in time as possible."""
-    seen = visible_groups(sources)
-    groups = seen.seen
+    """Return the input of ``select``, read as close together in time as possible."""
+    visible = visible_groups(sources)
+    groups = visible.seen
     listed = _listed(sources, request)
     names = [listing.id for listing in listed.seen] if listed else []
     configured, unread = _configured(sources, request, names)
@@ -87,7 +88,7 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
     _check_connectors(configured, sources.group_id, request, names)
     ids, skipped = candidates(request, sources.group_id, reach, names, directory)
     if listed and not ids:
-        # An empty list does not prove that there is nothing to fence where part of it could not be read.
+        # An incomplete list without ids does not prove that there is nothing to fence.
         whole(listed, "the transactional ids", proven=False)
     described = describe_ids(sources.calls, ids)
     running = running_now(sources, {owner for id in ids for owner in directory.owners(id)})
@@ -102,26 +103,27 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
         unsettled=running.seen.unsettled,
         skipped=skipped,
         findings=(*gap_findings(unread), *(incomplete(listed) if listed else ())),
-        gaps=tuple(dict.fromkeys((*seen.gaps, *running.gaps))),
+        gaps=tuple(dict.fromkeys((*visible.gaps, *running.gaps))),
         unlisted=listed is not None and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
     )
 
 
 def request_of(step: FenceIds) -> FenceRequest:
-    """The request for exactly the ids of ``step``, and for what its connectors have got since."""
+    """Return the request for the ids of ``step``, and for new ids of its connectors."""
     creates = any(row.action is FenceAction.CREATE for row in step.rows)
     return FenceRequest(connectors=step.connectors, ids=_ids(step), leader=True, create=creates, force=step.force)
 
 
 def select_again(sources: FencingSources, step: FenceIds) -> FenceSelection:
-    """The ids of ``step`` as they are now: epochs may differ, but not who has an id, and not which ids there are.
+    """Return the current state of the ids of ``step``. Their epochs may have changed, but neither their owners nor the
+    set of ids.
 
-    Raises ``Refused`` for a plan that is stale, and where tasks run with its ids.
+    Raises ``Refused`` for a stale plan, and if tasks run with its ids.
     """
     request = request_of(step)
-    seen = select(observe(sources, request), request)
-    meant = {*_ids(step), *(row.id for row in seen.rows if row.connector in step.connectors)}
-    now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
+    selection = select(observe(sources, request), request)
+    expected_ids = {*_ids(step), *(row.id for row in selection.rows if row.connector in step.connectors)}
+    now = replace(selection, rows=tuple(row for row in selection.to_fence if row.id in expected_ids))
     if now.essence != replace(now, rows=step.rows).essence:
         hint = "Make a new plan: connectctl fence … --dry-run -o json."
         raise stale("the ids to fence or their running tasks have changed", hint)
@@ -134,38 +136,42 @@ def _ids(step: FenceIds) -> tuple[str, ...]:
 
 
 def refuse_running(sources: FencingSources, rows: Sequence[FenceTarget]) -> None:
-    """Raises ``Refused`` where a task that uses one of the ids of ``rows`` runs now, or where that is not known."""
-    seen = running_now(sources, {owner for row in rows for owner in row.owners})
-    now = [replace(row, running=tuple(o for o in row.owners if o in seen.seen.running)) for row in rows]
-    refuse_running_tasks(now, seen.seen.unsettled, seen.gaps)
+    """Raise ``Refused`` if a task with one of the ids of ``rows`` runs, or if this is unknown."""
+    running = running_now(sources, {owner for row in rows for owner in row.owners})
+    now = [replace(row, running=tuple(o for o in row.owners if o in running.seen.running)) for row in rows]
+    refuse_running_tasks(now, running.seen.unsettled, running.gaps)
 
 
 def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction | Code]:
-    """The coordinator's state of every id; retries while coordinators are loading or moving."""
+    """Return the coordinator's state of every id, with retries while coordinators are loading or moving."""
     found: dict[str, Transaction | Code] = {}
-    left = list(ids)
+    pending = list(ids)
 
     def described() -> bool:
-        found.update(calls.describe(left) if left else {})
+        found.update(calls.describe(pending) if pending else {})
         passing = (ErrorAction.RETRY, ErrorAction.REDISCOVER)
-        left[:] = [i for i, what in found.items() if isinstance(what, Code) and verdict(DESCRIBE, what).move in passing]
-        return not left
+        pending[:] = [
+            i for i, state in found.items() if isinstance(state, Code) and verdict(DESCRIBE, state).move in passing
+        ]
+        return not pending
 
     observe_again(described, bool, PAUSES)
     return found
 
 
 def id_gap(id: str, found: Transaction | Code, subject: str) -> Gap | None:
-    """Return why ``id`` was not seen; None if its coordinator described it, or if no coordinator has it."""
-    if isinstance(found, Transaction) or (said := verdict(DESCRIBE, found, id)).move is ErrorAction.ABSENT:
+    """Return the gap of ``id``; None if its coordinator described it, or if no coordinator has it."""
+    if isinstance(found, Transaction) or (answer := verdict(DESCRIBE, found, id)).move is ErrorAction.ABSENT:
         return None
-    if said.right is not None:
-        return Gap(subject, Reason.NOT_AUTHORIZED, said.right)
-    return Gap(subject, Reason.NO_ANSWER, None, said.meaning, said.advice or None)
+    if answer.right is not None:
+        return Gap(subject, Reason.NOT_AUTHORIZED, answer.right)
+    return Gap(subject, Reason.NO_ANSWER, None, answer.meaning, answer.advice or None)
 
 
 def observe_leader_id(calls: TransactionCalls, group_id: str) -> LeaderId | Gap:
-    """Return the transactional id of the leader of ``group_id`` with its holder, or why it was not seen."""
+    """Return the transactional id of the leader of ``group_id`` with its holder, or the gap if it could not be
+    described.
+    """
     id = leader_id(group_id)
     subject = f"the leader's transactional id {id}"
     try:
@@ -176,7 +182,7 @@ def observe_leader_id(calls: TransactionCalls, group_id: str) -> LeaderId | Gap:
 
 
 def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Configured:
-    """The config topic of the group. Raises what keeps it from being found."""
+    """Read the config topic of the group. Raises the errors of ``find_internal_topics``."""
     topic = find_internal_topics(kafka, group, named, needed=("config",)).config
     assert topic is not None
     image = kafka.image([topic], patience=PATIENCE)[topic]
@@ -187,16 +193,16 @@ def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> C
 def running_tasks(
     connect: Callable[[ConnectGroup], ConnectCalls], kafka: KafkaReads, group: ConnectGroup, named: Named
 ) -> frozenset[TaskRef]:
-    """The tasks that workers of the group have, without those whose own worker says that they have failed.
+    """Return the tasks that are assigned to workers of the group, without those whose worker reports FAILED.
 
-    Raises ``NotAMember`` where the addresses in use are not the group's workers.
+    Raises ``NotAMember`` if the addresses in use are not the group's workers.
     """
     failed: set[tuple[str, int]] = set()
     with suppress(BadInput, NotAuthorized, Unreachable):
-        listing = see(connect(group), kafka, group, named)
+        listing = connector_listing(connect(group), kafka, group, named)
         if isinstance(listing.blind, NotAMember):
             raise listing.blind
-        failed = {(each.name, part) for each in listing.connectors for part in failed_parts(each.connector)}
+        failed = {(health.name, part) for health in listing.connectors for part in failed_parts(health.connector)}
     assigned = owners_of(group)
     parts = assigned.by_part if assigned else {}
     return frozenset(TaskRef(group.id, connector, n) for connector, n in parts if (connector, n) not in failed)
@@ -204,16 +210,16 @@ def running_tasks(
 
 @dataclass(frozen=True)
 class RunningTasks:
-    """Those of some tasks that run, and the groups of which that is not known, because they are rebalancing."""
+    """The running tasks, and the groups whose running tasks are unknown, because they are rebalancing."""
 
     running: frozenset[TaskRef]
     unsettled: frozenset[str] = frozenset()
 
 
 def running_now(sources: FencingSources, owners: Collection[TaskRef]) -> Observation[RunningTasks]:
-    """Those of ``owners`` that run at this moment; asked for a plan, and again when it is done.
+    """Return which of ``owners`` are running, for a plan, and again for its execution.
 
-    Of another group only the assignment is known, and an assigned task may run.
+    For other groups only the assignment is known, and an assigned task may run.
     """
     groups = settled(sources, {name: sources.group(name) for name in sorted({owner.group for owner in owners})})
     found: set[TaskRef] = set()
@@ -229,7 +235,9 @@ def running_now(sources: FencingSources, owners: Collection[TaskRef]) -> Observa
 def settled(
     sources: FencingSources, found: dict[str, ConnectGroup], patience: float | None = None
 ) -> dict[str, ConnectGroup]:
-    """The groups, those that are rebalancing read again until they have ended it, or ``patience`` is over."""
+    """Return the groups, where rebalancing ones are read again until they have settled, or until ``patience`` has
+    expired.
+    """
 
     def settle() -> bool:
         found.update({name: sources.group(name) for name, group in found.items() if not group.settled})
@@ -246,7 +254,7 @@ def _rebalancing(group: str) -> Gap:
 
 
 def common_overrides(known: Mapping[str, ConfiguredConnector], names: Iterable[str]) -> dict[str, str]:
-    """The overrides of the producers of these connectors. Raises ``BadInput`` where they write to different clusters."""
+    """Return the producer overrides of these connectors. Raises ``BadInput`` if they write to different clusters."""
     clusters: dict[str, dict[str, str]] = {}
     for name in names:
         overrides = client_overrides(known[name].config if name in known else {}, "producer")
@@ -258,7 +266,7 @@ def common_overrides(known: Mapping[str, ConfiguredConnector], names: Iterable[s
 
 
 def task_id_ranges(records: Iterable[ConsumerRecord]) -> dict[str, TaskIdRange]:
-    """The task id range of each connector by the latest records of the config topic, deleted connectors included."""
+    """Return the task id range of each connector from the latest records of the config topic, with deleted connectors."""
     found: dict[str, TaskIdRange] = {}
     for key, (_, value) in newest(records, lambda key: key.startswith((FENCING, COMMIT))).items():
         prefix, field = (FENCING, "record") if key.startswith(FENCING) else (COMMIT, "configs")
@@ -268,12 +276,14 @@ def task_id_ranges(records: Iterable[ConsumerRecord]) -> dict[str, TaskIdRange]:
 
 
 def visible_groups(sources: FencingSources) -> Observation[dict[str, ConnectGroup]]:
-    """Every group of Connect workers, our own first. Raises if our own cannot be described."""
+    """Return every group of Connect workers, the own group first. Raises the error if the own group cannot be
+    described.
+    """
     listed = sources.calls.connect_groups()
-    ours = [sources.group_id] if sources.group_id else []
+    own_group = [sources.group_id] if sources.group_id else []
     found: dict[str, ConnectGroup] = {}
     gaps = list(listed.gaps)
-    for name in [*ours, *sorted(listed.seen - set(ours))]:
+    for name in [*own_group, *sorted(listed.seen - set(own_group))]:
         try:
             found[name] = sources.group(name)
         except ConnectctlError as e:
@@ -286,7 +296,7 @@ def visible_groups(sources: FencingSources) -> Observation[dict[str, ConnectGrou
 
 
 def visible_connectors(sources: FencingSources) -> Observation[TransactionalIdIndex]:
-    """All connectors: of our group from its config topic, of other groups from their assignments."""
+    """Return all connectors: of the own group from its config topic, of other groups from their assignments."""
     configured = None
     gaps: list[Gap] = []
     if sources.configured is not None:
@@ -305,7 +315,10 @@ def visible_connectors(sources: FencingSources) -> Observation[TransactionalIdIn
 def _configured(
     sources: FencingSources, request: FenceRequest, listed: Sequence[str]
 ) -> tuple[Configured | None, tuple[Gap, ...]]:
-    """The config topic, if connectors are named or ids look like those of the group's tasks; and why it was not read."""
+    """Return the config topic, if the request needs it, and the gap if it could not be read.
+
+    It is needed for connectors, and for ids that may belong to tasks of the group.
+    """
     if sources.configured is None:
         return None, ()
     if request.connectors:
@@ -324,9 +337,9 @@ def _connectors(
 ) -> dict[str, frozenset[str]]:
     found = {name: frozenset(connector for connector, _ in group.owners) for name, group in groups.items()}
     if group_id:
-        own = {*request.connectors, *(configured.reach if configured else ())}
-        own |= set(configured.state.connectors) if configured else set()
-        found[group_id] = found.get(group_id, frozenset()) | own
+        own_connectors = {*request.connectors, *(configured.reach if configured else ())}
+        own_connectors |= set(configured.state.connectors) if configured else set()
+        found[group_id] = found.get(group_id, frozenset()) | own_connectors
     return found
 
 
@@ -338,7 +351,7 @@ def _listed(sources: FencingSources, request: FenceRequest) -> Observation[tuple
 def _check_connectors(
     configured: Configured | None, group_id: str | None, request: FenceRequest, listed: Sequence[str]
 ) -> None:
-    """Raises ``BadInput`` for an unknown connector, and for a sink without ids; transforms look like sinks with ids."""
+    """Raise ``BadInput`` for an unknown connector, and for a sink without ids. A transform is a sink with ids."""
     known = configured.state.connectors if configured else {}
     reach = configured.reach if configured else {}
     for name in request.connectors:

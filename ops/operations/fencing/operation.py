@@ -33,7 +33,7 @@ STALE = 2.0
 
 @dataclass(frozen=True)
 class FenceAccess:
-    """The clients of a fence, and where the ids are read from."""
+    """The clients of a fence, and the sources of its ids."""
 
     clients: Clients
     sources: FencingSources
@@ -44,7 +44,7 @@ class FenceAccess:
 
     @property
     def group_id(self) -> str:
-        """The Connect group that is given, empty if none is."""
+        """Return the Connect group in the settings, empty without one."""
         return group_of(self.clients) or ""
 
 
@@ -58,7 +58,7 @@ class FenceAndRestart:
 
 @dataclass(frozen=True, kw_only=True)
 class FencePlan(Planned):
-    """A plan with the ids that it was made from; ``saved``: it was made earlier, and its owners were compared."""
+    """A plan with its selection of ids; ``saved``: it was made earlier, and its owners were compared."""
 
     selection: FenceSelection
     request: FenceRequest
@@ -91,7 +91,7 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
         return FenceAccess(clients, sources_of(clients, request_of(_ids_of(plan))))
 
     def plan(self, access: FenceAccess, request: FenceAndRestart) -> FencePlan:
-        """Return the plan for the ids as they are now."""
+        """Return the plan for the current state of the ids."""
         selection = select(observe(access.sources, request.ids), request.ids)
         group_id = group_of(access.clients)
         restart = selection.connectors_of(group_id) if request.restart else ()
@@ -131,13 +131,15 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
         )
 
     def remaining(self, access: FenceAccess, run: Run, plan: Plan) -> Remaining:
-        """Return all: the step skips the ids that it fenced. Raises ``Refused`` if a task has taken one of the others."""
+        """Return all steps: the first skips the ids that it fenced. Raises ``Refused`` if a task uses one of the other
+        ids.
+        """
         step = _ids_of(plan)
         fenced = fenced_before(access.clients.journal().path(run.id, "fenced-0.jsonl"))
-        left = [] if run.done(0) else [row for row in step.rows if row.id not in fenced]
-        if left:
-            ids = tuple(row.id for row in left)
-            creates = any(row.action is FenceAction.CREATE for row in left)
+        unfenced = [] if run.done(0) else [row for row in step.rows if row.id not in fenced]
+        if unfenced:
+            ids = tuple(row.id for row in unfenced)
+            creates = any(row.action is FenceAction.CREATE for row in unfenced)
             request = FenceRequest(ids=ids, leader=True, create=creates, force=step.force)
             now = select(observe(access.sources, request), request)
             check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)

@@ -1,4 +1,4 @@
-"""Plans what to do with each id. Pure: depends only on the snapshot and the request."""
+"""Plans the action for each id, from the snapshot and the request. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RUNNING_LEADER = Rule("FENCE003", Severity.INFO)
 UNLISTED = Rule("FENCE004", Severity.WARNING)
 _LEADER_SKIPPED = "This is a leader's id; fence it with --leader."
 _MAX_NAMED = 5
-"""How many tasks a message names."""
+"""The number of tasks that a message names."""
 
 
 def candidates(
@@ -45,22 +45,22 @@ def candidates(
     listed: Iterable[str],
     directory: TransactionalIdIndex,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """``(ids to fence, skipped ids with the reason)``, each id once, in the order of the request.
+    """Return the ids to fence, and the skipped ids with the reasons, without duplicates, in the order of the request.
 
     A connector's id range is the largest of its task count record, its task configs and the ids that the coordinators
-    know, so that the ids of removed tasks are fenced too (KIP-618). ``listed`` are the ids that the coordinators know and
-    that match a connector or prefix of the request.
+    know, so that the ids of removed tasks are fenced too (KIP-618). ``listed`` are the ids that the coordinators know
+    and that match a connector or prefix of the request.
     """
     known = list(listed)
     ids: list[str] = []
-    left: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     for connector in request.connectors:
         group = str(group_id)
         ids += [task_id(group, connector, n) for n in range(reach.get(connector, TaskIdRange()).tasks)]
         ids += of_connector(known, group, connector, directory.connectors.get(group, ()))
     for id in request.ids:
         if directory.is_leader(id) and not request.leader:
-            left[id] = _LEADER_SKIPPED
+            skipped[id] = _LEADER_SKIPPED
         else:
             ids.append(id)
     for prefix in request.prefixes:
@@ -68,13 +68,13 @@ def candidates(
             if not id.startswith(prefix):
                 continue
             if directory.is_leader(id):
-                left[id] = "This is a leader's id, which prefixes do not match; fence it with --leader."
+                skipped[id] = "This is a leader's id, which prefixes do not match; fence it with --leader."
             else:
                 ids.append(id)
     if request.leader and group_id:
         ids.append(leader_id(group_id))
     chosen = tuple(dict.fromkeys(ids))
-    return chosen, {id: why for id, why in left.items() if id not in chosen}
+    return chosen, {id: why for id, why in skipped.items() if id not in chosen}
 
 
 def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
@@ -100,9 +100,9 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     running = tuple(owner for owner in owners if owner in snapshot.running)
     if isinstance(found, Transaction):
         return FenceTarget(id, FenceAction.FENCE, owners, found, running)
-    said = verdict(DESCRIBE, found, id)
-    if said.move is not ErrorAction.ABSENT:
-        return FenceTarget(id, FenceAction.CANNOT, owners, None, running, problem(found, said))
+    answer = verdict(DESCRIBE, found, id)
+    if answer.move is not ErrorAction.ABSENT:
+        return FenceTarget(id, FenceAction.CANNOT, owners, None, running, problem(found, answer))
     if request.create:
         return FenceTarget(id, FenceAction.CREATE, owners, None, running)
     message = "The id is unknown to the coordinators, so no producer can be using it. Use --create to create it."
@@ -112,21 +112,23 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
 
 
 def refuse_denied(found: Sequence[FenceTarget] | Sequence[IdResult]) -> None:
-    """Raises ``NotAuthorized`` with the right that is missing for the first id, where rights are missing for each."""
-    rights = [each.problem.right for each in found if each.problem is not None and each.problem.right is not None]
+    """Raise ``NotAuthorized`` with the missing right of the first id, if a right is missing for every id."""
+    rights = [
+        target.problem.right for target in found if target.problem is not None and target.problem.right is not None
+    ]
     if rights and len(rights) == len(found):
         raise not_authorized("Not authorized to fence any of the ids", rights[0])
 
 
 def check(selection: FenceSelection, request: FenceRequest) -> None:
-    """Raises ``Refused`` if fencing would or may fail running tasks, and ``--force`` was not given."""
+    """Raise ``Refused`` without ``--force`` if fencing would, or may, fail running tasks."""
     if not request.force:
         refuse_running_tasks(selection.to_fence, selection.unsettled, selection.gaps)
         _check_unobserved(selection)
 
 
 def refuse_running_tasks(rows: Sequence[FenceTarget], unsettled: Collection[str], gaps: Sequence[Gap]) -> None:
-    """Raises ``Refused`` where tasks run with the ids of ``rows``, or may: those of the groups ``unsettled``."""
+    """Raise ``Refused`` if tasks run with the ids of ``rows``, or may run: those of the groups ``unsettled``."""
     if finding := running_tasks(rows):
         connectors = " ".join(dict.fromkeys(owner.connector for row in rows for owner in row.running))
         raise Refused(
@@ -141,7 +143,7 @@ def refuse_running_tasks(rows: Sequence[FenceTarget], unsettled: Collection[str]
 
 
 def _check_unobserved(selection: FenceSelection) -> None:
-    """Raises ``Refused`` for ids of no known task, if they may belong to a group that could not be described."""
+    """Raise ``Refused`` for ids without a known owner, if they may belong to a group that could not be described."""
     unowned = (row.id for row in selection.to_fence if not row.owners and not row.id.startswith(LEADER))
     unowned_tasks = [id_ for id_ in unowned if may_be_task_id(id_)]
     if unowned_tasks and selection.gaps:
@@ -179,7 +181,7 @@ def incomplete(listed: Observation[tuple[Listing, ...]]) -> list[Finding]:
 
 
 def check_request(request: FenceRequest, group_id: str | None) -> None:
-    """Raises ``BadInput`` for an empty request, and for connectors or a leader without a group id."""
+    """Raise ``BadInput`` for an empty request, and for connectors or a leader without a group id."""
     if not (request.connectors or request.ids or request.prefixes or request.leader):
         hint = "Name connectors, or use --transactional-id, --prefix, --from-file or --leader."
         raise BadInput("Nothing to fence specified", next_step=hint, code="usage")

@@ -18,7 +18,9 @@ from connectctl.ops.kafka.visibility import Gap
 
 @dataclass(frozen=True)
 class FenceRequest:
-    """What to fence. ``leader`` adds the id of the group's leader and allows leaders' ids; ``create`` allows unknown ids."""
+    """The ids to fence. ``leader`` adds the id of the group's leader and allows leaders' ids; ``create`` allows unknown
+    ids.
+    """
 
     connectors: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
@@ -30,7 +32,7 @@ class FenceRequest:
 
 @dataclass(frozen=True)
 class TaskIdRange:
-    """How many task ids a connector has: by its task count record, and by its current task configs."""
+    """The number of task ids of a connector: by its task count record, and by its current task configs."""
 
     record: int = 0
     configs: int = 0
@@ -42,11 +44,11 @@ class TaskIdRange:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that the planner depends on.
+    """The input of the planner.
 
     ``skipped`` are ids that matched but are not fenced, with the reason. ``taken_at`` is in seconds since the epoch.
     ``gaps`` are groups that could not be described; their tasks may use the ids. ``unsettled`` are groups that are
-    rebalancing: nobody tells which of their tasks run. ``unlisted``: there may be more ids.
+    rebalancing, whose running tasks are unknown. ``unlisted``: there may be more ids.
     """
 
     cluster_id: str
@@ -73,7 +75,7 @@ class FenceAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FenceTarget:
-    """An id in the plan: its owners, its transaction, the running tasks that use it, the action or why there is none."""
+    """An id in the plan: its owners, its transaction, the running tasks that use it, and the action, or the problem."""
 
     id: str
     action: FenceAction
@@ -84,7 +86,7 @@ class FenceTarget:
 
     @property
     def connector(self) -> str | None:
-        """The connector that the id belongs to, the first where it is ambiguous."""
+        """Return the connector of the id, the first if it is ambiguous."""
         return self.owners[0].connector if self.owners else None
 
     @property
@@ -92,7 +94,7 @@ class FenceTarget:
         return self.owners[0].task if self.owners else None
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The target as JSON of a dry run; ``now`` in seconds since the epoch."""
+        """Return the JSON of the target in a dry run; ``now`` in seconds since the epoch."""
         found = self.transaction
         seconds = found.seconds_open(now) if found else None
         return {
@@ -108,7 +110,7 @@ class FenceTarget:
 
 @dataclass(frozen=True)
 class FenceSelection:
-    """What a request selects: its targets in its order, with findings; ``taken_at`` in seconds since the epoch.
+    """The selection of a request: its targets in its order, with findings; ``taken_at`` in seconds since the epoch.
 
     ``gaps`` are groups that could not be described; their tasks may use ids without an owner here. ``unlisted``: a
     coordinator did not list its ids, or this principal may lack the right to describe some that match the request.
@@ -121,20 +123,22 @@ class FenceSelection:
     gaps: tuple[Gap, ...] = ()
     unlisted: bool = False
     unsettled: frozenset[str] = frozenset()
-    """Groups that are rebalancing: nobody tells which of their tasks run."""
+    """Groups that are rebalancing, whose running tasks are unknown."""
 
     @cached_property
     def to_fence(self) -> tuple[FenceTarget, ...]:
         return tuple(row for row in self.rows if row.action in (FenceAction.FENCE, FenceAction.CREATE))
 
     def connectors_of(self, group_id: str | None) -> tuple[str, ...]:
-        """The connectors of that group with an id that will be fenced."""
+        """Return the connectors of the group with an id that will be fenced."""
         owners = [owner for row in self.to_fence for owner in row.owners if owner.group == group_id]
         return tuple(dict.fromkeys(owner.connector for owner in owners))
 
     @property
     def essence(self) -> frozenset[tuple[str, FenceAction, tuple[TaskRef, ...]]]:
-        """What the user confirms. Epochs and transactions of running tasks change all the time and are not part of it."""
+        """Return the part that the user confirms, without the epochs and transactions of running tasks, which change
+        continuously.
+        """
         return frozenset((row.id, row.action, row.running) for row in self.rows)
 
 

@@ -48,24 +48,24 @@ class FenceContext(StepContext):
     on_id: Callable[[IdResult], None] = lambda result: None
     on_interrupt: Callable[[], None] = lambda: None
     check: Callable[[Sequence[FenceTarget]], None] = lambda rows: None
-    """Raises ``Refused`` where tasks run with ids that are to be fenced."""
+    """Raises ``Refused`` if tasks run with the ids to fence."""
     results: tuple[IdResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     undetected: dict[str, list[int]] = field(default_factory=dict)
-    """Fenced tasks by connector that had not failed when the wait timed out."""
+    """Fenced tasks that had not failed when the wait timed out, by connector."""
     error: ConnectctlError | None = None
-    """Why the ids could not be fenced, if so."""
+    """The error if the ids could not be fenced."""
 
     @property
     def record(self) -> Path:
-        """The file of the ids that are fenced, so that none is fenced twice."""
+        """Return the file of the fenced ids, which prevents that an id is fenced twice."""
         journal, run = self.journal_and_run()
         return journal.path(run.id, f"fenced-{self.step}.jsonl")
 
 
 @dataclass(frozen=True)
 class FenceIds(Step[FenceContext]):
-    """Fence all ids of ``rows`` at once, and verify it.
+    """Fence all ids of ``rows`` at once, and verify the fence.
 
     ``connectors`` are those whose Kafka cluster has the ids; none: the workers' cluster. ``force``: tasks may use them.
     """
@@ -77,7 +77,7 @@ class FenceIds(Step[FenceContext]):
     force: bool = False
     now: str = ""
 
-    def _beyond(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:
+    def _remaining(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:
         return [row for row in self.rows if row.id not in done]
 
     def describe(self) -> str:
@@ -86,7 +86,7 @@ class FenceIds(Step[FenceContext]):
     def apply(self, context: FenceContext) -> str | None:
         done = fenced_before(context.record)
         if not self.force:
-            context.check(self._beyond(done))
+            context.check(self._remaining(done))
         with _recorded(context.record) as record:
 
             def on_id(result: IdResult) -> None:
@@ -95,7 +95,7 @@ class FenceIds(Step[FenceContext]):
 
             fencer = BatchFencer(
                 context.transactions,
-                self._beyond(done),
+                self._remaining(done),
                 context.fencing,
                 on_id,
                 context.now,
@@ -106,7 +106,7 @@ class FenceIds(Step[FenceContext]):
                 fencer.run()
                 proof = verify(context.transactions, [fencer.results[row.id] for row in self.rows], fencer.held)
             except KeyboardInterrupt:
-                # Only this process knows which ids are fenced: a second ^C ends it, a watchdog does not.
+                # Only this process has the list of fenced ids: a second ^C ends it, a watchdog does not.
                 with put_in_order("the results are printed"):
                     fencer.interrupted()
                     context.results = tuple(fencer.results[row.id] for row in self.rows)
@@ -120,7 +120,7 @@ class FenceIds(Step[FenceContext]):
 
 
 def fenced_before(record: Path) -> dict[str, IdResult]:
-    """The ids that an earlier attempt of the run fenced; a truncated last line is ignored."""
+    """Return the ids that an earlier attempt of the run fenced; a truncated last line is ignored."""
     found: dict[str, IdResult] = {}
     for line in record.read_bytes().splitlines() if record.exists() else ():
         with suppress(ValueError, TypeError, KeyError, AttributeError, IndexError):
@@ -131,7 +131,7 @@ def fenced_before(record: Path) -> dict[str, IdResult]:
 
 @contextmanager
 def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
-    """Yields a function that appends a result to the file if the id is fenced. A line survives a crash of this process."""
+    """Yield a function that appends a result to the file if the id is fenced. A line survives a crash of this process."""
     handle = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     encode = json.JSONEncoder().encode
 
@@ -197,7 +197,8 @@ def plan_fence(
     connectors: tuple[str, ...] = (),
     force: bool = False,
 ) -> Plan:
-    """The plan that fences the ids. ``restart`` names connectors of ``group_id`` whose failed tasks are restarted then.
+    """Return the plan that fences the ids. ``restart`` are connectors of ``group_id`` whose failed tasks are restarted
+    afterwards.
 
     ``connectors`` are those of the request; ``force``: their tasks may be running.
     """

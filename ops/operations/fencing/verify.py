@@ -1,8 +1,8 @@
-"""Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction is still open.
+"""Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction is open.
 
-A higher epoch alone proves nothing: with transaction version 2 it is bumped at every commit, and the producer id changes
-when epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing returned, and
-if the partitions of the older producer have no open transaction of it.
+A higher epoch alone proves nothing: with transaction version 2 it is bumped at every commit, and the producer id
+changes when epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing
+returned, and if the partitions of the older producer have no open transaction of it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNVERIFIED = Rule("FENCE006", Severity.WARNING)
 
 @dataclass(frozen=True)
 class Verification:
-    """The results, with those not verified turned into failures, and findings."""
+    """The results, where unverified ones are failures, and the findings."""
 
     results: tuple[IdResult, ...]
     findings: tuple[Finding, ...]
@@ -51,11 +51,11 @@ def verify(
 ) -> Verification:
     """Describe every fenced id and the partitions of its transaction, until verified or ``VERIFY_TIMEOUT``."""
     fenced = {result.id: result for result in results if result.outcome is FenceOutcome.FENCED}
-    places = sorted({place for id in fenced for older in held.get(id, ()) for place in older.partitions})
+    partitions = sorted({partition for id in fenced for older in held.get(id, ()) for partition in older.partitions})
 
     def verified() -> dict[str, Finding | Problem | None]:
         described = calls.describe(list(fenced)) if fenced else {}
-        producers = calls.producers(places)
+        producers = calls.producers(partitions)
         return {
             id: verify_id(result, described.get(id, Code.NO_ANSWER), held.get(id, ()), producers)
             for id, result in fenced.items()
@@ -75,19 +75,19 @@ def verify_id(
     held: Sequence[Transaction],
     producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code],
 ) -> Problem | Finding | None:
-    """Why the fence of one id is not verified; a finding if it is in effect but noteworthy; else None."""
+    """Return the problem if the fence of one id is not verified, or a finding on a fence that is in effect; else None."""
     if not isinstance(found, Transaction):
         message = f"Fenced, but not verified: the coordinator returned {name_of(found)} for the id."
         return Problem("not-proven", message)
     for older in held:
-        for place in older.partitions:
-            known = producers.get(place, Code.NO_ANSWER)
+        for partition in older.partitions:
+            known = producers.get(partition, Code.NO_ANSWER)
             if isinstance(known, Code):
                 if known is not Code.UNKNOWN_TOPIC_OR_PARTITION:
-                    return _unseen(result.id, place, known)
+                    return _unverified(result.id, partition, known)
             elif any(_is_older(producer, older, result) for producer in known):
-                message = f"Fenced, but a transaction of the older producer is still open on {place}."
-                hint = f"See connectctl transactions hanging --topic {place.topic}."
+                message = f"Fenced, but a transaction of the older producer is still open on {partition}."
+                hint = f"See connectctl transactions hanging --topic {partition.topic}."
                 return Problem("transaction-still-open", f"{message} {hint}")
     if found.who == (result.producer_id, result.epoch_after):
         return None
@@ -101,7 +101,7 @@ def _is_older(producer: PartitionProducer, older: Transaction, result: IdResult)
 
 
 def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
-    """A newer producer has taken the id since; or a problem, where an older epoch is back (FENCE005)."""
+    """Return the finding of a newer producer of the id (FENCE005), or the problem of an older epoch."""
     if found.producer_id == result.producer_id and found.epoch < (result.epoch_after or 0):
         message = f"Fenced at epoch {result.epoch_after}, but the coordinator now has the older epoch {found.epoch}."
         return Problem("not-proven", f"{message} Fence it again.")
@@ -112,8 +112,8 @@ def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
     return NEWER_PRODUCER.found(result.id, message, "If its task should be stopped, find out which process runs it.")
 
 
-def _unseen(id: str, place: TopicPartition, code: Code) -> Finding:
-    message = f"Could not verify that its open transaction ended on {place} ({code.name})."
+def _unverified(id: str, partition: TopicPartition, code: Code) -> Finding:
+    message = f"Could not verify that its open transaction ended on {partition} ({code.name})."
     return UNVERIFIED.found(id, message, "Grant this principal Read on the topic.")
 
 

@@ -1,4 +1,4 @@
-"""A backup of source offsets: one line per record, that brings it back byte for byte to the topic that it is from."""
+"""A backup of source offsets: one line per record, from which the record is restored byte for byte to its topic."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
-def backup_lines(places: Sequence[OffsetsTopicState]) -> Iterator[str]:
-    """Yield the records of ``places`` as lines of a backup."""
-    for at in places:
-        yield from lines_of(chain(*at.records.values()), at.topic, at.bootstrap)
+def backup_lines(states: Sequence[OffsetsTopicState]) -> Iterator[str]:
+    """Yield the records of ``states`` as lines of a backup."""
+    for state in states:
+        yield from lines_of(chain(*state.records.values()), state.topic, state.bootstrap)
 
 
 def read_backup(path: Path, connector: str | None = None) -> Saved:
-    """Return what ``backup_lines`` wrote, from a file or, for ``-``, standard input; of one ``connector`` or of all.
+    """Return the records of a backup by topic, of one ``connector`` or of all; ``-`` is standard input.
 
-    Topics in which it has nothing are there, too. Raises ``BadInput``.
+    Topics without records of the connector are included. Raises ``BadInput``.
     """
     return topic_dump.read_dump(blocks_of(path), name_of(path), by_cluster=True, connector=connector)

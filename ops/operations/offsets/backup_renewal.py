@@ -1,4 +1,4 @@
-"""The backup of a run that is resumed: what it overwrites now, without what it has itself written before. Pure."""
+"""The backup of a resumed run: the records that it overwrites, without those that it has written itself. Pure."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RenewedBackup:
-    """``records`` are those of each topic, with its name and bootstrap servers; ``committed`` is how many are new."""
+    """The records of each topic, with its name and bootstrap servers. ``committed`` is the number of new ones."""
 
     records: tuple[tuple[tuple[ConsumerRecord, ...], str, str | None], ...]
     committed: int
 
 
 def renewed(
-    places: Sequence[OffsetsTopicState], saved: Saved, request: OffsetRequest, restored: Saved | None = None
+    states: Sequence[OffsetsTopicState], saved: Saved, request: OffsetRequest, restored: Saved | None = None
 ) -> RenewedBackup:
-    """The backup ``saved`` of ``places``, with what was committed since.
+    """Return the backup ``saved`` of ``states`` with the records that were committed since.
 
-    A record that is neither in the backup nor what ``request`` writes over it was committed meanwhile. ``restored`` is the
-    backup that a restore reads.
+    A record was committed since if it is neither in the backup nor written by ``request``. ``restored`` is the backup
+    that a restore reads.
     """
-    former = [_as_saved(at, saved) for at in places]
-    own = {(w.bootstrap, w.topic, w.partition, w.key): w.value for w in decide(request, former, restored).writes}
+    former = [_as_saved(state, saved) for state in states]
+    written = {(w.bootstrap, w.topic, w.partition, w.key): w.value for w in decide(request, former, restored).writes}
     found, committed = [], 0
-    for at, then in zip(places, former, strict=True):
-        kept = {(key, r.partition): r for key, records in then.records.items() for r in records}
-        for key, records in at.records.items():
+    for state, earlier in zip(states, former, strict=True):
+        kept = {(key, r.partition): r for key, records in earlier.records.items() for r in records}
+        for key, records in state.records.items():
             for r in records:
-                before, place = kept.get((key, r.partition)), (at.bootstrap, at.topic, r.partition, key)
+                before, key_in_topic = kept.get((key, r.partition)), (state.bootstrap, state.topic, r.partition, key)
                 unchanged = before is not None and before.value == r.value
-                if unchanged or (place in own and own[place] == r.value):
+                if unchanged or (key_in_topic in written and written[key_in_topic] == r.value):
                     continue
                 kept[key, r.partition] = r
                 committed += 1
-        found.append((tuple(kept.values()), at.topic, at.bootstrap))
+        found.append((tuple(kept.values()), state.topic, state.bootstrap))
     return RenewedBackup(tuple(found), committed)
 
 
-def _as_saved(at: OffsetsTopicState, saved: Saved) -> OffsetsTopicState:
+def _as_saved(state: OffsetsTopicState, saved: Saved) -> OffsetsTopicState:
     records: dict[bytes, list[ConsumerRecord]] = {}
-    for record in saved.get((at.bootstrap, at.topic), ()):
+    for record in saved.get((state.bootstrap, state.topic), ()):
         if record.key is not None:
             records.setdefault(record.key, []).append(record)
-    return replace(at, records={key: tuple(its) for key, its in records.items()})
+    return replace(state, records={key: tuple(saved_records) for key, saved_records in records.items()})

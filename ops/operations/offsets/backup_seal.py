@@ -1,7 +1,8 @@
-"""The first and the last line of a backup: the first says that it is one, the last has the SHA-256 of all between.
+"""The first and the last line of a backup: the first identifies it, and the last holds the SHA-256 of the lines between
+them.
 
-A backup that was cut or changed is thereby refused before it is used. Files without these lines, such as dumps of kcat or
-lines that ``grep`` chose, are read as they are.
+A truncated or changed backup is refused before it is used. Files without these lines are read without verification:
+dumps of kcat, and lines that ``grep`` selected.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _HINT = "Use another copy of it. If the change is intended, delete its first and
 def sealed(texts: Iterable[str]) -> Iterator[str]:
     """Yield ``texts``, of one or more whole lines each, between the first and the last line of a backup."""
     hashed, unread = sha256(), iter(texts)
-    first = next(unread, "")  # which may fail: then nothing is written
+    first = next(unread, "")  # An error here leaves the output empty.
     yield FIRST
     for lines in chain([first], unread):
         hashed.update(lines.encode())
@@ -40,7 +41,7 @@ def _last(digest: str) -> str:
 
 
 def verified(blocks: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """Yield ``blocks`` of whole lines as they are. Raises ``BadInput`` at their end if they are not what was sealed."""
+    """Yield ``blocks`` of whole lines unchanged. Raises ``BadInput`` at their end if they differ from the sealed ones."""
     hashed, last, is_backup = sha256(), b"", None
     for block in blocks:
         if is_backup is None:
@@ -71,7 +72,9 @@ def seal_directory(directory: Path) -> None:
 
 
 def verified_part(blocks: Iterable[bytes], part: Path) -> Iterator[bytes]:
-    """Yield ``blocks`` of a part file. Raises ``BadInput`` at their end if it is not what ``seal_directory`` saw."""
+    """Yield ``blocks`` of a part file. Raises ``BadInput`` at their end if the file has changed since
+    ``seal_directory``.
+    """
     hashed = sha256()
     for block in blocks:
         hashed.update(block)

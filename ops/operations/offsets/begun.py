@@ -1,4 +1,4 @@
-"""What earlier attempts of a run have begun to write, from its journal."""
+"""Changes that earlier attempts of a run have begun, from its journal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def change_begun(journal: Journal, run: Run, subject: str, kind: str) -> Mapping[str, Any] | None:
-    """The step of ``kind`` for ``subject`` as the plan has it, where an attempt of the run began it; None where none did."""
+    """Return the planned step of ``kind`` for ``subject`` if an attempt of the run began it, otherwise None."""
     begun = {mark.step for mark in run.marks}
     steps = [step.get("inner", step) for step in journal.plan(run.id)["steps"]]
     found = (step for number, step in enumerate(steps) if number in begun)

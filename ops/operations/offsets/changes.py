@@ -1,7 +1,7 @@
-"""Requested changes of source offsets, as values that are stored in plans.
+"""Requested changes of source offsets, which are stored in plans.
 
-A request holds no offsets that can change: which records it writes is decided when it is executed, and again when an
-interrupted run is resumed. So a request is idempotent.
+The records to write are decided when a request is executed, and again when an interrupted run is resumed. Therefore a
+request is idempotent.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from connectctl.ops.core.step import to_data as to_json
 
 
 class MergePolicy(StrEnum):
-    """Which topic takes precedence if both have a record of a source partition.
+    """The topic that takes precedence if both have a record of a source partition.
 
     ``effective`` is KIP-618's precedence: the dedicated topic, or the global one if the dedicated has no offset or a
-    tombstone, or if the connector's tasks commit to the global one and have done so since. With the other policies a
-    tombstone counts as a record: the newest record, or that topic's.
+    tombstone, or if the connector's tasks commit to the global one and have done so since. The other policies treat a
+    tombstone like any other record.
     """
 
     EFFECTIVE = "effective"
@@ -29,14 +29,17 @@ class MergePolicy(StrEnum):
 
 
 Ends = tuple[tuple[str | None, str, tuple[int, ...]], ...]
-"""The ends of topics, by bootstrap servers (None for the workers' own cluster) and name: an offset for each partition."""
+"""The end offsets of topics: bootstrap servers (None for the workers' own cluster), name, and the offset of each
+partition.
+"""
 
 
 @dataclass(frozen=True)
 class MergeOffsets:
-    """Merge a connector's offsets into one of its topics. ``chosen``: the policy was given explicitly.
+    """Merge a connector's offsets into one of its topics. ``chosen``: the user selected the policy.
 
-    ``running``: its tasks ran when the plan was made, so that what they commit until they are stopped is to be merged, too.
+    ``running``: its tasks ran when the plan was made; offsets that they commit until they are stopped are merged as
+    well.
     """
 
     connector: str
@@ -51,8 +54,8 @@ class MergeOffsets:
 class CopyOffsets:
     """Copy the effective offsets of another connector; ``entries`` are its raw keys and values as text.
 
-    ``context`` is that of the cluster of ``source``, None for this one. ``force``, here and below: also offsets that the
-    connector would refuse.
+    ``context`` is the context of the cluster of ``source``, None for this one. ``force``, here and in other requests:
+    offsets that the connector would refuse are written as well.
     """
 
     connector: str
@@ -83,9 +86,9 @@ class ResetOffsets:
 class RestoreBackup:
     """Restore ``connector``'s records from a backup; ``file`` is relative to the run ``run``, or absolute.
 
-    ``properties`` of its configuration are restored too: names, and values or None to remove. ``since`` is where the topics
-    ended when the run had written: what lies beyond was committed after it. ``keeps``: the restore carries that over;
-    without it, such offsets refuse the restore.
+    ``properties`` of its configuration are restored as well: names, and values or None to remove. ``since`` are the end
+    offsets of the topics after the writes of the run; later records were committed after it. ``keeps``: the restore
+    keeps such offsets; otherwise it is refused because of them.
     """
 
     connector: str
@@ -114,7 +117,7 @@ def to_data(request: OffsetRequest) -> dict[str, Any]:
 
 
 def from_data(data: dict[str, Any]) -> OffsetRequest:
-    """The request that ``to_data`` wrote as ``data``. Raises ``BadInput``."""
+    """Return the request that ``to_data`` wrote as ``data``. Raises ``BadInput``."""
     values = {name: _frozen(value) for name, value in data.items() if name != "kind"}
     try:
         request: OffsetRequest = _KINDS[data["kind"]](**values)

@@ -1,4 +1,4 @@
-"""Rights that a change needs and that brokers report as missing, without the change being tried."""
+"""Rights that a change requires and that brokers report as missing before the change."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def denied(reads: RightsReads, rights: Iterable[Right]) -> Right | None:
-    """Return the first of ``rights`` that is missing by what brokers report; None where they report nothing against them.
+    """Return the first of ``rights`` that brokers report as missing, None if they report none.
 
-    Brokers report nothing of a topic that does not exist yet but whether it can be created, and of a transactional id
+    For a topic that does not exist, brokers report only whether it can be created. For a transactional id, they report
     only whether it may be described.
     """
     needed = list(dict.fromkeys(rights))
@@ -35,5 +35,5 @@ def denied(reads: RightsReads, rights: Iterable[Right]) -> Right | None:
 
 
 def _names(rights: Iterable[Right], resource: Resource, *, creates: bool) -> list[str]:
-    found = (each for each in rights if each.resource is resource)
-    return [each.name for each in found if (each.operation is Operation.CREATE) is creates]
+    found = (right for right in rights if right.resource is resource)
+    return [right.name for right in found if (right.operation is Operation.CREATE) is creates]

@@ -1,4 +1,4 @@
-"""What two places say differently of source offsets: pure."""
+"""Differences between two sets of source offsets. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
-Said = Mapping[tuple[str, str], str | None]
+LiveValues = Mapping[tuple[str, str], str | None]
 """Live values by connector and raw key, as text."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One key that the two sides do not agree on; None where a side has no offset."""
+    """A key with different offsets on the two sides; None where a side has no offset."""
 
     connector: str
     key: str
@@ -30,34 +30,38 @@ class Difference:
         return {"connector": self.connector, "key": self.key, "left": self.left, "right": self.right}
 
 
-def differences(left: Said, right: Said) -> tuple[Difference, ...]:
+def differences(left: LiveValues, right: LiveValues) -> tuple[Difference, ...]:
     keys = sorted({*left, *right})
     return tuple(
         Difference(c, k, left.get((c, k)), right.get((c, k))) for c, k in keys if left.get((c, k)) != right.get((c, k))
     )
 
 
-def without_what_is_same(
-    here: OffsetsSnapshot, there: OffsetsSnapshot, wanted: Sequence[str] = ()
+def without_equal_values(
+    first: OffsetsSnapshot, second: OffsetsSnapshot, names: Sequence[str] = ()
 ) -> tuple[OffsetsSnapshot, OffsetsSnapshot]:
-    """Return both without the keys of which they hold the same values in the same topics: what is effective is the same.
+    """Return both snapshots without the keys that have equal values in the same topics.
 
-    So what is understood, spelled and printed is what differs, and not a million offsets. Where a connector of ``wanted`` is
-    known by its offsets only, one key of each connector is kept.
+    Their effective offsets are equal, and need not be parsed. If a connector in ``names`` has no configuration, one key
+    of each connector is kept.
     """
-    configured = here.configs.connectors if here.configs else {}
-    known = all(name in configured and configured[name].looks_like != "sink" for name in wanted)
-    left, right = (_by_owner(snapshot) for snapshot in (here, there))
-    every = {(owner, key) for owner, by_key in left.items() for key in by_key}
-    every |= {(owner, key) for owner, by_key in right.items() for key in by_key}
-    differ = {key for owner, key in every if not _alike(left.get(owner, {}).get(key), right.get(owner, {}).get(key))}
+    configured = first.configs.connectors if first.configs else {}
+    known = all(name in configured and configured[name].looks_like != "sink" for name in names)
+    left_records, right_records = (_by_owner(snapshot) for snapshot in (first, second))
+    keys = {(owner, key) for owner, by_key in left_records.items() for key in by_key}
+    keys |= {(owner, key) for owner, by_key in right_records.items() for key in by_key}
+    differ = {
+        key
+        for owner, key in keys
+        if not _is_equal(left_records.get(owner, {}).get(key), right_records.get(owner, {}).get(key))
+    }
     if not known:  # the first key of each connector, by its name
-        differ.update({owner_of(key): key for _, key in every}.values())
-    return _only(here, differ), _only(there, differ)
+        differ.update({owner_of(key): key for _, key in keys}.values())
+    return _only(first, differ), _only(second, differ)
 
 
 Owner = str | None
-"""Whose topic it is: None for the global one, and otherwise a connector."""
+"""The connector of a dedicated topic, None for the global topic."""
 ByKey = dict[bytes | None, list[ConsumerRecord]]
 
 
@@ -71,8 +75,8 @@ def _by_owner(snapshot: OffsetsSnapshot) -> dict[Owner, ByKey]:
     return found
 
 
-def _alike(left: list[ConsumerRecord] | None, right: list[ConsumerRecord] | None) -> bool:
-    """Return ``True`` if each side has one record of a key, with the same value: of two records one counts, by partition."""
+def _is_equal(left: list[ConsumerRecord] | None, right: list[ConsumerRecord] | None) -> bool:
+    """Return whether each side has exactly one record of a key, with the same value."""
     return left is not None and right is not None and len(left) == len(right) == 1 and left[0].value == right[0].value
 
 
@@ -85,16 +89,16 @@ def _only(snapshot: OffsetsSnapshot, keys: Collection[bytes | None]) -> OffsetsS
     return replace(snapshot, global_topic=snapshot.global_topic and only(snapshot.global_topic), dedicated=dedicated)
 
 
-def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:
+def live_values(connector: str, state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:
     found: dict[tuple[str, str], str | None] = {}
-    for key in topic_state.records:
-        value = topic_state.value(key)
+    for key in state.records:
+        value = state.value(key)
         if value is not None:
             found[connector, key.decode(errors="backslashreplace")] = value.decode(errors="backslashreplace")
     return found
 
 
-def effective_of(found: SourceOffsets) -> dict[tuple[str, str], str | None]:
+def effective_values(found: SourceOffsets) -> dict[tuple[str, str], str | None]:
     return {
         (connector.name, entry.key.text): connect_json(entry.effective)
         for connector in found.connectors

@@ -1,8 +1,8 @@
-"""The lines of a saved topic: one JSON object each, as ``kcat -C -J`` writes it or as we do.
+"""The lines of a saved topic: one JSON object each, in the format of ``kcat -C -J`` or of connectctl.
 
-``key`` and ``value`` (kcat: ``payload``) are the record's bytes as text, null where the record has none; ``keyBase64`` and
-``valueBase64`` carry what is not UTF-8. ``topic``, ``partition``, ``offset`` and ``timestamp`` (kcat: ``ts``) may be left
-out, but for ``topic`` where the dump holds several.
+``key`` and ``value`` (kcat: ``payload``) are the record's bytes as text, null where the record has none; ``keyBase64``
+and ``valueBase64`` carry what is not UTF-8. ``topic``, ``partition``, ``offset`` and ``timestamp`` (kcat: ``ts``) may
+be omitted, except ``topic`` in a dump of several topics.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ FORM = (
     "connectctl offsets backup --out FILE, and kcat -C -J -e -t TOPIC."
 )
 BLOCK = 1 << 18
-"""Bytes that are read at once, and what it takes to the end of a line."""
+"""Bytes of a block, without the rest of its last line."""
 UNNAMED = "dump"
 
-Where = tuple[str | None, str]
-"""The bootstrap servers that a line names, None for none, and its topic."""
+TopicOrigin = tuple[str | None, str]
+"""The bootstrap servers of a line, None if it has none, and its topic."""
 Text = str | None | UnsetType
 
 
 class _Origin(msgspec.Struct, gc=False):
-    """The topic of a line. Lines with ``group`` or ``kind`` and without a key are no records."""
+    """The topic of a line. Lines with ``group`` or ``kind`` and without a key are not records."""
 
     topic: str = UNNAMED
     bootstrapServers: Text = UNSET
@@ -44,7 +44,7 @@ class _Origin(msgspec.Struct, gc=False):
     kind: Any = UNSET
 
     @property
-    def where(self) -> Where:
+    def where(self) -> TopicOrigin:
         return self.bootstrapServers or None, self.topic
 
 
@@ -63,7 +63,7 @@ class _Line(_Origin, gc=False):
 
     @property
     def is_record(self) -> bool:
-        """Whether the line has a record: the committed offsets of a group and the seals of a backup are none."""
+        """Return whether the line is a record, and not the committed offsets of a group or a seal of a backup."""
         if self.key is not UNSET or self.keyBase64 is not UNSET:
             return True
         if self.group is UNSET and self.kind not in SEALS:
@@ -71,7 +71,7 @@ class _Line(_Origin, gc=False):
         return False
 
     def record(self, number: int) -> ConsumerRecord:
-        """Return the record of line ``number``, which is the offset where the line has none."""
+        """Return the record of line ``number``, which is its offset if the line has none."""
         value = self.payload if self.value is UNSET else self.value
         time = self.ts if self.timestamp is UNSET else self.timestamp
         return ConsumerRecord(
@@ -95,8 +95,10 @@ def lines_of(records: Iterable[ConsumerRecord], topic: str, bootstrap: str | Non
         yield _ENCODER.encode(line).decode()
 
 
-def read_records(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[tuple[Where, ConsumerRecord]]:
-    """Yield each record of a dump with its origin. Raises ``BadInput`` that names the line.
+def read_records(
+    blocks: Iterable[bytes], source: str, *, whole: bool = True
+) -> Iterator[tuple[TopicOrigin, ConsumerRecord]]:
+    """Yield each record of a dump with its topic. Raises ``BadInput`` with the number of the line.
 
     In a part of a dump, which is not ``whole``, each line needs an offset: line numbers do not show the newest record.
     """
@@ -115,9 +117,9 @@ def checked(path: Path) -> Iterator[bytes]:
         yield block
 
 
-def wheres_in(path: Path) -> set[Where]:
+def topics_in(path: Path) -> set[TopicOrigin]:
     """Return the topics of the records of a dump. Raises ``BadInput`` for a line that is not JSON."""
-    found, number = set[Where](), 1
+    found, number = set[TopicOrigin](), 1
     for block in blocks_of(path):
         try:
             origins = _ORIGINS.decode_lines(block)
@@ -129,7 +131,7 @@ def wheres_in(path: Path) -> set[Where]:
     return found
 
 
-def _records(block: bytes, source: str, first: int, whole: bool = True) -> Iterator[tuple[Where, ConsumerRecord]]:
+def _records(block: bytes, source: str, first: int, whole: bool = True) -> Iterator[tuple[TopicOrigin, ConsumerRecord]]:
     found: list[_Line] = []
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _LINES.decode_lines(block)
@@ -170,7 +172,7 @@ def _no_text(source: str) -> BadInput:
 
 
 def _text(raw: bytes | None) -> tuple[Text, Text]:
-    """Return bytes as text, or in Base64 where they are none."""
+    """Return bytes as text, or in Base64 if they are not UTF-8."""
     try:
         return (None if raw is None else raw.decode()), UNSET
     except UnicodeDecodeError:
@@ -188,9 +190,9 @@ def name_of(path: Path) -> str:
 
 
 def blocks_of(path: Path) -> Iterator[bytes]:
-    """Whole lines in ``path``, of standard input for ``-``, of a directory's part files. Raises ``BadInput``.
+    """Yield blocks of whole lines in ``path``, of standard input for ``-``, of the part files of a directory.
 
-    A backup that was cut or changed is one at its end. Lines end at a line feed only, and not at U+2028 in a text.
+    Raises ``BadInput``; at the end of a backup, if it was truncated or changed. Lines end only at a line feed.
     """
     with _readable(path):
         for part in _files(path):
@@ -200,7 +202,7 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 
 
 class Range(NamedTuple):
-    """The lines of a file that begin at one of its bytes from ``start`` to before ``end``."""
+    """The lines of a file whose first byte is at ``start`` or later and before ``end``."""
 
     file: Path
     start: int
@@ -208,14 +210,14 @@ class Range(NamedTuple):
 
 
 def ranges_of(path: Path, size: int) -> list[Range]:
-    """The lines of a dump, or of a directory's part files, in ranges of ``size`` bytes. Raises ``BadInput``."""
+    """Return the ranges of ``size`` bytes of a dump, or of a directory's part files. Raises ``BadInput``."""
     with _readable(path):
         ends = [(file, file.stat().st_size) for file in _files(path)]
     return [Range(file, n, min(n + size, end)) for file, end in ends for n in range(0, end, size)]
 
 
 def blocks_in(part: Range) -> Iterator[bytes]:
-    """The lines of a range. Raises ``BadInput``."""
+    """Yield the lines of a range. Raises ``BadInput``."""
     with _readable(part.file), part.file.open("rb") as file:
         if part.start:
             file.seek(part.start - 1)

@@ -1,4 +1,4 @@
-"""The offsets of every source partition in the global and the dedicated topic. Pure: from a snapshot to the result."""
+"""The offsets of every source partition in the global and the dedicated topic. Pure."""
 
 from __future__ import annotations
 
@@ -31,31 +31,36 @@ if TYPE_CHECKING:
 
 
 def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
-    """Every requested connector with its source partitions, and the findings. Raises ``BadInput`` for unknown names."""
+    """Return the requested connectors with their source partitions, and the findings. Raises ``BadInput`` for unknown
+    names.
+    """
     found = list(snapshot.findings)
-    globals_ = _index(snapshot.global_topic, found)
-    own = {name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()}
+    in_global = _index(snapshot.global_topic, found)
+    dedicated = {name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()}
     configured = snapshot.configs.connectors if snapshot.configs else {}
-    names = known_names(snapshot, {*globals_, *own})
+    names = known_names(snapshot, {*in_global, *dedicated})
     if query.connectors:
-        names = asked(query.connectors, names, configured)
+        names = selected_names(query.connectors, names, configured)
     unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
     partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
     connectors = []
     for name in names:
         store, topic = snapshot.stores.get(name), snapshot.dedicated.get(name)
-        seen = name not in unread
-        theirs, ours = globals_.get(name, {}), own.get(name, {})
-        pairs = ((raw, theirs.get(raw), ours.get(raw)) for raw in sorted({**theirs, **ours}))
+        is_read = name not in unread
+        global_records, dedicated_records = in_global.get(name, {}), dedicated.get(name, {})
+        pairs = (
+            (raw, global_records.get(raw), dedicated_records.get(raw))
+            for raw in sorted({**global_records, **dedicated_records})
+        )
         connector = ConnectorOffsets(
             name,
             store.topic if store else None,
-            tuple(Sides(partitions, partitions_in(topic), store is not None, seen).offsets(pairs)),
+            tuple(Sides(partitions, partitions_in(topic), store is not None, is_read).offsets(pairs)),
             configured=snapshot.configs is None or name in configured,
             bootstrap=store.bootstrap if store else None,
         )
         # Without the records of one topic, anomalies cannot be determined.
-        found += offsets_findings.of_connector(connector) if seen else ()
+        found += offsets_findings.of_connector(connector) if is_read else ()
         connectors.append(connector)
     topics = topics_of(snapshot)
     for topic in topics:
@@ -64,16 +69,16 @@ def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
 
 
 def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
-    """The global topic and the dedicated ones, each once: connectors may share a dedicated one."""
+    """Return the global topic and the dedicated ones, without duplicates: connectors may share a dedicated topic."""
     distinct = {(t.bootstrap, t.image.topic): t for t in snapshot.dedicated.values()}.values()
     return [t for t in (snapshot.global_topic, *distinct) if t is not None]
 
 
-def known_names(snapshot: OffsetsSnapshot, there: Iterable[str]) -> list[str]:
-    """Return the names of all source connectors: of those whose offsets are ``there``, configured ones and others."""
+def known_names(snapshot: OffsetsSnapshot, names: Iterable[str]) -> list[str]:
+    """Return the names of all source connectors: ``names``, which have offsets, and configured ones."""
     configured = snapshot.configs.connectors if snapshot.configs else {}
     left_out = snapshot.global_topic.image.left_out if snapshot.global_topic else ()
-    return sorted({*there, *left_out, *(n for n, c in configured.items() if c.looks_like != "sink")})
+    return sorted({*names, *left_out, *(n for n, c in configured.items() if c.looks_like != "sink")})
 
 
 def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
@@ -92,29 +97,34 @@ def partitions_in(topic: ReadTopic | None) -> int:
     return len(topic.image.end_offsets) if topic else 0
 
 
-def asked(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[str]:
-    """What is ``wanted``, by name or by glob, of ``names``, the known source connectors. Raises ``BadInput`` for others."""
+def selected_names(
+    patterns: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]
+) -> list[str]:
+    """Return the names in ``patterns``, and those of the source connectors ``names`` that match its globs.
+
+    Raises ``BadInput`` for unknown names, for globs without a match, and for sinks.
+    """
     known, sinks = set(names), {name for name, connector in configured.items() if connector.looks_like == "sink"}
     found: list[str] = []
-    for each in wanted:
-        if each in known or not is_glob(each):
-            found.append(each)
+    for pattern in patterns:
+        if pattern in known or not is_glob(pattern):
+            found.append(pattern)
             continue
-        there = [name for name in names if fnmatchcase(name, each) and name not in sinks]
-        if not there and any(fnmatchcase(name, each) for name in sinks):
-            raise BadInput(f"{each} matches sink connectors alone; they have no source offsets", code="sink")
-        if not there:
-            raise BadInput(f"No source connector matches {each}", next_step="See connectctl connectors list.")
-        found += there
+        matches = [name for name in names if fnmatchcase(name, pattern) and name not in sinks]
+        if not matches and any(fnmatchcase(name, pattern) for name in sinks):
+            raise BadInput(f"{pattern} matches sink connectors alone; they have no source offsets", code="sink")
+        if not matches:
+            raise BadInput(f"No source connector matches {pattern}", next_step="See connectctl connectors list.")
+        found += matches
     check_known(found, names, configured)
     return list(dict.fromkeys(found))
 
 
-def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> None:
-    """Raises ``BadInput`` for what is ``wanted`` and not in ``names``, the known source connectors."""
+def check_known(requested: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> None:
+    """Raise ``BadInput`` for a name in ``requested`` that is not in ``names``, the known source connectors."""
     known = set(names)
-    for name in wanted:
-        # One whose name a source had before has offsets of that, and is meant as what it is now.
+    for name in requested:
+        # A sink may have the offsets of a former source of its name.
         if name in configured and configured[name].looks_like == "sink":
             raise BadInput(f"{name} is a sink connector; it has no source offsets", code="sink")
         if name in known:
@@ -127,17 +137,17 @@ ByKey = dict[bytes, "Entry"]
 
 
 def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
-    """Records by connector and raw key: the newest ones of each Kafka partition, and the superseded ones."""
+    """Return the records by connector and raw key: the newest of each Kafka partition, and the superseded ones."""
     index: dict[str, ByKey] = {}
     if topic is None:
         return index
     foreign: list[tuple[ConsumerRecord, str]] = []
     for n, records in enumerate((topic.image.latest, topic.image.superseded), start=1):
-        seen: dict[bytes, ByKey] = {}
+        indexed: dict[bytes, ByKey] = {}
         for record in records:
             raw = record.key
-            if raw is not None and raw in seen:
-                seen[raw][raw][n].append(record)  # type: ignore[union-attr]  # n is 1 or 2: a list
+            if raw is not None and raw in indexed:
+                indexed[raw][raw][n].append(record)  # type: ignore[union-attr]  # n is 1 or 2: a list
                 continue
             key = parse_key(raw)
             if isinstance(key, str) or raw is None:
@@ -147,7 +157,7 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
             if raw not in by_key:
                 by_key[raw] = (key, [], [])
             by_key[raw][n].append(record)  # type: ignore[union-attr]  # n is 1 or 2: a list
-            seen[raw] = by_key
+            indexed[raw] = by_key
     found += offsets_findings.of_foreign_records(topic.image.topic, foreign)
     return index
 
@@ -160,9 +170,9 @@ TOGETHER = 4096
 
 @dataclass(frozen=True)
 class Sides:
-    """How a connector's offsets lie in the global and in its dedicated topic.
+    """The global and the dedicated topic of a connector.
 
-    ``dedicated_seen`` is False where the dedicated topic could not be read: then nothing is known to be effective.
+    ``dedicated_seen`` is False if the dedicated topic could not be read: then the effective offsets are unknown.
     """
 
     global_partitions: int
@@ -171,46 +181,53 @@ class Sides:
     dedicated_seen: bool = True
 
     def offsets(self, pairs: Iterable[tuple[bytes, Entry | None, Entry | None]]) -> Iterator[SourceOffset]:
-        """One entry per raw key with what the global and the dedicated topic have of it."""
+        """Yield an entry for each raw key, with its records in the global and in the dedicated topic."""
         pairs = iter(pairs)
-        while some := list(islice(pairs, TOGETHER)):
-            raws = [raw for raw, _, _ in some]
-            homes = there = partitions_of(raws, self.global_partitions or self.dedicated_partitions)
+        while chunk := list(islice(pairs, TOGETHER)):
+            raws = [raw for raw, _, _ in chunk]
+            global_homes = dedicated_homes = partitions_of(raws, self.global_partitions or self.dedicated_partitions)
             if self.dedicated_partitions not in (0, self.global_partitions):
-                there = partitions_of(raws, self.dedicated_partitions)
-            for (_, theirs, ours), home, other in zip(some, homes, there, strict=True):
-                yield self._offset(theirs, ours, home, other)
+                dedicated_homes = partitions_of(raws, self.dedicated_partitions)
+            for (_, in_global, in_dedicated), global_home, dedicated_home in zip(
+                chunk, global_homes, dedicated_homes, strict=True
+            ):
+                yield self._offset(in_global, in_dedicated, global_home, dedicated_home)
 
-    def _offset(self, theirs: Entry | None, ours: Entry | None, home: int, other: int) -> SourceOffset:
-        key = (theirs or ours or _NOBODY)[0]
-        left, strays = _choose(theirs, home) if theirs else _NOTHING
-        right, more = _choose(ours, other) if ours else _NOTHING
+    def _offset(
+        self, in_global: Entry | None, in_dedicated: Entry | None, global_home: int, dedicated_home: int
+    ) -> SourceOffset:
+        key = (in_global or in_dedicated or _NO_ENTRY)[0]
+        global_offset, strays = _choose(in_global, global_home) if in_global else _NO_OFFSET
+        dedicated_offset, dedicated_strays = _choose(in_dedicated, dedicated_home) if in_dedicated else _NO_OFFSET
         value, origin, reads = None, UNKNOWN, None
         if self.dedicated_seen:
-            value, origin = effective(left, right)
-            reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
-        older = [*(theirs[2] if theirs else ()), *(ours[2] if ours else ())]
+            value, origin = effective(global_offset, dedicated_offset)
+            reads = worker_reads(key, global_offset, dedicated_offset, has_dedicated=self.has_dedicated)
+        older = [*(in_global[2] if in_global else ()), *(in_dedicated[2] if in_dedicated else ())]
         earlier = tuple(map(read_offset, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
-        return SourceOffset(key, left, right, value, origin, reads, strays + more, earlier)
+        return SourceOffset(
+            key, global_offset, dedicated_offset, value, origin, reads, strays + dedicated_strays, earlier
+        )
 
 
-_NOBODY: Entry = (SourceKey("", None, ""), [], [])
-_NOTHING: tuple[None, tuple[StoredOffset, ...]] = (None, ())
+_NO_ENTRY: Entry = (SourceKey("", None, ""), [], [])
+_NO_OFFSET: tuple[None, tuple[StoredOffset, ...]] = (None, ())
 
 
 def _choose(
     entry: tuple[SourceKey, list[ConsumerRecord], list[ConsumerRecord]], home: int
 ) -> tuple[StoredOffset | None, tuple[StoredOffset, ...]]:
-    """The record that counts, and those that lie where Java's partitioner, which says ``home``, does not put the key.
+    """Return the record in force, and the records on other partitions than ``home``, to which Java's partitioner
+    assigns the key.
 
-    The one on Java's partition counts, because that is where a worker writes next; without one, the newest.
+    The record on ``home`` is in force, because a worker writes its next record there; without one, the newest.
     """
     records = entry[1]
     if not records:
-        return _NOTHING
+        return _NO_OFFSET
     if len(records) == 1 and records[0].partition == home:
         return read_offset(records[0]), ()
     strays = [record for record in records if record.partition != home]
-    right = [record for record in records if record.partition == home]
-    counts = right[0] if right else max(strays, key=lambda r: (r.timestamp or 0, r.offset, r.partition))
+    at_home = [record for record in records if record.partition == home]
+    counts = at_home[0] if at_home else max(strays, key=lambda r: (r.timestamp or 0, r.offset, r.partition))
     return read_offset(counts), tuple(map(read_offset, strays))

@@ -1,6 +1,6 @@
-"""Where offsets topics ended when a plan was made, or when a step of a run had read or written them.
+"""The end offsets of offsets topics when a plan was made, or after a step of a run had read or written them.
 
-What lies beyond was committed later. Positions in a topic tell that; clocks of workers and operators do not.
+Records from these offsets on were committed later. Offsets prove the order; the clocks of workers and operators do not.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
-def ends_of(places: Sequence[OffsetsTopicState]) -> Ends:
-    """Where the topics of ``places`` ended when they were read."""
-    return tuple((at.bootstrap, at.topic, tuple(at.ends)) for at in places if at.partitions_exist)
+def ends_of(states: Sequence[OffsetsTopicState]) -> Ends:
+    """Return the end offsets of the topics ``states`` when they were read."""
+    return tuple((state.bootstrap, state.topic, tuple(state.ends)) for state in states if state.partitions_exist)
 
 
-def write_ends(journal: Journal, run: Run, step: int, places: Sequence[OffsetsTopicState]) -> None:
-    """Write where the topics of ``places`` ended when they were read for step ``step`` of ``run``."""
-    journal.write(run.id, _file(step), json.dumps(ends_of(places)).encode())
+def write_ends(journal: Journal, run: Run, step: int, states: Sequence[OffsetsTopicState]) -> None:
+    """Write the end offsets of the topics ``states`` that step ``step`` of ``run`` has read."""
+    journal.write(run.id, _file(step), json.dumps(ends_of(states)).encode())
 
 
 def read_ends(journal: Journal, run: Run, step: int) -> Ends | None:
-    """What ``write_ends`` wrote; None where the step did not come to it."""
+    """Return the end offsets from ``write_ends``, None if the step was not executed so far."""
     path = journal.path(run.id, _file(step))
     if not path.exists():
         return None
-    return tuple((bootstrap, topic, tuple(its)) for bootstrap, topic, its in read_json(path.read_bytes()))
+    return tuple((bootstrap, topic, tuple(offsets)) for bootstrap, topic, offsets in read_json(path.read_bytes()))
 
 
-def later_records(at: OffsetsTopicState, since: Ends) -> Iterator[tuple[bytes, ConsumerRecord]]:
-    """Every key of ``at`` whose record lies beyond ``since``, with that record."""
-    ends = {(bootstrap, topic): its for bootstrap, topic, its in since}.get((at.bootstrap, at.topic), ())
-    for key in at.records:
-        record = at.record(key)
+def later_records(state: OffsetsTopicState, since: Ends) -> Iterator[tuple[bytes, ConsumerRecord]]:
+    """Yield the keys of ``state`` whose records are later than ``since``, with these records."""
+    ends = {(bootstrap, topic): offsets for bootstrap, topic, offsets in since}.get((state.bootstrap, state.topic), ())
+    for key in state.records:
+        record = state.record(key)
         if record is not None and record.offset >= (ends[record.partition] if record.partition < len(ends) else 0):
             yield key, record
 

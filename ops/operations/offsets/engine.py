@@ -1,4 +1,4 @@
-"""Who reads the offsets topics: this process, or Spark for topics beyond memory. Both give the same answers."""
+"""The engines that read offsets topics: this process, or Spark for topics beyond memory, with equal results."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadRequest:
     """The purpose for which one connector is read.
 
-    ``dedicated_topic`` stands in for one that its configuration does not name; ``backup`` is the one that a restore reads.
-    ``streamed``: the records are gone through once, with ``View.lines``, and need not be held by key.
+    ``dedicated_topic`` is read if the configuration does not name one; ``backup`` is the one that a restore reads.
+    ``streamed``: the records are iterated once, with ``View.lines``, and need not be held by key.
     """
 
     purpose: Purpose
@@ -35,21 +35,21 @@ class Asked:
 
 @dataclass(frozen=True)
 class View:
-    """The topics that were read; by connector its places, and the records of its backup.
+    """The topics that were read; by connector its offsets topics, and the records of its backup.
 
-    Spark leaves out the keys that do not matter to what was asked. ``decisions`` are those that its tasks made, ``records``
-    what was to be streamed of each place.
+    Spark omits the keys that are irrelevant to the requests. ``decisions`` are those of its tasks, ``records`` are the
+    streamed records of each topic.
     """
 
     snapshot: OffsetsSnapshot
-    places: dict[str, list[OffsetsTopicState]]
+    topic_states: dict[str, list[OffsetsTopicState]]
     saved: dict[str, Saved] = field(default_factory=dict)
     decisions: dict[str, OffsetChanges] = field(default_factory=dict)
     records: dict[str, Sequence[Collection[ConsumerRecord]]] = field(default_factory=dict)
 
     def decide(self, request: OffsetRequest) -> OffsetChanges:
         name = request.connector
-        return self.decisions.get(name) or decide(request, self.places[name], self.saved.get(name))
+        return self.decisions.get(name) or decide(request, self.topic_states[name], self.saved.get(name))
 
     def config_of(self, connector: str) -> dict[str, str] | None:
         """Return the connector's configuration; None if it is not configured, or the config topic was not read."""
@@ -58,35 +58,37 @@ class View:
 
     def lines(self, connector: str) -> Iterator[str]:
         """Yield the lines of a backup of ``connector``."""
-        places = self.places[connector]
-        records = self.records.get(connector) or [list(chain(*at.records.values())) for at in places]
-        for at, some in zip(places, records, strict=True):
-            yield from lines_of(some, at.topic, at.bootstrap)
+        states = self.topic_states[connector]
+        records = self.records.get(connector) or [list(chain(*state.records.values())) for state in states]
+        for state, topic_records in zip(states, records, strict=True):
+            yield from lines_of(topic_records, state.topic, state.bootstrap)
 
 
 class Engine(Protocol):
     """Reads the topics of connectors. Raises what ``KafkaReads`` raises, and ``BadInput`` for a bad backup."""
 
-    def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
-        """Return the topics of all connectors in ``asked``, each of which is there once."""
+    def view(self, sources: Sources, requests: Sequence[ReadRequest]) -> View:
+        """Return the topics of the connectors in ``requests``, which has each of them once."""
         ...
 
 
 class Local:
-    """Reads everything in this process: a dictionary of the newest record of each key."""
+    """Reads the topics in this process, into a dictionary of the newest record of each key."""
 
-    def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
-        snapshot = observe(sources, OffsetsQuery(tuple(each.purpose.connector for each in asked)))
+    def view(self, sources: Sources, requests: Sequence[ReadRequest]) -> View:
+        snapshot = observe(sources, OffsetsQuery(tuple(request.purpose.connector for request in requests)))
         backups = {
-            (name := each.purpose.connector): read_backup(each.backup, name)
-            for each in asked
-            if each.backup is not None
+            (name := request.purpose.connector): read_backup(request.backup, name)
+            for request in requests
+            if request.backup is not None
         }
-        return View(snapshot, layout(sources, snapshot, asked), backups)
+        return View(snapshot, layout(sources, snapshot, requests), backups)
 
 
-def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[OffsetsTopicState]]:
-    """Return the places of each connector, with its records."""
-    names = [(each.purpose.connector, each.dedicated_topic) for each in asked]
+def layout(
+    sources: Sources, snapshot: OffsetsSnapshot, requests: Sequence[ReadRequest]
+) -> dict[str, list[OffsetsTopicState]]:
+    """Return the offsets topics of each connector, with its records."""
+    names = [(request.purpose.connector, request.dedicated_topic) for request in requests]
     known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) > 1 else None
     return {name: topic_states(sources, snapshot, name, topic, known) for name, topic in names}

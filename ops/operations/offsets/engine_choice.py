@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
 
 AUDIT_THRESHOLD = 1_000_000
-"""Records from which on ``auto`` audits with Spark: its session takes as long to start as this process to read so many."""
+"""The number of records from which ``auto`` audits with Spark: this process reads as many while a session starts."""
 
 
 class Choice(StrEnum):
@@ -28,5 +28,5 @@ def wants_spark(choice: Choice, kafka: KafkaReads, topic: str, *, installed: boo
 
 
 def size(kafka: KafkaReads, topic: str) -> int:
-    """Return how many records ``topic`` has at most: offsets that compaction has removed are counted, too."""
+    """Return the maximum number of records in ``topic``; offsets that compaction has removed are counted."""
     return sum(extent.end - extent.first for extent in kafka.extents([topic]).get(topic, {}).values())

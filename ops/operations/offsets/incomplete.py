@@ -15,27 +15,29 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
-def check_places(places: Iterable[OffsetsTopicState], of: str | None = None) -> None:
-    """Raise an error unless all records of ``places`` could be read: nothing may be made of the rest."""
-    found = [each for each in places if each.problem]
-    _raise([(str(each.problem), each.hint) for each in found], [each.unread for each in found if each.unread], of)
+def check_complete(states: Iterable[OffsetsTopicState], of: str | None = None) -> None:
+    """Raise an error unless all records of ``states`` could be read: a part of them is no basis for a change."""
+    found = [state for state in states if state.problem]
+    _raise_error(
+        [(str(state.problem), state.hint) for state in found], [state.unread for state in found if state.unread], of
+    )
 
 
-def check_seen(places: Iterable[OffsetsTopicState]) -> None:
-    """Raise the error of ``check_places`` if a topic could not be read at all, as before each plan of a change."""
-    found = list(places)
-    if any(each.unread for each in found):
-        check_places(found)
+def check_readable(states: Iterable[OffsetsTopicState]) -> None:
+    """Raise the error of ``check_complete`` if no record of a topic could be read."""
+    found = list(states)
+    if any(state.unread for state in found):
+        check_complete(found)
 
 
 def check_findings(findings: Iterable[Finding], snapshot: OffsetsSnapshot, of: str | None = None) -> None:
-    """Raise an error if ``findings`` say that not all of ``snapshot`` could be read."""
-    found = [each for each in findings if each.id in INCOMPLETE]
-    _raise([(each.statement, each.next_step) for each in found], list(snapshot.unread.values()), of)
+    """Raise an error if, according to ``findings``, ``snapshot`` is incomplete."""
+    found = [finding for finding in findings if finding.id in INCOMPLETE]
+    _raise_error([(finding.statement, finding.next_step) for finding in found], list(snapshot.unread.values()), of)
 
 
-def _raise(reasons: list[tuple[str, str | None]], causes: list[ConnectctlError], of: str | None) -> None:
-    """Raise the error for ``reasons``, each with what to do about it, unless there are none."""
+def _raise_error(reasons: list[tuple[str, str | None]], causes: list[ConnectctlError], of: str | None) -> None:
+    """Raise the error for ``reasons``, which have their hints; nothing without reasons."""
     if not reasons:
         return
     what = f"Could not read all offsets of {of}" if of else "Could not read all offsets"
@@ -51,5 +53,5 @@ def _raise(reasons: list[tuple[str, str | None]], causes: list[ConnectctlError],
 
 
 def _joined(reasons: list[tuple[str, str | None]], next_step: str | None = None) -> str:
-    """Return the reasons in one line, without the ``next_step`` that follows it."""
+    """Return the reasons in one line, without the hint ``next_step``, which the error has itself."""
     return "; ".join(dict.fromkeys(with_hint(why, hint if hint != next_step else None) for why, hint in reasons))

@@ -1,4 +1,4 @@
-"""Source offsets that a person gives: what ``offsets show -o json`` prints, or what Connect's REST API returns."""
+"""Source offsets in a file of the user, in the format of ``offsets show -o json`` or of Connect's REST API."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from connectctl.ops.connect.source_offsets import UNKNOWN
 from connectctl.ops.core.errors import BadInput
 
 LONGEST = 200
-"""Characters of what a person wrote that a message repeats."""
+"""Characters of an input that a message quotes."""
 FORM = 'It should be like {"offsets": [{"partition": {…}, "offset": {…}}]}.'
 
 
 def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
-    """``(partition, offset)`` as JSON texts from a JSON or YAML file. Raises ``BadInput`` with every entry that is wrong."""
+    """Return partitions and offsets, as JSON texts, from a JSON or YAML file. Raises ``BadInput`` with all invalid
+    entries.
+    """
     source = "standard input" if str(path) == "-" else str(path)
     try:
         text = (sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()).decode()
@@ -43,7 +45,7 @@ def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
 
 
 def partition_text(text: str) -> str:
-    """A source partition from the command line. Raises ``BadInput``."""
+    """Return a source partition from the command line as JSON text. Raises ``BadInput``."""
     try:
         partition = read_json(text)
     except ValueError as e:
@@ -63,7 +65,7 @@ def _short(text: str) -> str:
 
 def _parse(text: str) -> Any:
     try:
-        return read_json(text, parse_constant=float)  # told below, with its place
+        return read_json(text, parse_constant=float)  # reported below, with its path
     except ValueError:
         import yaml
 
@@ -75,14 +77,18 @@ def _parse(text: str) -> Any:
 
 def _entries(data: Any, connector: str, source: str) -> list[tuple[Any, Any]]:
     if isinstance(data, dict) and data.get("kind") == "SourceOffsets":
-        of = _chosen(data.get("connectors", []), connector, source)
-        if any(entry.get("origin") == UNKNOWN for entry in of["offsets"]):
+        connector_data = _chosen(data.get("connectors", []), connector, source)
+        if any(entry.get("origin") == UNKNOWN for entry in connector_data["offsets"]):
             raise BadInput(
                 f"{source} does not say which offsets of {connector} are effective",
                 why="its dedicated offsets topic was not read (OFFSETS011)",
                 next_step=f"Run connectctl offsets show {connector} where the topic can be read.",
             )
-        return [(entry["partition"], entry["effective"]) for entry in of["offsets"] if entry["effective"] is not None]
+        return [
+            (entry["partition"], entry["effective"])
+            for entry in connector_data["offsets"]
+            if entry["effective"] is not None
+        ]
     if isinstance(data, dict) and data.get("kind") == "SinkOffsets":
         data = _chosen(data.get("connectors", []), connector, source)
     offsets = data.get("offsets") if isinstance(data, dict) else data
@@ -92,23 +98,23 @@ def _entries(data: Any, connector: str, source: str) -> list[tuple[Any, Any]]:
 
 
 def _chosen(shown: list[dict[str, Any]], connector: str, source: str) -> dict[str, Any]:
-    of = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
-    if not of:
+    matching = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
+    if not matching:
         raise BadInput(f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors")
-    return of[0]
+    return matching[0]
 
 
 def _problems(number: int, partition: Any, offset: Any) -> list[str]:
-    """Return what Connect would not write of an entry."""
+    """Return the reasons why Connect would not write an entry."""
     found = [] if partition is None else format_problems("the partition", partition)
     found += [] if offset is None else format_problems("the offset", offset)
     return [f"entry {number}: {problem}" for problem in found]
 
 
 def _repeated(entries: list[tuple[Any, Any]]) -> Iterator[str]:
-    """Source partitions that are named twice, so that it is unknown which offset is meant."""
-    seen: dict[str, int] = {}
+    """Yield a message for each source partition that occurs twice: its offset is ambiguous."""
+    first_entries: dict[str, int] = {}
     for number, (partition, _) in enumerate(entries, 1):
-        first = seen.setdefault(json.dumps(partition, sort_keys=True), number)
-        if first != number:
-            yield f"entry {number} names the source partition of entry {first} again"
+        first_number = first_entries.setdefault(json.dumps(partition, sort_keys=True), number)
+        if first_number != number:
+            yield f"entry {number} names the source partition of entry {first_number} again"

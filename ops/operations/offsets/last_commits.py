@@ -1,4 +1,4 @@
-"""What a connector's tasks committed last, of all its source partitions: ``connect.last_commit`` is asked of each."""
+"""The last commits of a connector's tasks, for all of its source partitions, by ``connect.last_commit``."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
-def commits_of(places: Sequence[OffsetsTopicState], *, running: bool) -> Commits:
-    """The topic that the tasks of the connector with ``places`` commit to."""
-    return Commits(next((at.side for at in places if at.in_use), None), running)
+def commits_of(states: Sequence[OffsetsTopicState], *, running: bool) -> Commits:
+    """Return the topic to which the tasks of the connector of ``states`` commit."""
+    return Commits(next((state.side for state in states if state.in_use), None), running)
 
 
-def last_commits(places: Sequence[OffsetsTopicState], *, running: bool) -> Iterator[tuple[bytes, LastCommit]]:
-    """The verdict on every key that is in both topics."""
-    by_side = {at.side: at for at in places}
-    ours, theirs = by_side.get(Side.DEDICATED), by_side.get(Side.GLOBAL)
-    if ours is None or theirs is None:
+def last_commits(states: Sequence[OffsetsTopicState], *, running: bool) -> Iterator[tuple[bytes, LastCommit]]:
+    """Yield the verdict on each key that is in both topics."""
+    by_side = {state.side: state for state in states}
+    dedicated, global_ = by_side.get(Side.DEDICATED), by_side.get(Side.GLOBAL)
+    if dedicated is None or global_ is None:
         return
-    commits = commits_of(places, running=running)
-    for key in sorted(ours.records.keys() & theirs.records.keys()):
-        yield key, last_commit_of_records(theirs.record(key), ours.record(key), commits)
+    commits = commits_of(states, running=running)
+    for key in sorted(dedicated.records.keys() & global_.records.keys()):
+        yield key, last_commit_of_records(global_.record(key), dedicated.record(key), commits)
 
 
-def stale(places: Sequence[OffsetsTopicState], *, running: bool, in_doubt: bool = False) -> str | None:
-    """That the dedicated topic is stale, with the number of source partitions; None where it is not.
+def stale(states: Sequence[OffsetsTopicState], *, running: bool, in_doubt: bool = False) -> str | None:
+    """Return the message that the dedicated topic is stale, with the number of source partitions; None if it is not.
 
-    With ``in_doubt`` only where a person has to choose between the two topics.
+    With ``in_doubt``, only source partitions count for which the user must choose between the two topics.
     """
     found = [
         (key, last)
-        for key, last in last_commits(places, running=running)
+        for key, last in last_commits(states, running=running)
         if (last.in_doubt if in_doubt else last.stale)
     ]
     if not found:
         return None
-    by_side = {at.side: at for at in places}
-    ours, theirs = by_side[Side.DEDICATED], by_side[Side.GLOBAL]
+    by_side = {state.side: state for state in states}
+    dedicated, global_ = by_side[Side.DEDICATED], by_side[Side.GLOBAL]
     key, last = found[0]
-    old, new = _text(ours.value(key)), _text(theirs.value(key)) or "tombstone"
+    old, new = _text(dedicated.value(key)), _text(global_.value(key)) or "tombstone"
     how = f"is {age_difference(last)} older than the global {new}" if last.later else f"differs from the global {new}"
     to = "" if in_doubt or last.in_doubt else f"; {last.why}"
     return (
-        f"The dedicated topic {ours.topic} looks stale for {counted(len(found), 'source partition')}: its offset of "
+        f"The dedicated topic {dedicated.topic} looks stale for {counted(len(found), 'source partition')}: its offset of "
         f"{_text(key)}, {old}, {how}{to}."
     )
 

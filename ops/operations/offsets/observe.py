@@ -1,4 +1,6 @@
-"""Reads source offsets from the topics themselves: with Connect down, and with workers that have no offsets endpoint."""
+"""Reads source offsets from the offsets topics. It works without workers, and with workers that have no offsets
+endpoint.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,10 @@ MAYBE_DEDICATED = Rule("OFFSETS016", Severity.INFO)
 
 @dataclass(frozen=True)
 class Sources:
-    """Where to look: the cluster, its topics, and how to reach what is only sometimes needed.
+    """The Kafka cluster, its internal topics, and clients that are opened when they are needed.
 
-    ``coordinators`` gives those of a connector's producers from its ``producer.override.`` properties.
+    ``coordinators`` opens the client for the coordinators of a connector's producers, from its ``producer.override.``
+    properties.
     """
 
     kafka: KafkaReads
@@ -45,11 +48,11 @@ class Sources:
     workers: Callable[[], WorkerFacts]
     patience: float
     unproven: Mapping[str, str] = field(default_factory=dict)
-    """Topics that may be another group's, by role; see ``discovery.InternalTopics``."""
+    """Topics that may belong to another group, by role; see ``InternalTopics``."""
     coordinators: Callable[[Mapping[str, str]], TransactionCalls] | None = None
 
     def check_proven(self) -> None:
-        """Raises ``Refused`` where offsets could be written to another group's topic."""
+        """Raise ``Refused`` if offsets might be written to a topic of another group."""
         for role, topic in self.unproven.items():
             raise Refused(
                 f"The {role} topic {topic} may be another group's",
@@ -62,7 +65,7 @@ class Sources:
         return read_facts(self.kafka, group_id, self.config_topic) if self.config_topic else Facts()
 
     def writes(self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})) -> KafkaWrites:
-        """The cluster at ``bootstrap``, the workers' own for None, for writing: what reads it can also write it.
+        """Return the writing client of the cluster at ``bootstrap``, of the workers' own cluster for None.
 
         Raises ``Refused`` as ``check_proven`` does.
         """
@@ -71,8 +74,8 @@ class Sources:
 
 
 def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
-    wanted = [t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t]
-    images = sources.kafka.image(wanted, patience=sources.patience, superseded=query.superseded, includes=query.chosen)
+    topics = [t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t]
+    images = sources.kafka.image(topics, patience=sources.patience, superseded=query.superseded, includes=query.chosen)
     configs = None
     findings: list[Finding] = []
     if sources.config_topic in images:
@@ -107,7 +110,7 @@ def _stores(
 
 
 def _applies(name: str, store: Store, workers: WorkerFacts, findings: list[Finding]) -> bool:
-    """Whether workers keep offsets there: an implicit store exists only with exactly-once enabled."""
+    """Return whether workers use the store: an implicit one is used only with exactly-once support."""
     if not store.implicit or workers.enabled:
         return True
     if workers.enabled is None:
@@ -123,19 +126,22 @@ def _applies(name: str, store: Store, workers: WorkerFacts, findings: list[Findi
 def _read_dedicated(
     sources: Sources, stores: dict[str, Store], query: OffsetsQuery, findings: list[Finding]
 ) -> tuple[dict[str, ReadTopic], dict[str, ConnectctlError]]:
-    """The dedicated topics by connector, all topics of one cluster in one go, and why others could not be read."""
+    """Return the dedicated topics by connector, and the errors of those that could not be read.
+
+    The topics of a cluster are read together.
+    """
     found: dict[str, ReadTopic] = {}
     unread: dict[str, ConnectctlError] = {}
     if not query.read_dedicated:
         return found, unread
     for bootstrap in dict.fromkeys(store.bootstrap for store in stores.values()):
-        here = {name: store for name, store in stores.items() if store.bootstrap == bootstrap}
+        on_cluster = {name: store for name, store in stores.items() if store.bootstrap == bootstrap}
         images: dict[str, TopicImage] = {}
         try:
-            images = _images(sources, bootstrap, here, query, findings)
+            images = _images(sources, bootstrap, on_cluster, query, findings)
         except NotAuthorized:
-            # One that this principal may not read must not hide the others.
-            for name, store in here.items():
+            # Read the topics one by one: a topic that this principal may not read must not hide the others.
+            for name, store in on_cluster.items():
                 try:
                     images |= _images(sources, bootstrap, {name: store}, query, findings)
                 except ConnectctlError as e:
@@ -143,8 +149,8 @@ def _read_dedicated(
         except ConnectctlError as e:
             if e.code == memory.CODE:
                 raise
-            unread |= dict.fromkeys(here, e)
-        for name, store in here.items():
+            unread |= dict.fromkeys(on_cluster, e)
+        for name, store in on_cluster.items():
             if name in unread:
                 findings.append(_unreadable(name, store, unread[name]))
                 continue
@@ -156,10 +162,10 @@ def _read_dedicated(
 
 
 def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
-    where = f" on {store.bootstrap}" if store.bootstrap else ""
+    location = f" on {store.bootstrap}" if store.bootstrap else ""
     denied = isinstance(error, NotAuthorized) and error.right is not None
     reason = f"{error.what}: {error.why}" if error.why else error.what
-    message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else reason}."
+    message = f"Its dedicated topic {store.topic}{location} cannot be read: {error.why if denied else reason}."
     hint = NAME_IT
     if denied:
         hint = str(error.next_step)

@@ -1,4 +1,4 @@
-"""What speaks against a change of source offsets, by the records that were read: for its plan, and again when it is done."""
+"""Reasons against a change of source offsets, from the records that were read: for its plan, and for its execution."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
-def obstacles(request: OffsetRequest, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> list[str]:
-    """Every reason against ``decision`` on ``request``, with the number of source partitions."""
+def obstacles(request: OffsetRequest, states: Sequence[OffsetsTopicState], decision: OffsetChanges) -> list[str]:
+    """Return the reasons against ``decision`` on ``request``, with the number of source partitions."""
     found = list(decision.refusals)
     running = None if not isinstance(request, MergeOffsets) or request.chosen else request.running
-    if running is not None and (older := stale(places, running=running, in_doubt=True)):
+    if running is not None and (older := stale(states, running=running, in_doubt=True)):
         found.append(f"{older} Select the correct offsets with --policy")
     if isinstance(request, RestoreBackup) and decision.moved and not request.keeps:
         found.append(
@@ -32,9 +32,9 @@ def obstacles(request: OffsetRequest, places: Sequence[OffsetsTopicState], decis
     return found
 
 
-def overruled(places: Sequence[OffsetsTopicState], conflicts: Sequence[Conflict]) -> str:
-    """The source partitions for which a policy takes another offset than what tasks committed: how many, and a digest."""
-    side = commits_of(places, running=False).to
+def overruled(states: Sequence[OffsetsTopicState], conflicts: Sequence[Conflict]) -> str:
+    """Return the number and a digest of the source partitions for which a policy overrules the commits of tasks."""
+    side = commits_of(states, running=False).to
     keys = sorted(
         c.key for c in conflicts if c.taken != ((c.global_ if side is Side.GLOBAL else c.dedicated) or "deleted")
     )

@@ -43,10 +43,12 @@ class OffsetClients(OffsetAccess):
 
 @dataclass(frozen=True)
 class OffsetsRequest:
-    """The change of connectors in ``sources``; of the groups that ``groups`` returns if those are none, or are sinks.
+    """The change of connectors in ``sources``; of the groups that ``groups`` returns if ``sources`` is empty or has a
+    sink.
 
-    ``stop``: running connectors are stopped meanwhile. ``via`` is how groups are changed, None for the best way. ``typed``
-    is the name that a user must type, because all offsets of it are deleted. ``undoes`` is the run that is undone.
+    ``stop``: running connectors are stopped during the change. ``via`` is the interface that changes groups, None for
+    the default. ``typed`` is the name that the user must type, because all of its offsets are deleted. ``undoes`` is
+    the run that is undone.
     """
 
     sources: Sequence[OffsetTarget]
@@ -59,13 +61,13 @@ class OffsetsRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetsPlan(Planned):
-    """A plan, with the records or offsets that it would write now."""
+    """A plan, with the records or offsets that it would write."""
 
     changes: Changes | GroupChanges
     access: OffsetClients
 
     def check(self, *, dry_run: bool) -> None:
-        """Ask a worker, if steps do."""
+        """Send a request to a worker if steps send one."""
         if not dry_run and self.plan.steps:
             check_workers(self.plan, self.access)
 
@@ -93,7 +95,7 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
 
     def access_for(self, clients: Clients, plan: Plan | None) -> OffsetClients:
         """Return the clients, which do not depend on the plan."""
-        found, _ = clients_of.look_at(clients, [])
+        found, _ = clients_of.observe_connectors(clients, [])
         return OffsetClients(found.sources, found.calls, found.group, found.named_topics, found.engine, clients=clients)
 
     def plan(self, access: OffsetClients, request: OffsetsRequest) -> OffsetsPlan:
@@ -166,11 +168,11 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
         return clients_of.context_of(access.clients, access, access.clients.journal())
 
     def remaining(self, access: OffsetClients, run: Run, plan: Plan) -> Remaining:
-        """Return what is left: from the connector's first step on while its offsets are not written and verified."""
+        """Return the remaining steps: from the connector's first step while its offsets are not written and verified."""
         return Remaining(start=first_to_do(run, plan.steps))
 
     def undo_hint(self, run: Run) -> str:
-        """Return the command for connectors that may run."""
+        """Return the command that also stops running connectors."""
         return f"Undo it with: connectctl offsets undo {run.id} --stop"
 
     def undo(self, access: OffsetClients, undone: Undone) -> OffsetsPlan:
@@ -178,8 +180,8 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
         journal, run = undone.journal, undone.run
         # An upgrade includes the steps of a change of offsets.
         steps = [step.inner if isinstance(step, IncludedStep) else step for step in undone.plan.steps]
-        backs, groups = rollbacks(journal, run, steps), group_rollbacks(journal, run, steps)
-        if not backs and not groups:
+        restores, groups = rollbacks(journal, run, steps), group_rollbacks(journal, run, steps)
+        if not restores and not groups:
             raise Refused(
                 f"The run {run.id} saved no offsets, so it changed none", next_step="There is nothing to undo."
             )
@@ -187,9 +189,13 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
             return UndoOffsets().plan(access, OffsetsRequest((), lambda: groups, stop=undone.stop, undoes=run.id))
         targets = [
             OffsetTarget(
-                name, lambda subject: backs[subject.name].request, back.dedicated_topic, new=True, purpose=back.request
+                name,
+                lambda subject: restores[subject.name].request,
+                restore.dedicated_topic,
+                new=True,
+                purpose=restore.request,
             )
-            for name, back in backs.items()
+            for name, restore in restores.items()
         ]
         return UndoOffsets().plan(access, OffsetsRequest(targets, stop=undone.stop, undoes=run.id))
 

@@ -1,4 +1,4 @@
-"""The records that a plan would write, as scripts get them."""
+"""The JSON of the records that a plan would write."""
 
 from __future__ import annotations
 

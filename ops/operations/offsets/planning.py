@@ -1,4 +1,4 @@
-"""Plans changes of source offsets. Pure: from a snapshot and requests to steps, or ``Refused`` with all reasons."""
+"""Plans changes of source offsets: steps, or ``Refused`` with all reasons. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from connectctl.ops.operations.connectors.steps import Await, SetTargetState, st
 from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.ends import ends_of
-from connectctl.ops.operations.offsets.incomplete import check_seen
+from connectctl.ops.operations.offsets.incomplete import check_readable
 from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide, digest
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
@@ -37,16 +37,16 @@ TOPIC_PROPERTY = "offsets.storage.topic"
 
 @dataclass(frozen=True)
 class ConnectorState:
-    """What the planner depends on, of one connector.
+    """The state of one connector, as the planner requires it.
 
-    ``state`` is that of ``state_for_plan``, None if it is not configured. ``workers_up`` is False if the group has no
-    workers: then no worker runs it, whatever its last status. ``workers`` is only filled in for changes through REST.
-    ``producers`` are those of its tasks, ``holders`` the connectctl runs that run it; ``runs_unseen`` is why those could
-    not be listed. ``without_rest``: its workers have no REST API, and cannot be asked to stop it.
+    ``state`` is from ``state_for_plan``, None if it is not configured. ``workers_up`` is False if the group has no
+    workers: then no worker runs it, and its last status is void. ``workers`` is only set for changes through REST.
+    ``producers`` are the producers of its tasks, ``holders`` the connectctl runs that run it; ``runs_unseen`` is the
+    error of listing them. ``without_rest``: its workers have no REST API, and cannot stop it on request.
     """
 
     name: str
-    places: tuple[OffsetsTopicState, ...]
+    topic_states: tuple[OffsetsTopicState, ...]
     state: State | None
     workers_up: bool
     config: dict[str, str]
@@ -58,29 +58,29 @@ class ConnectorState:
 
     @property
     def at_rest(self) -> bool:
-        """Whether none of its tasks can be writing offsets, by the state that was judged."""
+        """Return whether none of its tasks can write offsets, according to ``state``."""
         return at_rest_for_plan(self.state, workers_up=self.workers_up)
 
     @property
     def running(self) -> bool:
-        """Whether its tasks are known to run."""
+        """Return whether its tasks are known to run."""
         return self.workers_up and self.state is State.RUNNING
 
-    def asked(self, request: OffsetRequest) -> OffsetRequest:
-        """``request`` with what of the connector's state its decision depends on."""
+    def with_running(self, request: OffsetRequest) -> OffsetRequest:
+        """Return ``request`` with the part of the connector's state on which its decision depends."""
         return replace(request, running=self.running) if isinstance(request, MergeOffsets) else request
 
 
 @dataclass(frozen=True)
 class Changes:
-    """A plan, and the records that it would write now: the dry run."""
+    """A plan, and the records that it would write: the dry run."""
 
     plan: Plan
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...]
     warnings: tuple[str, ...] = ()
     merged: Mapping[str, int] = field(default_factory=dict)
-    """By connector the source partitions in the topic that a merge is made of."""
+    """The number of source partitions in the source topic of a merge, by connector."""
 
 
 def plan_changes(
@@ -93,15 +93,15 @@ def plan_changes(
     view: View | None = None,
     via: str = "kafka",
 ) -> Changes:
-    """The plan for all requests, on what ``view`` has read.
+    """Return the plan for all requests, from the topics in ``view``.
 
-    Raises ``Refused`` with all reasons, ``NotAuthorized`` where a missing right is one of them.
+    Raises ``Refused`` with all reasons, ``NotAuthorized`` if a missing right is one of them.
     """
-    check_seen(at for subject, _ in pairs for at in subject.places)
-    asked = [(subject, subject.asked(request)) for subject, request in pairs]
+    check_readable(state for subject, _ in pairs for state in subject.topic_states)
+    complete = [(subject, subject.with_running(request)) for subject, request in pairs]
     decisions = [
-        (subject, request, view.decide(request) if view else decide(request, subject.places))
-        for subject, request in asked
+        (subject, request, view.decide(request) if view else decide(request, subject.topic_states))
+        for subject, request in complete
     ]
     reasons = [
         reason for subject, request, decision in decisions for reason in _reasons(subject, request, decision, stop, via)
@@ -109,12 +109,12 @@ def plan_changes(
     if via == "rest":
         reasons += [reason for subject, _, decision in decisions for reason in _beyond_rest(subject, decision)]
     valid = [
-        validity.validated(request, subject.config, subject.places, decision.writes, via)
+        validity.validated(request, subject.config, subject.topic_states, decision.writes, via)
         for subject, request, decision in decisions
     ]
-    invalid = [each.problem for each in valid if each.problem]
+    invalid = [validation.problem for validation in valid if validation.problem]
     reasons += invalid
-    denied = [each for subject, request, decision in decisions for each in _denied(subject, request, decision, via)]
+    denied = [reason for subject, request, decision in decisions for reason in _denied(subject, request, decision, via)]
     hint = validity.FORCE if invalid else None
     refuse([*reasons, *(why for why, _ in denied)], [right for _, right in denied if right], hint)
     steps: list[Any] = []
@@ -126,7 +126,7 @@ def plan_changes(
         if len(decisions) == 1
         else tuple(write for _, _, decision in decisions for write in decision.writes),
         tuple(conflict for _, _, decision in decisions for conflict in decision.conflicts),
-        tuple(each.warning for each in valid if each.warning),
+        tuple(validation.warning for validation in valid if validation.warning),
         {subject.name: decision.merged for subject, _, decision in decisions},
     )
 
@@ -134,7 +134,9 @@ def plan_changes(
 def _reasons(
     subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, stop: bool, via: str
 ) -> list[str]:
-    found = [at.reason for at in subject.places if at.reason] + obstacles(request, subject.places, decision)
+    found = [state.reason for state in subject.topic_states if state.reason] + obstacles(
+        request, subject.topic_states, decision
+    )
     if subject.without_rest:
         found.append(
             f"{subject.name} cannot be stopped, because its workers have no REST API (MirrorMaker 2 in dedicated "
@@ -152,18 +154,18 @@ def _reasons(
 def _denied(
     subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str
 ) -> Iterator[tuple[str, Right | None]]:
-    """Yield why it is unknown who else may write the offsets, with the missing right if that is why."""
-    # The workers' REST endpoint fences by itself. Other writes are safe only after fencing, which needs the ids.
+    """Yield the reasons why other writers of the offsets are unknown, with the missing right if it is the reason."""
+    # The workers' REST endpoint fences tasks itself. Other writes are safe only after fencing, which requires the ids.
     producers, runs = subject.producers, subject.runs_unseen
-    if producers.unseen and via == "kafka" and (decision.writes or _moves(subject, request)):
+    if producers.unseen and via == "kafka" and (decision.writes or _moves_topic(subject, request)):
         yield producers.unseen, producers.right
-    # A run that cannot be listed is fenced if it has transactional ids; live workers keep the connector to themselves.
+    # A run that cannot be listed is fenced if it has transactional ids; a connector with live workers has no run.
     if runs and (producers.unseen or not (producers.ids or subject.workers_up)):
         yield f"{runs.what}: {runs.why}", runs.right
 
 
 def refuse(reasons: Iterable[str], rights: Sequence[Right] = (), hint: str | None = None) -> None:
-    """Raise the error of a change that ``reasons`` forbid, if there are any; ``rights`` are those that are missing."""
+    """Raise the error of a change for ``reasons``, if there are any; ``rights`` are the missing ones."""
     what, why = "Offset change refused", "; ".join(dict.fromkeys(reasons))
     if rights:
         raise NotAuthorized(what, why=why, next_step=grant(rights[0]), right=rights[0])
@@ -172,13 +174,13 @@ def refuse(reasons: Iterable[str], rights: Sequence[Right] = (), hint: str | Non
 
 
 def _merge_obstacles(subject: ConnectorState, request: MergeOffsets) -> Iterator[str]:
-    own = [at.topic for at in subject.places if at.side is Side.DEDICATED]
-    if request.into == Side.DEDICATED and request.dedicated_topic not in (None, *own):
+    dedicated = [state.topic for state in subject.topic_states if state.side is Side.DEDICATED]
+    if request.into == Side.DEDICATED and request.dedicated_topic not in (None, *dedicated):
         yield (
-            f"{subject.name} has its own offsets topic {own[0]}: merge it into the global one first "
+            f"{subject.name} has its own offsets topic {dedicated[0]}: merge it into the global one first "
             f"(connectctl offsets merge {subject.name} --into global --unset-topic --stop)"
         )
-    elsewhere = next((at.bootstrap for at in subject.places if at.bootstrap), None)
+    elsewhere = next((state.bootstrap for state in subject.topic_states if state.bootstrap), None)
     if request.into == Side.GLOBAL and request.dedicated_topic is not None and elsewhere:
         yield (
             f"{subject.name} writes to {elsewhere}, and with exactly-once its offsets are stored there with or without a "
@@ -191,24 +193,24 @@ def _merge_obstacles(subject: ConnectorState, request: MergeOffsets) -> Iterator
 
 
 def current_states(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
-    """For each connector, what the topic that it is to continue in has of its offsets, and what it lacks."""
+    """Return a line for each merged connector: the offsets that the target topic lacks, and those that differ in it."""
     lines = []
     for subject, request in pairs:
         if not isinstance(request, MergeOffsets):
             continue
-        into = next((at for at in subject.places if at.side is Side(request.into)), None)
-        other = next((at for at in subject.places if at.side is not Side(request.into)), None)
+        into = next((state for state in subject.topic_states if state.side is Side(request.into)), None)
+        other = next((state for state in subject.topic_states if state.side is not Side(request.into)), None)
         if into is None or other is None:
             continue
-        own: dict[bytes, bytes | None] = {}
+        replaced: dict[bytes, bytes | None] = {}
         for write in changes.writes:
             if write.topic == into.topic and is_of(write.key, subject.name):
-                own.setdefault(write.key, write.before)
-        lacks = sum(before is None for before in own.values())
+                replaced.setdefault(write.key, write.before)
+        lacks = sum(before is None for before in replaced.values())
         count = counted(changes.merged[subject.name], "source partition")
         lines.append(
             f"{subject.name}: {other.topic} has {count}; of these {into.topic} lacks {lacks}, and has another offset for "
-            f"{len(own) - lacks} (as of now)."
+            f"{len(replaced) - lacks} (as of now)."
         )
     return lines
 
@@ -219,11 +221,11 @@ def _beyond_rest(subject: ConnectorState, decision: OffsetChanges) -> list[str]:
         if subject.config
         else [f"{subject.name} is not configured: workers only change offsets of configured connectors"]
     )
-    return found + rest_api.obstacles(decision, subject.places, subject.workers)
+    return found + rest_api.obstacles(decision, subject.topic_states, subject.workers)
 
 
 def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> list[Any]:
-    moves = _moves(subject, request)
+    moves = _moves_topic(subject, request)
     reverted = [
         (name, value)
         for name, value in (request.properties if isinstance(request, RestoreBackup) else ())
@@ -232,18 +234,18 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
     if not decision.writes and not moves and not reverted:
         return []
     running = not subject.at_rest
-    topics = tuple(at.topic for at in subject.places)
-    own = [at.topic for at in subject.places if at.side is Side.DEDICATED]
-    dedicated = own[0] if own else None
+    topics = tuple(state.topic for state in subject.topic_states)
+    dedicated_topics = [state.topic for state in subject.topic_states if state.side is Side.DEDICATED]
+    dedicated_topic = dedicated_topics[0] if dedicated_topics else None
     steps: list[Any] = []
     if running:
         steps += [SetTargetState(subject.name, "stop", str(subject.state)), Await(subject.name, State.STOPPED)]
-    # The workers' REST endpoint fences, but is asked only where there is something to write.
+    # The workers' REST endpoint fences, but gets a request only if there are offsets to write.
     if subject.producers.ids and (via == "kafka" or not decision.writes):
         steps.append(FenceTasks(subject.name, subject.producers.ids))
-    steps.append(Backup(subject.name, topics, dedicated))
-    missing = [at for at in subject.places if at.side is Side.DEDICATED and not at.partitions_exist]
-    steps += [CreateTopic(subject.name, at.topic, at.bootstrap) for at in missing]
+    steps.append(Backup(subject.name, topics, dedicated_topic))
+    missing = [state for state in subject.topic_states if state.side is Side.DEDICATED and not state.partitions_exist]
+    steps += [CreateTopic(subject.name, state.topic, state.bootstrap) for state in missing]
     agreed = None if running else digest(decision.writes)
     summary = _summary(subject, request, decision, via)
     policy = isinstance(request, MergeOffsets) and request.chosen and running
@@ -253,11 +255,11 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
             changes.to_data(request),
             agreed,
             summary,
-            dedicated,
+            dedicated_topic,
             via,
             str(subject.state) if running else None,
-            overruled(subject.places, decision.conflicts) if policy else None,
-            () if running else ends_of(subject.places),
+            overruled(subject.topic_states, decision.conflicts) if policy else None,
+            () if running else ends_of(subject.topic_states),
             _topics_written(decision, via),
         )
     )
@@ -266,7 +268,7 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
         steps.append(Configure(subject.name, TOPIC_PROPERTY, value, subject.config.get(TOPIC_PROPERTY)))
     steps += [Configure(subject.name, name, value, subject.config.get(name)) for name, value in reverted]
     if isinstance(request, MergeOffsets) and request.into == Side.DEDICATED:
-        in_use = any(at.in_use and at.side is Side.DEDICATED for at in subject.places)
+        in_use = any(state.in_use and state.side is Side.DEDICATED for state in subject.topic_states)
         steps.append(Check(subject.name, request.chosen or in_use))
     if running:
         steps += steps_back(subject.name, str(subject.state))
@@ -279,12 +281,12 @@ def _topics_written(decision: OffsetChanges, via: str) -> tuple[str, ...]:
     return tuple(sorted(written))
 
 
-def _moves(subject: ConnectorState, request: OffsetRequest) -> bool:
+def _moves_topic(subject: ConnectorState, request: OffsetRequest) -> bool:
     return isinstance(request, MergeOffsets) and _changes_offsets_topic(subject, request)
 
 
 def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bool:
-    """Whether the connector gets another offsets topic."""
+    """Return whether the connector gets another offsets topic."""
     return request.dedicated_topic is not None and subject.config.get(TOPIC_PROPERTY) != (
         request.dedicated_topic if request.into == Side.DEDICATED else None
     )
@@ -304,17 +306,19 @@ def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetCh
 
 
 _AT_REST = (Change, ChangeGroupOffsets, Configure, Check)
-"""The steps of a connector that rest on the offsets that were there when it was stopped."""
+"""The steps of a connector that depend on its offsets after its stop."""
 
 
 def first_to_do(run: Run, steps: Sequence[Any]) -> int:
-    """Where an interrupted run resumes: at the first step that is not done, or at the connector's first step while its
-    offsets are not written and verified, because it may have been started since. Steps of other connectors are not
-    repeated: those run again, and their offsets have advanced.
+    """Return the index at which an interrupted run resumes: of the first step that is not done, or of the connector's
+    first step while its offsets are not written and verified.
+
+    The connector may have been started since. Steps of other connectors are not repeated: these run again, and their
+    offsets have advanced.
     """
     undone = [number for number in range(len(steps)) if not run.done(number)]
     if not undone:
         return len(steps)
-    its = [number for number, step in enumerate(steps) if step.subject == steps[undone[0]].subject]
-    writing = any(isinstance(steps[number], _AT_REST) for number in its if number in undone)
-    return its[0] if writing else undone[0]
+    of_connector = [number for number, step in enumerate(steps) if step.subject == steps[undone[0]].subject]
+    writing = any(isinstance(steps[number], _AT_REST) for number in of_connector if number in undone)
+    return of_connector[0] if writing else undone[0]

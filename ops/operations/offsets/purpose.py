@@ -1,4 +1,4 @@
-"""The purposes for which an engine looks at a connector's offsets, and the keys that matter for them."""
+"""The purposes for which an engine reads a connector's offsets, and the keys that are relevant to them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 @dataclass(frozen=True)
 class AllKeys:
-    """Every record of a connector: for a backup, and where nothing better is known."""
+    """All records of a connector: for a backup, and by default."""
 
     connector: str
 
 
 @dataclass(frozen=True)
 class DifferingKeys:
-    """The keys of which the global and the dedicated topic say different things."""
+    """The keys with different values in the global and the dedicated topic."""
 
     connector: str
 
@@ -30,20 +30,20 @@ class DifferingKeys:
 Purpose = AllKeys | DifferingKeys | MergeOffsets | RestoreBackup
 
 
-def is_decided(purpose: Purpose, places: Sequence[OffsetsTopicState]) -> TypeGuard[MergeOffsets | RestoreBackup]:
+def is_decided(purpose: Purpose, states: Sequence[OffsetsTopicState]) -> TypeGuard[MergeOffsets | RestoreBackup]:
     """Return whether the changes for ``purpose`` can be decided on a part of the keys at a time."""
-    return isinstance(purpose, RestoreBackup) or (isinstance(purpose, MergeOffsets) and len(places) == len(Side))
+    return isinstance(purpose, RestoreBackup) or (isinstance(purpose, MergeOffsets) and len(states) == len(Side))
 
 
-def relevant(purpose: Purpose, places: Sequence[OffsetsTopicState], saved: Saved) -> set[bytes]:
-    """Return the keys whose records are needed after the changes for ``purpose`` are decided, or instead of that."""
-    every = {key for at in places for key in at.records}
-    if isinstance(purpose, RestoreBackup):  # which counts what is in topics that the backup does not have
-        return {key for at in places if (at.bootstrap, at.topic) not in saved for key in at.records}
-    if isinstance(purpose, AllKeys) or len(places) < len(Side):
-        return every
+def relevant(purpose: Purpose, states: Sequence[OffsetsTopicState], saved: Saved) -> set[bytes]:
+    """Return the keys whose records are needed in addition to the decision for ``purpose``, or instead of it."""
+    keys = {key for state in states for key in state.records}
+    if isinstance(purpose, RestoreBackup):  # It counts the offsets in topics that the backup does not include.
+        return {key for state in states if (state.bootstrap, state.topic) not in saved for key in state.records}
+    if isinstance(purpose, AllKeys) or len(states) < len(Side):
+        return keys
     if isinstance(purpose, DifferingKeys):
-        left, right = places
-        return {key for key in every if left.value(key) != right.value(key)}
-    verdicts = last_commits(places, running=purpose.running)
+        global_, dedicated = states
+        return {key for key in keys if global_.value(key) != dedicated.value(key)}
+    verdicts = last_commits(states, running=purpose.running)
     return {key for key, last in verdicts if last.stale or last.in_doubt}

@@ -1,7 +1,7 @@
-"""From a request and the topics' contents to the records to write. Pure; empty if nothing has to change.
+"""Decides the records to write for a request, from the records of the topics. Pure.
 
-A record is written where Java's partitioner puts its key. Copies of the key on other partitions are deleted with it, or a
-worker could still read them.
+A record is written to the partition to which Java's partitioner assigns its key. Records of the key on other partitions
+are deleted with it, because a worker could still read them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from connectctl.ops.operations.offsets.last_commits import commits_of
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
 Where = tuple[str | None, str]
-"""A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
+"""A topic: the bootstrap servers of its cluster, None for the workers' own cluster, and its name."""
 Saved = Mapping[Where, Collection["ConsumerRecord"]]
 """The records of a backup by topic. Topics of one name on two clusters are two topics."""
 
 
 class RecordChange(NamedTuple):
-    """One record to write. ``before`` is what was there, None for nothing."""
+    """One record to write. ``before`` is the former value, None if there was none."""
 
     topic: str
     partition: int
@@ -50,7 +50,7 @@ class RecordChange(NamedTuple):
 
 @dataclass(frozen=True)
 class Conflict:
-    """A source partition on which the policies disagree: what each would take, which one won, and why."""
+    """A source partition with different offsets in the two topics: both, the one that is taken, and the reason."""
 
     key: str
     global_: str | None
@@ -66,10 +66,10 @@ class Conflict:
 
 @dataclass(frozen=True)
 class OffsetChanges:
-    """The changes of a request. ``refusals`` are reasons against it; then ``writes`` must not be executed.
+    """The changes of a request. ``refusals`` are reasons against it; ``writes`` must not be executed then.
 
-    ``moved`` is how many source partitions were committed since the run that a restore takes back, ``merged`` how many have
-    an offset in the topic that a merge is made of.
+    ``moved`` is the number of source partitions that were committed since the run that a restore undoes, ``merged`` the
+    number of those with an offset in the source topic of a merge.
     """
 
     writes: Collection[RecordChange]
@@ -80,42 +80,49 @@ class OffsetChanges:
 
 
 def digest(writes: Collection[RecordChange]) -> str:
-    """Return the same for the same writes over the same records, in whatever order: if it changes, the plan is stale."""
+    """Return a digest of the writes and of the records that they replace, which does not depend on their order.
+
+    If it changes, the plan is stale.
+    """
     total = 0
     for write in writes:
         total += int.from_bytes(hashlib.sha256(repr(tuple(write)).encode()).digest())
     return f"{total % (1 << 256):064x}"
 
 
-def decide(request: OffsetRequest, places: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
-    """The changes for ``request``, given the connector's topics ``places``; ``backup`` is for a ``RestoreBackup``."""
+def decide(request: OffsetRequest, states: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
+    """Return the changes for ``request`` of the connector with the topics ``states``; ``backup`` is for a
+    ``RestoreBackup``.
+    """
     if isinstance(request, MergeOffsets):
-        return _merge(request, places)
+        return _merge(request, states)
     if isinstance(request, RestoreBackup):
-        return _restore(request, places, backup or {})
-    wanted = dict(_wanted(request, places))
-    return OffsetChanges(tuple(write for at in _in_order(places, wanted) for write in put(at, wanted)))
+        return _restore(request, states, backup or {})
+    values = dict(_wanted(request, states))
+    return OffsetChanges(tuple(write for state in _in_order(states, values) for write in changes_to(state, values)))
 
 
-def _in_order(places: Sequence[OffsetsTopicState], wanted: Mapping[bytes, bytes | None]) -> list[OffsetsTopicState]:
-    """Deletions reach the global topic first, or the old offset would reappear there (KAFKA-15018)."""
-    deletes = any(value is None for value in wanted.values())
-    return sorted(places, key=lambda at: (at.side is Side.DEDICATED) == deletes)
+def _in_order(states: Sequence[OffsetsTopicState], values: Mapping[bytes, bytes | None]) -> list[OffsetsTopicState]:
+    """Return the topics in the order of writing: deletions begin with the global topic, or its old offset would
+    reappear (KAFKA-15018).
+    """
+    deletes = any(value is None for value in values.values())
+    return sorted(states, key=lambda state: (state.side is Side.DEDICATED) == deletes)
 
 
-def put(at: OffsetsTopicState, wanted: Mapping[bytes, bytes | None]) -> Iterator[RecordChange]:
-    """The records that make ``at`` say ``wanted``, key by key."""
-    for (key, value), home in zip(wanted.items(), partitions_of(list(wanted), at.partitions), strict=True):
-        found = {record.partition: record.value for record in at.records.get(key, ())}
+def changes_to(state: OffsetsTopicState, values: Mapping[bytes, bytes | None]) -> Iterator[RecordChange]:
+    """Yield the records that give ``state`` the ``values``, key by key."""
+    for (key, value), home in zip(values.items(), partitions_of(list(values), state.partitions), strict=True):
+        found = {record.partition: record.value for record in state.records.get(key, ())}
         if found.get(home) != value:
-            yield RecordChange(at.topic, home, key, value, found.get(home), at.bootstrap)
+            yield RecordChange(state.topic, home, key, value, found.get(home), state.bootstrap)
         for partition, stray in found.items():
             if partition != home and stray is not None:
-                yield RecordChange(at.topic, partition, key, None, stray, at.bootstrap)
+                yield RecordChange(state.topic, partition, key, None, stray, state.bootstrap)
 
 
 def _wanted(
-    request: CopyOffsets | SetOffsets | ResetOffsets, places: Sequence[OffsetsTopicState]
+    request: CopyOffsets | SetOffsets | ResetOffsets, states: Sequence[OffsetsTopicState]
 ) -> Iterable[tuple[bytes, bytes | None]]:
     if isinstance(request, CopyOffsets):
         for raw, text in request.entries:
@@ -124,28 +131,28 @@ def _wanted(
             yield respelled(key, request.connector), text.encode()
         return
     if isinstance(request, ResetOffsets) and request.partitions is None:
-        yield from ((key, None) for at in places for key in at.records)
+        yield from ((key, None) for state in states for key in state.records)
         return
     entries = (
         request.entries
         if isinstance(request, SetOffsets)
         else [(partition, "null") for partition in request.partitions or ()]
     )
-    known = _by_meaning(places)
+    known = _by_meaning(states)
     for partition, offset in entries:
-        meant = SourceKey(request.connector, read_json(partition), "")
-        spellings = known.get(meant.meaning, {})
+        source_key = SourceKey(request.connector, read_json(partition), "")
+        spellings = known.get(source_key.meaning, {})
         found = [raw for raw, as_connect in spellings.items() if as_connect]
-        chosen = found[0] if found else spelled_by_rest(request.connector, meant.partition)
+        chosen = found[0] if found else spelled_by_rest(request.connector, source_key.partition)
         yield chosen, value_by_rest(read_json(offset))
-        # Other spellings of the same source partition would contradict: one of them would go on to be read.
-        yield from ((other, None) for other in spellings if other != chosen)
+        # Other spellings of the same source partition are deleted: workers could still read one of them.
+        yield from ((spelling, None) for spelling in spellings if spelling != chosen)
 
 
-def _by_meaning(places: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bool]]:
-    """The raw keys that exist for each source partition, those with an offset first; and whether workers find them."""
+def _by_meaning(states: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bool]]:
+    """Return the raw keys of each source partition, those with an offset first, and whether workers find them."""
     found: dict[str, dict[bytes, bool]] = {}
-    live = {raw: any(at.live(raw) for at in places) for at in places for raw in at.records}
+    live = {raw: any(state.live(raw) for state in states) for state in states for raw in state.records}
     for raw in sorted(live, key=lambda raw: not live[raw]):
         key = parse_key(raw)
         if isinstance(key, SourceKey):
@@ -153,42 +160,45 @@ def _by_meaning(places: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bo
     return found
 
 
-def _restore(request: RestoreBackup, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
-    """Every partition's record as it was in the backup, and tombstones for what was not there.
+def _restore(request: RestoreBackup, states: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
+    """Return the records of the backup for every Kafka partition, and tombstones for keys that it does not have.
 
-    What was committed since the run that is taken back stays as it is, and goes to every topic, whichever is read next.
+    Offsets that were committed since the undone run are kept, and are written to every topic of the connector.
     """
-    was = {
+    saved_records = {
         where: [record for record in records if record.key is not None and is_of(record.key, request.connector)]
         for where, records in saved.items()
     }
     writes: list[RecordChange] = []
-    backup = {at.side: _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions) for at in places}
-    moved = _moved(request, places, backup)
-    for at in places:
-        now = {(key, r.partition): r.value for key, found in at.records.items() for r in found}
-        then = {place: value for place, value in backup[at.side].items() if place[0] not in moved}
-        writes += restored(at, then, {place: value for place, value in now.items() if place[0] not in moved})
-        writes += put(at, moved)
-    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(request, places, was)), moved=len(moved))
+    backup = {
+        state.side: _by_partition(saved_records.get((state.bootstrap, state.topic), []), state.partitions)
+        for state in states
+    }
+    moved = _moved(request, states, backup)
+    for state in states:
+        now = {(key, r.partition): r.value for key, found in state.records.items() for r in found}
+        before = {at: value for at, value in backup[state.side].items() if at[0] not in moved}
+        writes += changes_back(state, before, {at: value for at, value in now.items() if at[0] not in moved})
+        writes += changes_to(state, moved)
+    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(request, states, saved_records)), moved=len(moved))
 
 
 def _moved(
-    request: RestoreBackup, places: Sequence[OffsetsTopicState], backup: Mapping[Side, ByPartition]
+    request: RestoreBackup, states: Sequence[OffsetsTopicState], backup: Mapping[Side, ByPartition]
 ) -> dict[bytes, bytes | None]:
-    """What tasks committed after the run that ``request`` takes back, in the topic that they commit to.
+    """Return the offsets that tasks committed after the run that ``request`` undoes, in the topic that they commit to.
 
-    An offset that the backup has of the key, in whichever topic, is no later one: a merge may have written it. A tombstone
-    is none either: somebody reset the offset.
+    An offset of the key that is in the backup, in any topic, is not a later one: a merge may have written it. A
+    tombstone is not a later offset either: it is the result of a reset.
     """
-    at = next((at for at in places if at.in_use), None)
-    if at is None or not request.since:
+    state = next((state for state in states if state.in_use), None)
+    if state is None or not request.since:
         return {}
     known: dict[bytes, set[bytes | None]] = {}
-    for (key, _), value in (pair for its in backup.values() for pair in its.items()):
+    for (key, _), value in (pair for values in backup.values() for pair in values.items()):
         known.setdefault(key, {None}).add(value)
 
-    later = later_records(at, request.since)
+    later = later_records(state, request.since)
     return {key: record.value for key, record in later if record.value not in known.get(key, {None})}
 
 
@@ -196,16 +206,16 @@ ByPartition = dict[tuple[bytes, int], bytes | None]
 """Values by key and partition."""
 
 
-def restored(at: OffsetsTopicState, then: ByPartition, now: ByPartition) -> Iterator[RecordChange]:
-    """What makes every partition of ``at`` say what it said ``then``."""
-    for key, partition in sorted({**then, **now}):
-        value, before = then.get((key, partition)), now.get((key, partition))
+def changes_back(state: OffsetsTopicState, saved: ByPartition, now: ByPartition) -> Iterator[RecordChange]:
+    """Yield the records that give every partition of ``state`` its values in ``saved`` again."""
+    for key, partition in sorted({**saved, **now}):
+        value, before = saved.get((key, partition)), now.get((key, partition))
         if before != value:
-            yield RecordChange(at.topic, partition, key, value, before, at.bootstrap)
+            yield RecordChange(state.topic, partition, key, value, before, state.bootstrap)
 
 
 def _by_partition(records: Iterable[ConsumerRecord], partitions: int) -> ByPartition:
-    """The newest value of each key on each partition; a backup that names no partitions is laid out as Java would."""
+    """Return the newest value of each key on each partition; without partitions in the backup, by Java's partitioner."""
     found: ByPartition = {}
     for record in sorted(records, key=lambda r: r.offset):
         key = record.key or b""
@@ -213,44 +223,47 @@ def _by_partition(records: Iterable[ConsumerRecord], partitions: int) -> ByParti
     return found
 
 
-def _misfits(request: RestoreBackup, places: Sequence[OffsetsTopicState], was: Saved) -> Iterator[str]:
-    """Why a backup does not match the connector's current topics: restoring it would delete other records."""
-    here = {(at.bootstrap, at.topic): at for at in places}
-    for where, records in was.items():
-        if records and where not in here:
-            now = " and ".join(topic for _, topic in here) or "no topic"
+def _misfits(request: RestoreBackup, states: Sequence[OffsetsTopicState], saved: Saved) -> Iterator[str]:
+    """Yield the reasons why a backup does not match the connector's topics: restoring it would delete other records."""
+    current = {(state.bootstrap, state.topic): state for state in states}
+    for where, records in saved.items():
+        if records and where not in current:
+            now = " and ".join(topic for _, topic in current) or "no topic"
             yield f"the backup has offsets of {request.connector} in {where[1]}, but the connector uses {now}"
     if request.run is not None:
-        return  # made of all places there were: what is in none of them was not there
-    if not any(was.values()):
+        return  # The run saved all topics: a topic that is not in its backup did not exist.
+    if not any(saved.values()):
         yield f"the backup has no offsets of {request.connector}"
         return
-    for where, at in here.items():
-        if count := 0 if where in was else sum(map(at.live, at.records)):
-            yield f"the backup does not include {at.topic}: restoring it would delete {count} offsets of {request.connector}"
+    for where, state in current.items():
+        if count := 0 if where in saved else sum(map(state.live, state.records)):
+            loss = f"restoring it would delete {count} offsets of {request.connector}"
+            yield f"the backup does not include {state.topic}: {loss}"
 
 
-def _merge(request: MergeOffsets, places: Sequence[OffsetsTopicState]) -> OffsetChanges:
-    by_side = {at.side: at for at in places}
-    left, right = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
+def _merge(request: MergeOffsets, states: Sequence[OffsetsTopicState]) -> OffsetChanges:
+    by_side = {state.side: state for state in states}
+    global_, dedicated = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
     target = by_side[Side(request.into)]
-    policy, commits = MergePolicy(request.policy), commits_of(places, running=request.running)
-    wanted: dict[bytes, bytes | None] = {}
+    policy, commits = MergePolicy(request.policy), commits_of(states, running=request.running)
+    values: dict[bytes, bytes | None] = {}
     conflicts, refusals = [], []
-    for key in sorted({*left.records, *right.records}):
-        theirs, ours = left.record(key), right.record(key)
-        side, why = _take(policy, theirs, ours, commits)
-        value = side.value if side else None
-        if side is not None and (problem := problem_of(side)):
+    for key in sorted({*global_.records, *dedicated.records}):
+        global_record, dedicated_record = global_.record(key), dedicated.record(key)
+        selected, why = _select(policy, global_record, dedicated_record, commits)
+        value = selected.value if selected else None
+        if selected is not None and (problem := problem_of(selected)):
             refusals.append(f"{_shown(key)}: {problem}")
-        if theirs and ours and theirs.value != ours.value:
-            taken = "deleted" if value is None else _shown(value)
-            conflicts.append(Conflict(_shown(key), text_of(theirs.value), text_of(ours.value), taken, why))
+        if global_record and dedicated_record and global_record.value != dedicated_record.value:
+            policy_value = "deleted" if value is None else _shown(value)
+            conflicts.append(
+                Conflict(_shown(key), text_of(global_record.value), text_of(dedicated_record.value), policy_value, why)
+            )
         if value is not None or target.live(key):
-            wanted[key] = value
-    other = right if target is left else left
-    merged = sum(other.value(key) is not None for key in other.records)
-    return OffsetChanges(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals), merged=merged)
+            values[key] = value
+    source = dedicated if target is global_ else global_
+    merged = sum(source.value(key) is not None for key in source.records)
+    return OffsetChanges(tuple(changes_to(target, values)), tuple(conflicts), tuple(refusals), merged=merged)
 
 
 def _shown(raw: bytes) -> str:
@@ -261,35 +274,39 @@ def text_of(value: bytes | None) -> str | None:
     return None if value is None else _shown(value)
 
 
-def _take(
-    policy: MergePolicy, theirs: ConsumerRecord | None, ours: ConsumerRecord | None, commits: Commits
+def _select(
+    policy: MergePolicy, global_record: ConsumerRecord | None, dedicated_record: ConsumerRecord | None, commits: Commits
 ) -> tuple[ConsumerRecord | None, str]:
-    """The record that ``policy`` takes of the global (``theirs``) and the dedicated one (``ours``), and why."""
+    """Return the record that ``policy`` selects of the global and the dedicated one, and the reason."""
     if policy is MergePolicy.EFFECTIVE:
-        last = last_commit_of_records(theirs, ours, commits)
-        if ours is None or ours.value is None or (last.stale and not last.in_doubt):
-            return theirs, last.why
-        return ours, "the dedicated topic takes precedence"
-    if theirs is None or ours is None:
-        return ours or theirs, "only one topic has a record"
+        last = last_commit_of_records(global_record, dedicated_record, commits)
+        if dedicated_record is None or dedicated_record.value is None or (last.stale and not last.in_doubt):
+            return global_record, last.why
+        return dedicated_record, "the dedicated topic takes precedence"
+    if global_record is None or dedicated_record is None:
+        return dedicated_record or global_record, "only one topic has a record"
     if policy is MergePolicy.NEWEST:
         if commits.running and commits.to is Side.GLOBAL:
-            return theirs, f"its tasks commit to the {commits.to} topic"
-        newer = (theirs.timestamp or 0) > (ours.timestamp or 0)
-        return (theirs, "the global record is newer") if newer else (ours, "the dedicated record is not older")
-    return (theirs if policy is MergePolicy.GLOBAL else ours), f"--policy {policy}"
+            return global_record, f"its tasks commit to the {commits.to} topic"
+        newer = (global_record.timestamp or 0) > (dedicated_record.timestamp or 0)
+        return (
+            (global_record, "the global record is newer")
+            if newer
+            else (dedicated_record, "the dedicated record is not older")
+        )
+    return (global_record if policy is MergePolicy.GLOBAL else dedicated_record), f"--policy {policy}"
 
 
-def effective_entries(places: Sequence[OffsetsTopicState], *, running: bool = False) -> tuple[tuple[str, str], ...]:
-    """Raw key and raw value, as text, of every effective offset: what a copy writes.
+def effective_entries(states: Sequence[OffsetsTopicState], *, running: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return raw key and raw value, as text, of every effective offset: the entries of a copy.
 
-    Raises ``Refused`` where one cannot be read.
+    Raises ``Refused`` if one is unreadable for workers.
     """
-    by_side, commits = {at.side: at for at in places}, commits_of(places, running=running)
+    by_side, commits = {state.side: state for state in states}, commits_of(states, running=running)
     found, unreadable = [], []
-    for key in sorted({key for at in places for key in at.records}):
-        sides = {side: at.record(key) for side, at in by_side.items()}
-        chosen, _ = _take(MergePolicy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED), commits)
+    for key in sorted({key for state in states for key in state.records}):
+        records = {side: state.record(key) for side, state in by_side.items()}
+        chosen, _ = _select(MergePolicy.EFFECTIVE, records.get(Side.GLOBAL), records.get(Side.DEDICATED), commits)
         if chosen is None or chosen.value is None:
             continue
         if problem := problem_of(chosen):

@@ -1,7 +1,8 @@
-"""A change of source offsets in the words of the workers' own endpoint (KIP-875), and why it cannot be said so: pure.
+"""Translates a change of source offsets into requests to the workers' offsets endpoint (KIP-875). Pure.
 
-``PATCH /connectors/{c}/offsets`` and ``DELETE`` there spell every key and value anew, put records where the partitioner
-does, and write to the global and to the dedicated topic alike. A change is expressible if that ends in the same records.
+With ``PATCH`` and ``DELETE`` of ``/connectors/{c}/offsets`` a worker serializes every key and value itself, uses the
+partition of Java's partitioner, and writes to the global and the dedicated topic. A change is possible through REST if
+its result is the same.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 NAMED = 5
-"""Keys that are named in one reason; the rest is counted."""
+"""Keys that a reason names; the others are counted."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to send to ``/connectors/{c}/offsets``."""
+    """A request to ``/connectors/{c}/offsets``."""
 
     method: str
     body: dict[str, Any] | None
 
 
 def request(request: OffsetRequest, decision: OffsetChanges) -> Request:
-    """The request that carries out ``decision``, where ``obstacles`` sees none."""
+    """Return the request that executes ``decision``, which has no ``obstacles``."""
     if isinstance(request, ResetOffsets) and request.partitions is None:
         return Request("DELETE", None)
     values = {write.key: write.value for write in decision.writes}
@@ -49,18 +50,18 @@ def _entry(raw: bytes, value: bytes | None) -> dict[str, Any]:
     return {"partition": key.partition, "offset": None if value is None else read_json(value)}
 
 
-def obstacles(decision: OffsetChanges, places: Sequence[OffsetsTopicState], workers: WorkerFacts) -> list[str]:
-    """Every reason why the workers cannot do it, or would do something else."""
+def obstacles(decision: OffsetChanges, states: Sequence[OffsetsTopicState], workers: WorkerFacts) -> list[str]:
+    """Return the reasons why the workers cannot execute ``decision``, or would write other records."""
     found = list(_of_workers(workers))
-    dedicated = [at for at in places if at.side is Side.DEDICATED]
+    dedicated = [state for state in states if state.side is Side.DEDICATED]
     if dedicated and workers.enabled is not False and any(write.value is None for write in decision.writes):
         found.append(
             "with exactly-once and a dedicated topic, workers from 3.8 to 4.3 fail to delete offsets and leave the topics "
             "contradicting each other"
         )
-    found += _said("are in a spelling that workers do not write", filter(_respelled, decision.writes))
-    found += _said("lie on partitions that workers ignore", _strays(decision, places))
-    found += _said("would also be written to another topic", _elsewhere(decision, places))
+    found += _reason("are in a spelling that workers do not write", filter(_respelled, decision.writes))
+    found += _reason("lie on partitions that workers ignore", _strays(decision, states))
+    found += _reason("would also be written to another topic", _contradictions(decision, states))
     return found
 
 
@@ -73,13 +74,13 @@ def _of_workers(workers: WorkerFacts) -> Iterator[str]:
         yield f"the workers are {workers.version}, and changing offsets requires 3.6"
 
 
-def _said(what: str, writes: Iterator[RecordChange]) -> list[str]:
+def _reason(what: str, writes: Iterator[RecordChange]) -> list[str]:
     keys = list(dict.fromkeys(write.key.decode(errors="backslashreplace") for write in writes))
     return [f"{some_of(keys, NAMED)}: these {what}"] if keys else []
 
 
 def _respelled(write: RecordChange) -> bool:
-    """Whether a worker would write other bytes; the null partition, which its endpoint does not know, is one."""
+    """Return whether a worker would write other bytes, or cannot write the key: its endpoint has no null partition."""
     key = parse_key(write.key)
     if (
         not isinstance(key, SourceKey)
@@ -93,17 +94,17 @@ def _respelled(write: RecordChange) -> bool:
         return True
 
 
-def _strays(decision: OffsetChanges, places: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
-    count = {(at.bootstrap, at.topic): at.partitions for at in places}
+def _strays(decision: OffsetChanges, states: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
+    count = {(state.bootstrap, state.topic): state.partitions for state in states}
     return (w for w in decision.writes if w.partition != java_partition(w.key, count[w.bootstrap, w.topic]))
 
 
-def _elsewhere(decision: OffsetChanges, places: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
-    """Writes whose key a worker would also write where the decision leaves it as it is, or makes it something else."""
+def _contradictions(decision: OffsetChanges, states: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
+    """Yield writes whose key a worker would also write to a topic in which ``decision`` does not set that value."""
     ends: Mapping[tuple[str | None, str, bytes], bytes | None] = {
         (w.bootstrap, w.topic, w.key): w.value for w in decision.writes
     }
     for write in decision.writes:
-        for at in places:
-            if ends.get((at.bootstrap, at.topic, write.key), at.value(write.key)) != write.value:
+        for state in states:
+            if ends.get((state.bootstrap, state.topic, write.key), state.value(write.key)) != write.value:
                 yield write

@@ -1,4 +1,4 @@
-"""What was read of a cluster's source offsets, the query, and the result."""
+"""The records that were read of a cluster's source offsets, the query, and the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INCOMPLETE = ("OFFSETS009", "OFFSETS011")
 
 @dataclass(frozen=True)
 class ReadTopic:
-    """A topic that was read, its role (``global`` or ``dedicated``), and where, if on another cluster."""
+    """A topic that was read, its role (``global`` or ``dedicated``), and the bootstrap servers of another cluster."""
 
     image: TopicImage
     role: str
@@ -37,10 +37,10 @@ class ReadTopic:
 
 @dataclass(frozen=True)
 class OffsetsSnapshot:
-    """All that was read: the global topic, and the dedicated ones by connector. ``configs`` is None where unknown.
+    """The topics that were read: the global one, and the dedicated ones by connector. ``configs`` is None if unknown.
 
-    ``stores`` are the separate stores that connectors are configured for, whether or not their topics exist; ``unread`` has
-    the error of each connector's topic that could not be read.
+    ``stores`` are the separate offset stores of connectors; their topics may not exist. ``unread`` has the errors of
+    dedicated topics that could not be read, by connector.
     """
 
     global_topic: ReadTopic | None
@@ -61,13 +61,13 @@ class SourceOffsets:
 
     @property
     def complete(self) -> bool:
-        """Whether all topics could be read to their end."""
+        """Return whether all topics were read to their end."""
         return not any(f.id in INCOMPLETE for f in self.findings)
 
 
 @dataclass(frozen=True)
 class OffsetsQuery:
-    """Which offsets to show: connectors by name or glob (none: all), topics, and whether superseded records too."""
+    """The offsets to read: of connectors by name or glob (none: all), by topic, and with superseded records or without."""
 
     connectors: tuple[str, ...] = ()
     read_global: bool = True
@@ -75,13 +75,13 @@ class OffsetsQuery:
     superseded: bool = False
 
     def includes(self, name: str) -> bool:
-        """Whether the connector ``name`` is asked for."""
+        """Return whether the query includes the connector ``name``."""
         named, globs = self._wanted
         return not named or name in named or any(fnmatchcase(name, glob) for glob in globs)
 
     @property
     def chosen(self) -> Callable[[str], bool] | None:
-        """``includes`` for a reading; None if all connectors are asked for."""
+        """Return ``includes`` as a filter of records; None if the query includes all connectors."""
         return self.includes if self.connectors else None
 
     @cached_property
@@ -91,7 +91,7 @@ class OffsetsQuery:
 
 @dataclass(frozen=True)
 class WorkerFacts:
-    """What is known of the workers: their version and ``exactly.once.source.support``, None if no worker answers."""
+    """The version and ``exactly.once.source.support`` of the workers, None if no worker answers."""
 
     version: str | None = None
     enabled: bool | None = None

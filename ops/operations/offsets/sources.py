@@ -13,10 +13,10 @@ from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.wait import OPEN_TRANSACTIONS_PATIENCE
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.cluster.observe import first_to_answer
+from connectctl.ops.operations.cluster.observe import first_answering
 from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.context import OffsetContext
-from connectctl.ops.operations.offsets.incomplete import check_places
+from connectctl.ops.operations.offsets.incomplete import check_complete
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planning import ConnectorState
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets
@@ -56,15 +56,15 @@ def _workers(clients: Clients, group: ConnectGroup) -> WorkerFacts:
     """Return the facts that a worker reports; none if no worker responds, which is not an error here."""
     if not group.members:
         return WorkerFacts()
-    worker = first_to_answer(clients.connect_to(group), group)
+    worker = first_answering(clients.connect_to(group), group)
     if worker is None:
         return WorkerFacts()
     proven = {Support.ENABLED: True, Support.NOT_ENABLED: False, Support.NOT_SUPPORTED: False}
     return WorkerFacts(worker.version, proven.get(worker.support))
 
 
-def look_at(clients: Clients, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
-    """Return the current state of the connectors. Raises ``BadInput`` for unknown ones."""
+def observe_connectors(clients: Clients, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
+    """Return the clients, and the current state of the connectors. Raises ``BadInput`` for unknown ones."""
     sources, group, _ = sources_of(clients, PATIENCE)
     engine = clients.offsets_engine(sources.kafka, sources.offsets_topic)
     access = OffsetAccess(sources, clients.connect_to(group), group, clients.named_topics, engine)
@@ -89,8 +89,8 @@ def context_of(clients: Clients, access: OffsetAccess, journal: Journal) -> Offs
 
 
 def entries_now(clients: Clients, request: CopyOffsets) -> tuple[tuple[str, str], ...]:
-    """Return the effective offsets of the connector that a copy is of, as they are now."""
-    there = clients if request.context is None else clients.in_context(request.context)
-    _, (origin,) = look_at(there, [OffsetTarget(request.source, None, new=True)])
-    check_places(origin.places)
-    return effective_entries(origin.places, running=origin.running)
+    """Return the current effective offsets of the source connector of a copy."""
+    source_clients = clients if request.context is None else clients.in_context(request.context)
+    _, (origin,) = observe_connectors(source_clients, [OffsetTarget(request.source, None, new=True)])
+    check_complete(origin.topic_states)
+    return effective_entries(origin.topic_states, running=origin.running)

@@ -1,6 +1,6 @@
 """The steps of a change of source offsets: back up, create, change, configure, check.
 
-Every step reads the topics again when it is executed; the records to write are decided from them.
+Every step reads the topics again when it is executed, and decides the records to write from them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, Offset
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.ends import later_records, write_ends
-from connectctl.ops.operations.offsets.engine import Asked
+from connectctl.ops.operations.offsets.engine import ReadRequest
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.purpose import AllKeys, DifferingKeys
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange, digest
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-from connectctl.ops.operations.offsets.task_producers import moved
+from connectctl.ops.operations.offsets.task_producers import reinitialized_id
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ REST_POLL = 0.3
 
 @dataclass(frozen=True)
 class Backup(Step["OffsetContext"]):
-    """Save every offset record of the connector, keys and values byte for byte, before anything is written."""
+    """Save every offset record of the connector, keys and values byte for byte, before the change."""
 
     subject: str
     topics: tuple[str, ...]
@@ -68,37 +68,39 @@ class Backup(Step["OffsetContext"]):
         change = change_begun(journal, run, self.subject, Change.__name__)
         if change is not None and journal.path(run.id, file).exists():
             return self._renew(context, change)
-        view = context.view(Asked(AllKeys(self.subject), self.dedicated_topic, streamed=True))
+        view = context.view(ReadRequest(AllKeys(self.subject), self.dedicated_topic, streamed=True))
         written = count()
         content = (f"{line}\n".encode() for line in view.lines(self.subject) if next(written) >= 0)
         path = journal.write_all(run.id, lambda: file, content)
-        write_ends(journal, run, context.step, view.places[self.subject])
+        write_ends(journal, run, context.step, view.topic_states[self.subject])
         return f"{next(written)} records in {path}"
 
     def _renew(self, context: OffsetContext, change: Mapping[str, Any]) -> str:
-        """Take what was committed since an earlier attempt, which may have written, into the backup that it made."""
+        """Add the records that were committed since an earlier attempt to its backup. The attempt may have written
+        offsets.
+        """
         journal, run = context.journal_and_run()
         request, path = changes.from_data(change["request"]), journal.path(run.id, backup_file(context.step))
-        asked = asked_by(request, journal)
-        places = context.view(Asked(AllKeys(self.subject), self.dedicated_topic)).places[self.subject]
-        restored = {self.subject: read_backup(asked.backup)} if asked.backup else {}
-        found = renewed(places, read_backup(path), request, restored.get(self.subject))
+        reading = read_request(request, journal)
+        states = context.view(ReadRequest(AllKeys(self.subject), self.dedicated_topic)).topic_states[self.subject]
+        restored = {self.subject: read_backup(reading.backup)} if reading.backup else {}
+        found = renewed(states, read_backup(path), request, restored.get(self.subject))
         if not found.committed:
             return "already backed up"
-        lines = (f"{line}\n".encode() for place in found.records for line in lines_of(*place))
+        lines = (f"{line}\n".encode() for topic_records in found.records for line in lines_of(*topic_records))
         journal.write_all(run.id, lambda: backup_file(context.step), lines)
-        write_ends(journal, run, context.step, places)
+        write_ends(journal, run, context.step, states)
         return f"{counted(found.committed, 'record')} committed since the first attempt added to {path}"
 
 
 def backup_file(step: int) -> str:
-    """The name of the backup that step ``step`` of a run writes, in the run's directory."""
+    """Return the file name of the backup that step ``step`` of a run writes to the run's directory."""
     return f"backup-{step}.jsonl"
 
 
 @dataclass(frozen=True)
 class CreateTopic(Step["OffsetContext"]):
-    """Create a dedicated offsets topic with the settings that workers give it: those of the global one."""
+    """Create a dedicated offsets topic with the settings of the global one, as workers do."""
 
     subject: str
     topic: str
@@ -127,12 +129,11 @@ class CreateTopic(Step["OffsetContext"]):
 class Change(Step["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
-    ``agreed`` is the digest of the confirmed changes, and ``since`` where the topics ended then; None and empty
-    if it was still running, so that its offsets advance.
-    ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint. ``was`` is the state in which the run stopped the
-    connector, None where it did not; a refusal brings that back. ``overruled`` are the source partitions for which the
-    chosen policy takes another offset than tasks committed: others are not agreed upon. ``topics`` of the workers' cluster
-    are those that it would write to now, without the workers.
+    ``agreed`` is the digest of the confirmed changes, and ``since`` has the end offsets of the topics then; None and
+    empty if the connector was running, because its offsets advance. ``via`` is ``kafka``, or ``rest`` for the workers'
+    endpoint. ``was`` is the state of the connector before the run stopped it, None if it did not; a refusal restores
+    it. ``overruled`` identifies the source partitions for which the selected policy overrules the commits of tasks; the
+    user has confirmed these only. ``topics`` are the topics of the workers' cluster to which connectctl itself writes.
     """
 
     subject: str
@@ -160,34 +161,36 @@ class Change(Step["OffsetContext"]):
         view, decision = self._decided(context)
         if decision.writes:
             return None
-        write_ends(*context.journal_and_run(), context.step, view.places[self.subject])
+        write_ends(*context.journal_and_run(), context.step, view.topic_states[self.subject])
         return "already set"
 
     def apply(self, context: OffsetContext) -> str | None:
         view, decision = self._decided(context)
         number = len(decision.writes)
         if self.via == "rest":
-            self._by_rest(context, view.places[self.subject], decision)
+            self._by_rest(context, view.topic_states[self.subject], decision)
         else:
             self._by_kafka(context, decision)
             self._check_unmoved(context)
-        write_ends(*context.journal_and_run(), context.step, self._look(context)[0].places[self.subject])
+        write_ends(*context.journal_and_run(), context.step, self._decide_again(context)[0].topic_states[self.subject])
         return f"{number} records written and read back"
 
     def _decided(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
-        """The changes, on fresh records, once nothing can commit any more. Raises ``Refused`` as the plan would be."""
+        """Return the changes, from records that are read after the last possible commit. Raises ``Refused`` like a
+        plan.
+        """
         context.refuse_while_running(self.subject)
         self._refuse_if_moved(context)
-        view, decision = self._look(context)
+        view, decision = self._decide_again(context)
         try:
-            self._agree(context, view.places[self.subject], decision)
+            self._check_confirmed(context, view.topic_states[self.subject], decision)
             self._refuse_invalid(view, decision)
         except Refused as e:
-            raise context.brought_back(self.subject, self.was, e) from e
+            raise context.with_state_restored(self.subject, self.was, e) from e
         return view, decision
 
     def _refuse_if_moved(self, context: OffsetContext) -> None:
-        if id_ := moved(context, self.subject):
+        if id_ := reinitialized_id(context, self.subject):
             raise Refused(
                 f"A task of {self.subject} started after it was fenced; no offsets were written",
                 why=f"the transactional id {id_} was initialized again",
@@ -196,7 +199,7 @@ class Change(Step["OffsetContext"]):
             )
 
     def _check_unmoved(self, context: OffsetContext) -> None:
-        if id_ := moved(context, self.subject):
+        if id_ := reinitialized_id(context, self.subject):
             raise ConnectctlError(
                 f"A task of {self.subject} started while its offsets were written, and may resume from the old offsets",
                 why=f"the transactional id {id_} was initialized again",
@@ -204,23 +207,25 @@ class Change(Step["OffsetContext"]):
                 code="in-use",
             )
 
-    def _look(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
+    def _decide_again(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
         request = self._request(context)
-        view = context.view(asked_by(request, context.journal, self.dedicated_topic))
+        view = context.view(read_request(request, context.journal, self.dedicated_topic))
         return view, view.decide(request)
 
     def _request(self, context: OffsetContext) -> OffsetRequest:
-        """The request; of a resumed run it is unknown to which topic tasks committed meanwhile."""
+        """Return the request; in a resumed run it is unknown to which topic tasks committed in the meantime."""
         request = changes.from_data(self.request)
         return replace(request, running=False) if isinstance(request, MergeOffsets) and context.resumed else request
 
-    def _agree(self, context: OffsetContext, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
-        """Raises ``Refused`` if the changes differ from the confirmed ones, or something speaks against them."""
+    def _check_confirmed(
+        self, context: OffsetContext, states: Sequence[OffsetsTopicState], decision: OffsetChanges
+    ) -> None:
+        """Raise ``Refused`` if the changes differ from the confirmed ones, or there are reasons against them."""
         request = self._request(context)
-        if reasons := [*obstacles(request, places, decision), *context.obstacles(request)]:
+        if reasons := [*obstacles(request, states, decision), *context.obstacles(request)]:
             what = f"Offset change of {self.subject} refused"
             raise Refused(what, why="; ".join(reasons), next_step="Make a new plan.", code="stale")
-        if self.overruled is not None and (now := overruled(places, decision.conflicts)) != self.overruled:
+        if self.overruled is not None and (now := overruled(states, decision.conflicts)) != self.overruled:
             count, planned = (text.partition(":")[0] for text in (now, self.overruled))
             raise Refused(
                 f"Tasks of {self.subject} committed offsets since the plan was made, which it would set back; nothing was "
@@ -236,8 +241,8 @@ class Change(Step["OffsetContext"]):
             and decision.writes
             and digest(decision.writes) != self.agreed
         ):
-            moved = {key for at in places for key, _ in later_records(at, self.since)}
-            what = f"{counted(len(moved), 'source partition')} of {self.subject} moved" if moved else ""
+            moved_keys = {key for state in states for key, _ in later_records(state, self.since)}
+            what = f"{counted(len(moved_keys), 'source partition')} of {self.subject} moved" if moved_keys else ""
             raise Refused(
                 f"{what or f'The offsets of {self.subject} changed'} since the plan was made; nothing was written",
                 next_step="Make a new plan.",
@@ -245,11 +250,13 @@ class Change(Step["OffsetContext"]):
             )
 
     def _refuse_invalid(self, view: View, decision: OffsetChanges) -> None:
-        """Raises ``Refused`` for offsets that the connector would refuse, as it is configured now."""
+        """Raise ``Refused`` for offsets that the connector would refuse with its current configuration."""
         config = view.config_of(self.subject)
         if config is None:
-            return  # the plan validated them for the class that it is to get
-        found = validity.validated(changes.from_data(self.request), config, view.places[self.subject], decision.writes)
+            return  # The plan has validated them for the class of the new connector.
+        found = validity.validated(
+            changes.from_data(self.request), config, view.topic_states[self.subject], decision.writes
+        )
         if found.problem:
             raise Refused(
                 f"Offset change of {self.subject} refused; nothing was written",
@@ -261,40 +268,42 @@ class Change(Step["OffsetContext"]):
     def _by_kafka(self, context: OffsetContext, decision: OffsetChanges) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             failed = _write(context, decision.writes)
-            decision = self._look(context)[1]
+            decision = self._decide_again(context)[1]
             if not decision.writes:
                 return
             if failed is not None and attempt == ATTEMPTS:
                 raise failed
-        raise self._otherwise()
+        raise self._other_writer()
 
-    def _by_rest(self, context: OffsetContext, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
-        if why := rest_api.obstacles(decision, places, context.sources.workers()):
+    def _by_rest(self, context: OffsetContext, states: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
+        if why := rest_api.obstacles(decision, states, context.sources.workers()):
             raise Refused(
                 "The workers' REST API cannot make this change", why="; ".join(why), next_step="Omit --via rest."
             )
-        asked = rest_api.request(changes.from_data(self.request), decision)
+        rest_request = rest_api.request(changes.from_data(self.request), decision)
         failed: ConnectctlError | None = None
         try:
-            context.calls.send(asked.method, path_of("connectors", self.subject, "offsets"), asked.body)
+            context.calls.send(rest_request.method, path_of("connectors", self.subject, "offsets"), rest_request.body)
         except ConnectctlError as e:
             failed = e
         # Workers write to the second topic after their response.
         seconds = 0 if failed else REST_PATIENCE
-        if not context.until(lambda: None if self._look(context)[1].writes else True, seconds, REST_POLL):
-            raise failed or self._otherwise()
+        if not context.until(lambda: None if self._decide_again(context)[1].writes else True, seconds, REST_POLL):
+            raise failed or self._other_writer()
 
-    def _otherwise(self) -> ConnectctlError:
+    def _other_writer(self) -> ConnectctlError:
         return ConnectctlError(f"Offsets of {self.subject} changed after the write; another writer is active")
 
 
 def writer_id(context: OffsetContext) -> str:
-    """Return the transactional id with which offsets are written."""
+    """Return the transactional id of the producer that writes offsets."""
     return f"connectctl-offsets-{context.group_id}"
 
 
 def _write(context: OffsetContext, writes: Collection[RecordChange]) -> ConnectctlError | None:
-    """Write to each cluster. After an error the outcome of the commit is unknown; the caller reads it back."""
+    """Write to each cluster, and return the error. The outcome of the commit is unknown then, and the caller reads it
+    back.
+    """
     id_ = writer_id(context)
     for bootstrap in dict.fromkeys(write.bootstrap for write in writes):
         kafka = context.kafka(bootstrap)
@@ -308,13 +317,15 @@ def _write(context: OffsetContext, writes: Collection[RecordChange]) -> Connectc
     return None
 
 
-def asked_by(request: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None) -> Asked:
-    """What has to be read to decide the changes of ``request``."""
+def read_request(request: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None) -> ReadRequest:
+    """Return the read request from which the changes of ``request`` are decided."""
     if not isinstance(request, RestoreBackup):
-        return Asked(request if isinstance(request, MergeOffsets) else AllKeys(request.connector), dedicated_topic)
+        return ReadRequest(
+            request if isinstance(request, MergeOffsets) else AllKeys(request.connector), dedicated_topic
+        )
     assert journal is not None
     path = journal.verified(request.run or KEPT, request.file.rpartition("/")[2])
-    return Asked(request, dedicated_topic, path)
+    return ReadRequest(request, dedicated_topic, path)
 
 
 @dataclass(frozen=True)
@@ -337,10 +348,10 @@ class Configure(ChangeConfig):
 
 @dataclass(frozen=True)
 class Check(Step["OffsetContext"]):
-    """Verify that workers, with the dedicated topic, resume every source partition from what was committed last.
+    """Verify that workers resume every source partition from the last committed offset with the dedicated topic.
 
-    With ``chosen`` a person chose which topic that is, or tasks commit to the dedicated one already; then nothing but lost
-    offsets is wrong.
+    ``chosen``: the user selected the topic with the last commits, or tasks already commit to the dedicated one. Then
+    only lost offsets are an error.
     """
 
     subject: str
@@ -352,16 +363,16 @@ class Check(Step["OffsetContext"]):
         return f"verify the offsets that workers will resume {self.subject} from"
 
     def apply(self, context: OffsetContext) -> str | None:
-        if id_ := moved(context, self.subject):
+        if id_ := reinitialized_id(context, self.subject):
             raise ConnectctlError(f"A task of {self.subject} started: the transactional id {id_} was initialized again")
-        view = context.view(Asked(DifferingKeys(self.subject)))
-        if not self.chosen and (older := stale(view.places[self.subject], running=False)):
+        view = context.view(ReadRequest(DifferingKeys(self.subject)))
+        if not self.chosen and (older := stale(view.topic_states[self.subject], running=False)):
             raise ConnectctlError(f"Verification failed: {older}", why="another writer is active")
         found = assemble(view.snapshot, OffsetsQuery((self.subject,)))
         entries = (entry for connector in found.connectors for entry in connector.offsets)
         lost = (entry.key.text for entry in entries if entry.lost and entry.origin == "global")
-        if some := list(islice(lost, 5)):
+        if lost_keys := list(islice(lost, 5)):
             raise ConnectctlError(
-                f"Verification failed: workers would resume from the wrong offset for {', '.join(some)}"
+                f"Verification failed: workers would resume from the wrong offset for {', '.join(lost_keys)}"
             )
         return "every source partition resumes from its previous offset"

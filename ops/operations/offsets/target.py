@@ -1,4 +1,4 @@
-"""A connector whose offsets are to be changed."""
+"""The target of a change of source offsets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OffsetTarget:
-    """A connector, the change requested for it, and the dedicated topic that it is to get.
+    """A connector, the requested change, and its new dedicated topic.
 
-    ``new``: it may not exist yet. ``via`` is how to write: ``kafka`` or ``rest``. ``purpose`` tells an engine what it may
-    leave out; everything is looked at for none.
+    ``new``: the connector need not exist. ``via`` is the interface: ``kafka`` or ``rest``. ``purpose`` determines the
+    keys that an engine reads, all of them for None.
     """
 
     name: str

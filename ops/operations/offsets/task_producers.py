@@ -1,8 +1,8 @@
 """The producers of a connector's tasks, which are fenced before its offsets are written.
 
-With exactly-once a task commits its offsets in its own transactions, by a transactional id of its own. Once that id is
-fenced, no task that began before, on a worker or in a ``connectctl run``, can commit over what is written next: it is fenced
-at its next transaction, and its successor reads the offsets again (KIP-618).
+With exactly-once a task commits its offsets in its own transactions, with its own transactional id. Once the id is
+fenced, no task that started before, on a worker or in a ``connectctl run``, can overwrite the offsets that are written
+next. It is fenced at its next transaction, and its successor reads the offsets again (KIP-618).
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from connectctl.ops.operations.fencing.snapshot import TaskIdRange
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.operations.offsets.context import OffsetContext, Who
+    from connectctl.ops.operations.offsets.context import OffsetContext, ProducerEpochs
     from connectctl.ops.operations.offsets.observe import Sources
 
 
 @dataclass(frozen=True)
 class Producers:
-    """The ids of a connector's tasks that coordinators know. ``unseen`` is why there may be more.
+    """The transactional ids of a connector's tasks that coordinators know. ``unseen`` is the reason why there may be
+    more.
 
-    ``right`` is the missing one, where that is why.
+    ``right`` is the missing right, if it is the reason.
     """
 
     ids: tuple[str, ...] = ()
@@ -44,7 +45,9 @@ class Producers:
 
 
 def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Producers, TransactionCalls | None]:
-    """The producers of the connector's tasks, and the coordinators that have them. What may not be seen is not an error."""
+    """Return the producers of the connector's tasks, and the client for their coordinators. A missing right is not an
+    error.
+    """
     if sources.coordinators is None or sources.config_topic is None:
         return Producers(), None
     image = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic]
@@ -65,8 +68,8 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
         described = describe_ids(calls, names)
     except NotAuthorized as e:
         return Producers(unseen=str(e), right=e.right), None
-    ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
-    gaps = (id_gap(id_, seen, f"the transactional id {id_}") for id_, seen in described.items())
+    ids = tuple(id_ for id_, description in described.items() if isinstance(description, Transaction))
+    gaps = (id_gap(id_, description, f"the transactional id {id_}") for id_, description in described.items())
     hidden = next(filter(None, gaps), None)
     unseen = f"unknown whether a task still writes with {hidden.subject}: {hidden.why}" if hidden else None
     return Producers(ids, unseen, hidden.right if hidden else None), calls
@@ -74,7 +77,7 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
 
 @dataclass(frozen=True)
 class FenceTasks(Step["OffsetContext"]):
-    """Fence the transactional ids of a connector's tasks, so that nothing that still runs commits over what is written."""
+    """Fence the transactional ids of a connector's tasks, so that no running task overwrites the new offsets."""
 
     subject: str
     ids: tuple[str, ...]
@@ -94,24 +97,28 @@ class FenceTasks(Step["OffsetContext"]):
         if calls is None or not found.ids:
             return "no coordinator knows them now"
         if failed := fence_ids(calls, found.ids, context.timeout):
-            some = f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced"
+            failures = f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced"
             hint = f"connectctl fence {self.subject} --dry-run shows where each one is."
             problem = failed[0].problem or NO_ANSWER
-            raise problem.error(f"{some}; its offsets were not written", hint, "not-fenced")
-        context.fenced[self.subject] = who(calls, found.ids)
+            raise problem.error(f"{failures}; its offsets were not written", hint, "not-fenced")
+        context.fenced[self.subject] = producer_epochs(calls, found.ids)
         return f"{len(found.ids)} fenced"
 
 
-def who(calls: TransactionCalls, ids: Sequence[str]) -> Who:
-    """Who holds each of ``ids`` now; an id that its coordinator does not report is left out."""
-    return {id_: seen.who for id_, seen in describe_ids(calls, ids).items() if isinstance(seen, Transaction)}
+def producer_epochs(calls: TransactionCalls, ids: Sequence[str]) -> ProducerEpochs:
+    """Return the current producer id and epoch of ``ids``, without ids that their coordinators do not report."""
+    return {
+        id_: description.who
+        for id_, description in describe_ids(calls, ids).items()
+        if isinstance(description, Transaction)
+    }
 
 
-def moved(context: OffsetContext, connector: str) -> str | None:
-    """The transactional id that was initialized since it was fenced here, None if none was."""
+def reinitialized_id(context: OffsetContext, connector: str) -> str | None:
+    """Return a transactional id that was initialized since this run fenced it, None if there is none."""
     fenced = context.fenced.get(connector)
     if not fenced or context.sources is None:
         return None
     _, calls = producers_of(context.sources, context.group_id, connector)
-    now = who(calls, list(fenced)) if calls is not None else {}
+    now = producer_epochs(calls, list(fenced)) if calls is not None else {}
     return next((id_ for id_, before in fenced.items() if now.get(id_) != before), None)

@@ -1,4 +1,4 @@
-"""A saved topic instead of a broker; see ``dump_lines`` for how it is saved."""
+"""Reads a saved topic instead of a broker; for its format see ``dump_lines``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def read_dump(
 ) -> dict[Any, Collection[ConsumerRecord]]:
     """Return the records of a dump by topic, or ``by_cluster`` by bootstrap servers and topic.
 
-    With ``connector`` only its records. Raises ``BadInput`` for a bad line, ``ConnectctlError`` for what memory does not
-    hold.
+    With ``connector`` only its records. Raises ``BadInput`` for an invalid line, ``ConnectctlError`` if memory is
+    insufficient.
     """
     found: dict[Any, list[ConsumerRecord]] = {}
     owner = None if connector is None else connector.encode(errors="surrogatepass")
@@ -53,16 +53,17 @@ def snapshot(
     partitions: int | None = None,
     configs: config_topic.ConfigState | None = None,
 ) -> OffsetsSnapshot:
-    """What ``observe`` would have seen of these records.
+    """Return the snapshot that ``observe`` would return for these records.
 
-    A topic with Connect's configuration records serves as the config topic, or else ``configs``. The global offsets topic
-    is the one named, or else the only one left; others are the dedicated topics of the connectors configured for them.
+    The config topic is the topic with Connect's configuration records, or else ``configs``. The global offsets topic is
+    ``offsets_topic``, or else the only other topic. Further topics are the dedicated topics of connectors with such a
+    configuration.
     """
     config = next((topic for topic, records in topics.items() if _holds_configs(records)), None)
     others = [topic for topic in topics if topic != config]
     chosen = offsets_topic if offsets_topic is not None or len(others) != 1 else others[0]
     if chosen is not None and configs is not None:
-        topics = {chosen: [], **topics}  # a backup has no lines of a topic that held nothing
+        topics = {chosen: [], **topics}  # A backup has no lines of an empty topic.
     elif chosen not in others:
         what = "which is the global one" if chosen is None else f"and {chosen} is not among them"
         hint = f"Name it with --offsets-topic; the dump has: {', '.join(others) or 'no offsets'}."
@@ -101,8 +102,8 @@ def _latest(records: Iterable[ConsumerRecord]) -> tuple[ConsumerRecord, ...]:
 
 
 def _image(topic: str, records: Collection[ConsumerRecord], partitions: int | None) -> TopicImage:
-    """The topic as its dump shows it; a dump without partitions is taken as laid out by Java's partitioner."""
-    # From all over the dump: the first records of a backup are all of one partition.
+    """Return the image of a topic from its dump; records without a partition get the one of Java's partitioner."""
+    # The sample is from the whole dump: the first records of a backup are all of one partition.
     sample = list(islice(records, 0, None, max(1, len(records) // 2000)))
     number = partitions or _likely_partitions(sample, max((r.partition for r in records), default=0) + 1)
     placed = [r if r.partition >= 0 else _placed(r, number) for r in records]
@@ -116,9 +117,9 @@ def _image(topic: str, records: Collection[ConsumerRecord], partitions: int | No
 
 
 def _likely_partitions(sample: Sequence[ConsumerRecord], least: int) -> int:
-    """How many partitions the topic had: a dump shows only those with records, but the keys' places tell.
+    """Return the probable number of partitions of the topic; a dump has only those with records.
 
-    The count, from the ``least`` possible one on, under which most keys lie where Java's partitioner puts them.
+    It is the number, at least ``least``, with which Java's partitioner assigns most keys to their actual partitions.
     """
     known = {(murmur2(r.key) & 0x7FFFFFFF, r.partition) for r in sample if r.key is not None and r.partition >= 0}
     if not known:

@@ -25,12 +25,12 @@ ByKey = dict[bytes, list["ConsumerRecord"]]
 
 @dataclass(frozen=True)
 class OffsetsTopicState:
-    """A topic that holds offsets of one connector: its records by raw key, newest per partition.
+    """An offsets topic of one connector: the connector's records by raw key, the newest of each Kafka partition.
 
-    ``bootstrap`` names another cluster than the workers'. For a topic that does not exist yet, ``partitions`` is how many
-    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written, and ``hint`` what to do
-    about it; ``unread`` is the error where nothing could be read. ``in_use``: the topic is the one that the connector's
-    tasks commit to. ``ends`` are the ends of its partitions when it was read.
+    ``bootstrap`` is None on the workers' cluster. For a topic that does not exist yet, ``partitions`` is its future
+    number of partitions. ``problem`` is the reason why the records may be incomplete, or why the topic must not be
+    written; ``hint`` is the next step. ``unread`` is the error if no record could be read. ``in_use``: the connector's
+    tasks commit to the topic. ``ends`` are the end offsets of its partitions.
     """
 
     topic: str
@@ -47,11 +47,11 @@ class OffsetsTopicState:
 
     @property
     def reason(self) -> str | None:
-        """The problem with what to do about it."""
+        """Return the problem with its hint."""
         return with_hint(self.problem, self.hint) if self.problem else None
 
     def record(self, key: bytes) -> ConsumerRecord | None:
-        """The record of ``key`` that counts: on Java's partition, else the newest."""
+        """Return the record of ``key`` in force: the one on the partition of Java's partitioner, else the newest."""
         found = self.records.get(key, ())
         if len(found) == 1:
             return found[0]
@@ -59,17 +59,17 @@ class OffsetsTopicState:
         return home[0] if home else max(found, key=lambda r: (r.timestamp or 0, r.offset, r.partition), default=None)
 
     def value(self, key: bytes) -> bytes | None:
-        """The live value of ``key``, None where there is none."""
+        """Return the live value of ``key``, None if there is none."""
         record = self.record(key)
         return record.value if record else None
 
     def live(self, key: bytes) -> bool:
-        """Whether any partition holds a value of ``key``, the right one or another."""
+        """Return whether any partition has a value of ``key``."""
         return any(record.value is not None for record in self.records.get(key, ()))
 
 
 def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
-    """The records of all connectors in ``topic``, so that many are not each looked for among all."""
+    """Return the records in ``topic`` by connector and raw key."""
     found: dict[str, ByKey] = {}
     home: dict[bytes, ByKey] = {}
     for record in topic.image.latest:
@@ -87,7 +87,7 @@ def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
 def topic_state(
     topic: ReadTopic, connector: str, *, problem: str | None = None, known: Mapping[str, ByKey] | None = None
 ) -> OffsetsTopicState:
-    """What of ``topic`` is ``connector``'s; ``known`` is ``by_connector``, where there are many to ask about."""
+    """Return the state of ``topic`` for ``connector``; ``known`` is ``by_connector(topic)``, for many connectors."""
     records = by_key(topic.image.latest, connector) if known is None else known.get(connector, {})
     name, held, hint = topic.image.topic, topic.image.held_back, None
     if held:
@@ -110,7 +110,7 @@ def by_key(records: Collection[ConsumerRecord], connector: str) -> ByKey:
 
 
 def is_of(raw: bytes, connector: str) -> bool:
-    """Whether ``raw`` is a key of ``connector``'s."""
+    """Return whether ``raw`` is a key of ``connector``."""
     return connector_of(raw) == connector
 
 
@@ -121,10 +121,10 @@ def topic_states(
     dedicated_topic: str | None = None,
     known: Mapping[str, ByKey] | None = None,
 ) -> list[OffsetsTopicState]:
-    """The global topic first, then the dedicated one, which may not exist yet.
+    """Return the global topic first, then the dedicated one, which may not exist yet.
 
-    ``dedicated_topic`` stands in for one that the connector's configuration does not name, yet or any more. ``known`` is
-    ``by_connector`` of the global topic, where many connectors are asked about.
+    ``dedicated_topic`` is read if the connector's configuration does not name one. ``known`` is ``by_connector`` of the
+    global topic, for many connectors.
     """
     found: list[OffsetsTopicState] = []
     if snapshot.global_topic is not None:
@@ -132,7 +132,7 @@ def topic_states(
     partitions = found[0].partitions if found else CONNECTS_DEFAULT
     store = snapshot.stores.get(connector)
     if store is None:
-        found = [replace(at, in_use=True) for at in found]
+        found = [replace(state, in_use=True) for state in found]
     if connector in snapshot.dedicated:
         found.append(replace(topic_state(snapshot.dedicated[connector], connector), in_use=True))
     elif store is not None:
@@ -140,7 +140,7 @@ def topic_states(
         why = next(unreadable, None)
         problem, hint = (why.statement, why.next_step) if why else (None, None)
         unread = snapshot.unread.get(connector)
-        side, there = Side.DEDICATED, problem is not None
+        side, exists = Side.DEDICATED, problem is not None
         found.append(
             OffsetsTopicState(
                 store.topic,
@@ -148,7 +148,7 @@ def topic_states(
                 partitions,
                 {},
                 store.bootstrap,
-                there,
+                exists,
                 problem,
                 in_use=True,
                 unread=unread,
@@ -168,7 +168,7 @@ def _named(sources: Sources, connector: str, topic: str, partitions: int) -> Off
 
 
 def _unfit(sources: Sources, image: TopicImage, topic: str) -> str | None:
-    """Why an existing topic cannot become a connector's offsets topic."""
+    """Return the reason why an existing topic cannot become a connector's offsets topic, None if it can."""
     if topic in (sources.offsets_topic, sources.config_topic):
         return f"{topic} is an internal topic of the workers; it cannot be a connector's offsets topic"
     if any(connector_of(record.key) is None for record in image.latest):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, RestoreBackup, from_data
 from connectctl.ops.operations.offsets.ends import read_ends
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
-from connectctl.ops.operations.sink_offsets.changes import GroupTarget, taking_back
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget, undoing
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
 from connectctl.ops.operations.sink_offsets.steps import backup_file as group_backup_file
 
@@ -26,7 +26,7 @@ class Rollback:
 
 
 def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rollback]:
-    """The rollback of ``run`` for each connector whose offsets it backed up.
+    """Return the rollback of ``run`` for each connector whose offsets it backed up.
 
     Properties that the run set are restored.
     """
@@ -42,13 +42,14 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
 
 
 def _since(journal: Journal, run: Run, steps: Sequence[Any], backup: int) -> tuple[Ends, bool]:
-    """Where the topics ended when the run had changed a connector, and whether its rollback keeps what came later.
+    """Return the end offsets of the topics after the run had changed a connector, and whether its rollback keeps later
+    offsets.
 
-    It does where nobody gave the offsets that the run wrote: a merge moves what tasks have committed, and its rollback moves
-    it back. What another run wrote in part before it was killed cannot be told from what came later.
+    The rollback of a merge keeps them: a merge moves offsets that tasks have committed, and its rollback moves them
+    back. The partial writes of another run that was killed cannot be distinguished from later offsets.
     """
-    own = steps[backup].subject
-    number, change = next((n, s) for n, s in enumerate(steps) if isinstance(s, Change) and s.subject == own)
+    connector = steps[backup].subject
+    number, change = next((n, s) for n, s in enumerate(steps) if isinstance(s, Change) and s.subject == connector)
     request = from_data(change.request)
     keeps = isinstance(request, MergeOffsets) or (isinstance(request, RestoreBackup) and request.keeps)
     if (ends := read_ends(journal, run, number)) is not None:
@@ -60,13 +61,13 @@ def _since(journal: Journal, run: Run, steps: Sequence[Any], backup: int) -> tup
 
 
 def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[GroupTarget]:
-    """The rollback of ``run`` for each group whose offsets it backed up."""
+    """Return the rollback of ``run`` for each group whose offsets it backed up."""
     made = {step.subject: step for step in steps if isinstance(step, ChangeGroupOffsets)}
     found = []
     for number, step in enumerate(steps):
         name = group_backup_file(number)
         if isinstance(step, BackupGroup) and journal.path(run.id, name).exists():
-            its = made[step.subject]
-            change = taking_back(journal.read_json(run.id, name).get("offsets"), its.change, run.id)
-            found.append(GroupTarget(step.subject, change, its.connector))
+            change_step = made[step.subject]
+            change = undoing(journal.read_json(run.id, name).get("offsets"), change_step.change, run.id)
+            found.append(GroupTarget(step.subject, change, change_step.connector))
     return found

@@ -1,7 +1,8 @@
-"""Validates the source offsets that a change would write, by ``offset_rules``. Pure.
+"""Validates the source offsets that a change would write, with ``offset_rules``. Pure.
 
-A merge, a reset and the undo of a run are not validated: they write the connector's own values, or delete. Values may
-be another's in ``SetOffsets``, ``CopyOffsets`` and the ``RestoreBackup`` of a file; these have ``force``.
+A merge, a reset and the undo of a run are not validated: they write the connector's own values, or delete.
+``SetOffsets``, ``CopyOffsets`` and the ``RestoreBackup`` of a file may have values of another connector; these have
+``force``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FORCE = "Correct the offsets; --force writes them nevertheless."
 
 
 def may_be_foreign(request: OffsetRequest) -> bool:
-    """Whether ``request`` may write values that are not the connector's own."""
+    """Return whether ``request`` may write values of another connector."""
     if isinstance(request, RestoreBackup):
         return request.run is None
     return isinstance(request, SetOffsets | CopyOffsets)
@@ -36,7 +37,7 @@ def may_be_foreign(request: OffsetRequest) -> bool:
 
 @dataclass(frozen=True)
 class Validity:
-    """The reason why the connector would refuse offsets, None without one; and what the user is to know about them."""
+    """The reason why the connector would refuse offsets, None if it would not, and a warning about them."""
 
     problem: str | None = None
     warning: str | None = None
@@ -45,17 +46,18 @@ class Validity:
 def validated(
     request: OffsetRequest,
     config: Config,
-    places: Sequence[OffsetsTopicState],
+    states: Sequence[OffsetsTopicState],
     writes: Collection[RecordChange],
     via: str = "kafka",
 ) -> Validity:
-    """Return the validity of the offsets in ``writes`` for the connector of ``config``, and of what it has stored.
+    """Return the validity of the offsets in ``writes`` for a connector with ``config`` and the stored offsets in
+    ``states``.
 
-    With ``via`` rest a worker asks the connector, too.
+    With ``via`` rest the connector itself validates them as well.
     """
     if not may_be_foreign(request) or next(_values(writes), None) is None:
         return Validity()
-    validator = validator_of(config, _stored(places, writes))
+    validator = validator_of(config, _stored(states, writes))
     found = list(dict.fromkeys(_problems(validator, writes)))
     if found:
         problem = f"the connector would refuse {some_of(found, NAMED, separator='; ')}"
@@ -75,7 +77,7 @@ def _unvalidated(name: str, config: Config) -> str:
 
 
 def _values(writes: Collection[RecordChange]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield key and value of each record that is no tombstone; a record for two topics comes twice."""
+    """Yield key and value of each record that is not a tombstone; twice for a record of two topics."""
     return ((write.key, write.value) for write in writes if write.value is not None)
 
 
@@ -99,14 +101,14 @@ def _problem(validator: OffsetValidator, key: bytes, value: bytes) -> str | None
     return validator.problem(parsed.partition, stored.offset)
 
 
-def _stored(places: Sequence[OffsetsTopicState], writes: Collection[RecordChange]) -> Iterator[Pair]:
-    """Yield the stored offsets that workers can read, one of all that have the same members and types.
+def _stored(states: Sequence[OffsetsTopicState], writes: Collection[RecordChange]) -> Iterator[Pair]:
+    """Yield the stored offsets that workers can read, one for each combination of members and types.
 
-    Of a topic that is too large for memory, ``places`` do not have all of them; those that ``writes`` replace are there.
+    ``states`` do not have all offsets of a topic that exceeds memory; those that ``writes`` replace are added.
     """
     learned = OffsetPatterns()
-    there = ((key, at.value(key)) for at in places for key in at.records)
-    for key, value in chain(there, ((write.key, write.before) for write in writes)):
+    stored = ((key, state.value(key)) for state in states for key in state.records)
+    for key, value in chain(stored, ((write.key, write.before) for write in writes)):
         if value is None or learned.match(key, value):
             continue
         parsed, offset = parse_key(key), read_offset(ConsumerRecord(key, value, 0, 0)).offset

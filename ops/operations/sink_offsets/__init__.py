@@ -1,1 +1,3 @@
-"""Committed offsets of sinks' and transforms' consumer groups, in KIP-875's shape: observe, change, back up, undo."""
+"""Committed offsets of the consumer groups of sinks and transforms, in the format of KIP-875: observe, change, back up,
+undo.
+"""

@@ -1,10 +1,11 @@
-"""Groups' offsets in a file of ``offsets backup``: one line per group, beside the lines of source offsets' records.
+"""The offsets of groups in a file of ``offsets backup``: one line per group, in addition to the records of source
+offsets.
 
 ::
 
-    {"connector": "archive", "group": "connect-archive", "offsets": [{"partition": {…}, "offset": {…}}]}
+{"connector": "archive", "group": "connect-archive", "offsets": [{"partition": {…}, "offset": {…}}]}
 
-``offsets`` are in KIP-875's shape. A line with ``group`` and without a record's key is such a one.
+``offsets`` are in the format of KIP-875. Such a line has ``group``, and no key of a record.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def group_lines(
     sinks: Sequence[ConfiguredConnector],
     failed: Callable[[ConnectctlError], None],
 ) -> Iterator[str]:
-    """The groups of ``sinks`` as lines of a backup; ``failed`` gets why a group has none."""
+    """Yield the groups of ``sinks`` as lines of a backup; ``failed`` is called with the error of a group."""
     by_group: dict[str, list[str]] = {}
     for sink in sinks:
         try:
@@ -49,12 +50,12 @@ def group_lines(
 
 
 def is_group(data: Any) -> bool:
-    """Whether ``data`` is what ``group_line`` wrote, and no record."""
+    """Return whether ``data`` is a line of ``group_line``, and not a record."""
     return isinstance(data, dict) and "group" in data and "key" not in data and "keyBase64" not in data
 
 
 def saved_offsets(lines: Iterable[str], connector: str, source: str) -> list[dict[str, Any]]:
-    """The offsets that a backup has of ``connector``. Raises ``BadInput`` where it has none, not even an empty list."""
+    """Return the offsets of ``connector`` in a backup. Raises ``BadInput`` if it has no line of the connector."""
     for line in lines:
         data: Any = read_json(line) if '"group"' in line else None
         if is_group(data) and data.get("connector") == connector and isinstance(data.get("offsets"), list):

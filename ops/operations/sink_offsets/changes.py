@@ -1,4 +1,4 @@
-"""What was read of a sink's consumer group, and requested changes of its offsets, as values that plans and backups store."""
+"""The state of a sink's consumer group, and requested changes of its offsets, which plans and backups store."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
-"""KIP-875's keys, as ``GET /connectors/NAME/offsets`` has them (``SinkUtils``)."""
+"""The keys of KIP-875 in ``GET /connectors/NAME/offsets`` (``SinkUtils``)."""
 FORM = f'It should be like {{"partition": {{"{TOPIC}": "t", "{PARTITION}": 0}}, "offset": {{"{OFFSET}": 7}}}}.'
 _LARGEST = (1 << 63) - 1
 Committed = tuple[tuple[str, int, int | None], ...]
-"""Topic, partition and committed offset, None for none."""
+"""Topic, partition and committed offset, None if there is none."""
 MOST_MEMBERS = 5
 """Members of a group that a message names."""
 
 
 @dataclass(frozen=True)
 class GroupOffsets:
-    """A group with its offsets. ``name`` is the connector's, the group's own where no connector was named.
+    """A group with its offsets. ``name`` is the name of its connector, or of the group without a connector.
 
-    ``ranges`` has the partitions of the topics that it committed, or is configured for, where those exist; ``unseen`` are
-    the topics that may not be described, so that nothing is known of their partitions, and of what is committed of them.
+    ``ranges`` has the partitions of existing topics with committed offsets, or in the configuration. ``unseen`` are the
+    topics that may not be described; their partitions and committed offsets are unknown.
     """
 
     name: str
@@ -41,39 +41,42 @@ class GroupOffsets:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Who is in the group, by client id and host; the state alone where the coordinator names none."""
+        """Return the members by client id and host, or the state of the group if its coordinator lists none."""
         named = tuple(f"{member.client_id} at {member.host}" for member in self.group.members)
         return named or ((f"state {self.group.state}",) if has_members(self.group.state) else ())
 
     @property
     def uncommitted(self) -> tuple[TopicPartition, ...]:
-        """The partitions without a committed offset: a task begins there by ``auto.offset.reset``."""
-        there = sorted(TopicPartition(topic, p) for topic, parts in self.ranges.items() for p in parts)
-        return tuple(place for place in there if place not in self.committed)
+        """Return the partitions without a committed offset: a task starts there according to ``auto.offset.reset``."""
+        existing = sorted(TopicPartition(topic, p) for topic, parts in self.ranges.items() for p in parts)
+        return tuple(partition for partition in existing if partition not in self.committed)
 
-    def range_of(self, place: TopicPartition) -> OffsetRange | None:
-        """Where a partition begins and ends; None where that is unknown, or the partition does not exist."""
-        return self.ranges.get(place.topic, {}).get(place.partition)
+    def range_of(self, partition: TopicPartition) -> OffsetRange | None:
+        """Return the first and the end offset of a partition; None if they are unknown, or the partition does not
+        exist.
+        """
+        return self.ranges.get(partition.topic, {}).get(partition.partition)
 
-    def lag(self, place: TopicPartition) -> int | None:
-        """How many offsets the partition has beyond the committed one; None where its end is unknown."""
-        known = self.range_of(place)
-        return None if known is None else max(0, known.end - self.committed[place])
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Return the number of offsets from the committed one to the end of the partition; None if the end is unknown."""
+        known = self.range_of(partition)
+        return None if known is None else max(0, known.end - self.committed[partition])
 
 
-def partition_json(place: TopicPartition) -> dict[str, Any]:
-    return {TOPIC: place.topic, PARTITION: place.partition}
+def partition_json(partition: TopicPartition) -> dict[str, Any]:
+    return {TOPIC: partition.topic, PARTITION: partition.partition}
 
 
 def offset_json(offset: int | None) -> dict[str, Any] | None:
-    """A committed offset as KIP-875 names it, None for none."""
+    """Return a committed offset in the format of KIP-875, None if there is none."""
     return None if offset is None else {OFFSET: offset}
 
 
 def entries_json(committed: Mapping[TopicPartition, int]) -> list[dict[str, Any]]:
-    """Offsets as ``GET /connectors/NAME/offsets`` has them, by topic and partition."""
+    """Return offsets in the format of ``GET /connectors/NAME/offsets``, sorted by topic and partition."""
     return [
-        {"partition": partition_json(place), "offset": offset_json(committed[place])} for place in sorted(committed)
+        {"partition": partition_json(partition), "offset": offset_json(committed[partition])}
+        for partition in sorted(committed)
     ]
 
 
@@ -83,10 +86,10 @@ def topics_of(committed: Iterable[TopicPartition]) -> list[str]:
 
 @dataclass(frozen=True)
 class GroupChange:
-    """``entries`` are topic, partition and the offset to commit, None to delete it.
+    """A change of a group's offsets. ``entries`` are topic, partition and the offset to commit, None to delete it.
 
-    ``exact``: what the group has committed besides is deleted, so that it has exactly these. ``left`` is what the run
-    ``undoes`` left, which this takes back: other offsets were committed since, and are not set back.
+    ``exact``: all other offsets of the group are deleted. ``left`` are the offsets after the run ``undoes``, which this
+    change undoes: other offsets were committed since, and are not reset.
     """
 
     entries: Committed = ()
@@ -101,7 +104,7 @@ class GroupChange:
 
 @dataclass(frozen=True)
 class GroupTarget:
-    """What is requested for one group: that of the connector ``name``, or the group ``name`` with ``connector`` False."""
+    """The requested change of one group: of the connector ``name``, or the group ``name`` if ``connector`` is False."""
 
     name: str
     change: GroupChange
@@ -110,34 +113,34 @@ class GroupTarget:
 
 @dataclass(frozen=True, order=True)
 class OffsetWrite:
-    """A committed offset that changes; None is none."""
+    """A change of a committed offset; None stands for no offset."""
 
-    place: TopicPartition
+    partition: TopicPartition
     before: int | None
     after: int | None
 
 
 def decide(change: GroupChange, committed: Mapping[TopicPartition, int]) -> tuple[OffsetWrite, ...]:
-    """What is to be written over ``committed``, by partition; nothing for what is so already."""
-    wanted: dict[TopicPartition, int | None] = dict.fromkeys(committed) if change.exact else {}
-    wanted |= {TopicPartition(topic, partition): offset for topic, partition, offset in change.entries}
+    """Return the writes that apply ``change`` to ``committed``, by partition, without unchanged offsets."""
+    offsets: dict[TopicPartition, int | None] = dict.fromkeys(committed) if change.exact else {}
+    offsets |= {TopicPartition(topic, partition): offset for topic, partition, offset in change.entries}
     return tuple(
-        OffsetWrite(place, committed.get(place), wanted[place])
-        for place in sorted(wanted)
-        if committed.get(place) != wanted[place]
+        OffsetWrite(topic_partition, committed.get(topic_partition), offsets[topic_partition])
+        for topic_partition in sorted(offsets)
+        if committed.get(topic_partition) != offsets[topic_partition]
     )
 
 
 def moved(change: GroupChange, writes: Iterable[OffsetWrite]) -> int:
-    """How many of ``writes`` would replace what was committed since the run that ``change`` takes back."""
+    """Return the number of ``writes`` that would replace offsets committed since the run that ``change`` undoes."""
     if change.undoes is None:
         return 0
-    left = {TopicPartition(topic, partition): offset for topic, partition, offset in change.left}
-    return sum(write.before != left.get(write.place) for write in writes)
+    written = {TopicPartition(topic, partition): offset for topic, partition, offset in change.left}
+    return sum(write.before != written.get(write.partition) for write in writes)
 
 
 def obstacles(change: GroupChange, writes: Iterable[OffsetWrite], group: str) -> list[str]:
-    """Every reason against ``writes``, for their plan and again when they are carried out."""
+    """Return the reasons against ``writes``, for their plan and for their execution."""
     count = moved(change, writes)
     if not count:
         return []
@@ -149,43 +152,47 @@ def obstacles(change: GroupChange, writes: Iterable[OffsetWrite], group: str) ->
 
 
 def setting(entries: Iterable[tuple[str, str]]) -> GroupChange:
-    """The change that ``entries`` ask for: partition and offset as JSON texts, ``null`` to delete. Raises ``BadInput``."""
+    """Return the change for ``entries``: partition and offset as JSON texts, ``null`` to delete. Raises ``BadInput``."""
     read = [(read_json(partition), read_json(offset)) for partition, offset in entries]
-    return GroupChange(tuple((*_place(partition), _offset(offset)) for partition, offset in read))
+    return GroupChange(tuple((*_topic_partition(partition), _offset(offset)) for partition, offset in read))
 
 
 def resetting(partitions: Sequence[str] | None) -> GroupChange:
-    """The change that deletes ``partitions``, JSON texts, or all for None. Raises ``BadInput``."""
+    """Return the change that deletes ``partitions``, as JSON texts, or all if it is None. Raises ``BadInput``."""
     if partitions is None:
         return GroupChange(exact=True)
-    return GroupChange(tuple((*_place(read_json(text)), None) for text in partitions))
+    return GroupChange(tuple((*_topic_partition(read_json(text)), None) for text in partitions))
 
 
 def restoring(entries: Any) -> GroupChange:
-    """The change after which a group has exactly ``entries``, as ``entries_json`` gives them. Raises ``BadInput``."""
+    """Return the change after which a group has exactly ``entries``, in the format of ``entries_json``. Raises
+    ``BadInput``.
+    """
     return GroupChange(_read(entries), exact=True)
 
 
-def taking_back(entries: Any, change: GroupChange, run: str) -> GroupChange:
-    """The change that takes back ``change``, which ``run`` made of a group that had ``entries``. Raises ``BadInput``."""
+def undoing(entries: Any, change: GroupChange, run: str) -> GroupChange:
+    """Return the change that undoes ``change``, which ``run`` applied to a group with ``entries``. Raises ``BadInput``."""
     before = {TopicPartition(topic, partition): offset for topic, partition, offset in _read(entries)}
-    after = before | {write.place: write.after for write in decide(change, as_committed(entries))}
-    left = tuple((*place, offset) for place, offset in sorted(after.items()) if offset is not None)
-    return replace(restoring(entries), left=left, undoes=run)
+    after = before | {write.partition: write.after for write in decide(change, as_committed(entries))}
+    written = tuple(
+        (*topic_partition, offset) for topic_partition, offset in sorted(after.items()) if offset is not None
+    )
+    return replace(restoring(entries), left=written, undoes=run)
 
 
 def as_committed(entries: Any) -> dict[TopicPartition, int]:
-    """What ``entries_json`` wrote as ``entries``. Raises ``BadInput``."""
+    """Return the committed offsets in ``entries``, in the format of ``entries_json``. Raises ``BadInput``."""
     return {TopicPartition(topic, p): offset for topic, p, offset in _read(entries) if offset is not None}
 
 
 def _read(entries: Any) -> tuple[tuple[str, int, int | None], ...]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise _bad("its offsets are not an array of objects", entries)
-    return tuple((*_place(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
+    return tuple((*_topic_partition(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
 
 
-def _place(partition: Any) -> TopicPartition:
+def _topic_partition(partition: Any) -> TopicPartition:
     if not isinstance(partition, dict) or partition.keys() != {TOPIC, PARTITION}:
         raise _bad(f"a sink's partition has {TOPIC} and {PARTITION}, and nothing else", partition)
     topic, number = partition[TOPIC], _number(partition[PARTITION])
@@ -204,7 +211,9 @@ def _offset(offset: Any) -> int | None:
 
 
 def _number(value: Any) -> int | None:
-    """The number that ``value`` is, or that its text is, as workers take both (``SinkUtils.parseSinkConnectorOffsets``)."""
+    """Return the number in ``value``, which may be a text, as workers parse it
+    (``SinkUtils.parseSinkConnectorOffsets``).
+    """
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
     return value if type(value) is int and 0 <= value <= _LARGEST else None
@@ -215,11 +224,11 @@ def _bad(why: str, value: Any) -> BadInput:
 
 
 def confirmed(writes: Iterable[OffsetWrite]) -> Committed:
-    """What a plan of ``writes`` replaces: topic, partition and offset, None for none."""
-    return tuple((*write.place, write.before) for write in writes)
+    """Return the offsets that ``writes`` replace: topic, partition and offset, None if there was none."""
+    return tuple((*write.partition, write.before) for write in writes)
 
 
 def moved_since(plan: Committed, writes: Iterable[OffsetWrite]) -> int:
-    """How many partitions have other offsets than when the plan was made that replaces ``plan``."""
+    """Return the number of partitions whose offsets differ from ``plan``, which has the offsets of the confirmed plan."""
     before, now = set(plan), set(confirmed(writes))
     return len({(topic, partition) for topic, partition, _ in before ^ now})

@@ -1,4 +1,4 @@
-"""Reads committed offsets of groups and where their partitions begin and end."""
+"""Reads committed offsets of groups, and the first and end offsets of their partitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[ConfiguredConnector]:
-    """The sink connectors in ``names``, by name or glob, all for none. Raises ``BadInput`` for sources and unknown names."""
+    """Return the sink connectors in ``names``, by name or glob; all if it is empty.
+
+    Raises ``BadInput`` for sources and unknown names.
+    """
     sinks = sorted(name for name, connector in configured.items() if connector.looks_like == "sink")
     names = list(dict.fromkeys(matching_names(sinks, names)))
     for name in names:
@@ -32,7 +35,7 @@ def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnect
 
 
 def group_of(connector: ConfiguredConnector) -> str:
-    """The connector's consumer group. Raises ``BadInput`` where it is not known, or on another Kafka cluster."""
+    """Return the connector's consumer group. Raises ``BadInput`` if it is unknown, or on another Kafka cluster."""
     if why := unknown_group(connector.name, connector.config):
         raise BadInput(
             f"The consumer group of {connector.name} is unknown here",
@@ -51,7 +54,7 @@ def offsets_of_connector(
     *,
     stable: bool = False,
 ) -> GroupOffsets:
-    """The offsets of a sink connector; see ``offsets_of_group``."""
+    """Return the offsets of a sink connector; see ``offsets_of_group``."""
     every = topics | topics_of_sink(connector.config)
     return offsets_of_group(groups, kafka, group_of(connector), every, connector=connector.name, stable=stable)
 
@@ -65,11 +68,11 @@ def offsets_of_group(
     connector: str | None = None,
     stable: bool = False,
 ) -> GroupOffsets:
-    """The group's offsets, of ``topics`` and of all others that it has committed.
+    """Return the group's offsets, of ``topics`` and of all other topics with committed offsets.
 
-    Kafka leaves out, in silence, what it has committed of topics that may not be described: of ``topics`` those are then
-    ``unseen``. With ``stable`` it is refused while a transaction holds offsets of it. Raises ``NotAuthorized`` where the
-    group may not be described, and ``BadInput`` where it is not a group of consumers.
+    Kafka omits committed offsets of topics that may not be described, without an error; those of ``topics`` are then
+    ``unseen``. With ``stable``, offsets that are part of an open transaction are an error. Raises ``NotAuthorized`` if
+    the group may not be described, and ``BadInput`` if it is not a consumer group.
     """
     group = groups.group(group_id)
     if group.kind not in ("consumer", ""):
@@ -84,7 +87,7 @@ def offsets_of_group(
 
 
 def _ranges(kafka: KafkaReads, topics: Sequence[str]) -> tuple[dict[str, dict[int, OffsetRange]], frozenset[str]]:
-    """Where the partitions of ``topics`` begin and end, and the topics that may not be described."""
+    """Return the first and end offsets of the partitions of ``topics``, and the topics that may not be described."""
     try:
         return (kafka.extents(topics) if topics else {}), frozenset()
     except NotAuthorized:

@@ -1,4 +1,4 @@
-"""Plans changes of groups' offsets. Pure: from what was observed to steps, or ``Refused`` with all reasons."""
+"""Plans changes of groups' offsets: steps, or ``Refused`` with all reasons. Pure."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupState:
-    """A group with what decides whether its offsets may be changed, and how.
+    """A group with the facts that determine whether its offsets may be changed, and by which interface.
 
-    ``state`` is the connector's by ``state_for_plan``, None where there is no connector. ``workers_up`` is False where the
-    Connect group has no workers. ``version`` is what the workers report, None where none was asked or answered.
-    ``holders`` are the connectctl runs that run the connector.
+    ``state`` is the connector's state from ``state_for_plan``, None without a connector. ``workers_up`` is False if the
+    Connect group has no workers. ``version`` is the version of the workers, None if none answered. ``holders`` are the
+    connectctl runs that run the connector.
     """
 
     offsets: GroupOffsets
@@ -46,13 +46,15 @@ class GroupState:
 
     @property
     def at_rest(self) -> bool:
-        """Whether no worker runs a task of it, by the state that was judged."""
+        """Return whether no worker runs a task of it, according to ``state``."""
         return at_rest_for_plan(self.state, workers_up=self.workers_up)
 
-    def via(self, asked: str | None, *, stop: bool) -> str:
-        """``rest`` where the workers change offsets, so that the connector's plugin has its say, unless asked otherwise."""
-        if asked is not None:
-            return asked
+    def via(self, requested: str | None, *, stop: bool) -> str:
+        """Return ``requested``; by default ``rest`` if the workers can change offsets, because the connector validates
+        them.
+        """
+        if requested is not None:
+            return requested
         release = release_of(self.version)
         stopped = self.workers_up and (self.state is State.STOPPED or (stop and self.state is not None))
         return "rest" if stopped and release is not None and release >= CHANGES_OFFSETS else "kafka"
@@ -60,7 +62,7 @@ class GroupState:
 
 @dataclass(frozen=True)
 class GroupChanges:
-    """A plan, what it would write now by group, and what should be known before."""
+    """A plan, the offsets that it would write by group, and its warnings."""
 
     plan: Plan
     writes: tuple[tuple[str, OffsetWrite], ...]
@@ -71,7 +73,7 @@ class GroupChanges:
         return [
             {
                 "group": group,
-                "partition": partition_json(write.place),
+                "partition": partition_json(write.partition),
                 "before": offset_json(write.before),
                 "after": offset_json(write.after),
             }
@@ -89,17 +91,17 @@ def plan_groups(
     via: str | None = None,
     undoes: str | None = None,
 ) -> GroupChanges:
-    """The plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the Connect cluster's."""
+    """Return the plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the group of the workers."""
     decided = [(state, change, decide(change, state.offsets.committed)) for state, change in pairs]
-    # That nothing is to be done now says nothing where tasks or members may commit in a moment.
-    needed = [each for each in decided if each[2] or not each[0].at_rest or each[0].offsets.members]
+    # A group without writes is planned as well if its tasks or members may still commit.
+    needed = [decision for decision in decided if decision[2] or not decision[0].at_rest or decision[0].offsets.members]
     reasons = [
         reason
         for state, change, writes in needed
         for reason in (
             *_not_at_rest(state, stop),
             *_beyond_workers(state, via),
-            *_misplaced(state, change, writes),
+            *_out_of_range(state, change, writes),
             *obstacles(change, writes, state.offsets.group.id),
         )
     ]
@@ -146,30 +148,30 @@ def _beyond_workers(state: GroupState, via: str | None) -> Iterator[str]:
         yield f"the workers are {state.version}, and changing offsets requires 3.6: omit --via rest"
 
 
-def _misplaced(state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]) -> Iterator[str]:
+def _out_of_range(state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]) -> Iterator[str]:
     for topic in sorted(state.offsets.unseen):
-        if change.exact or any(write.place.topic == topic for write in writes):
+        if change.exact or any(write.partition.topic == topic for write in writes):
             yield f"what is committed of the topic {topic} is unknown, because it may not be described"
     for write in writes:
-        if write.after is None or write.place.topic in state.offsets.unseen:
+        if write.after is None or write.partition.topic in state.offsets.unseen:
             continue
-        known = state.offsets.range_of(write.place)
+        known = state.offsets.range_of(write.partition)
         if known is None:
-            yield f"partition not found: {write.place}"
+            yield f"partition not found: {write.partition}"
         elif write.after > known.end and not change.exact:
             yield (
-                f"{write.place} ends at {known.end}, and a task that begins at {write.after} would not find that offset and "
-                "go by auto.offset.reset"
+                f"{write.partition} ends at {known.end}, and a task that begins at {write.after} would not find that "
+                "offset and go by auto.offset.reset"
             )
 
 
 def _warnings(state: GroupState, writes: Sequence[OffsetWrite]) -> Iterator[str]:
     for write in writes:
-        known = state.offsets.range_of(write.place)
+        known = state.offsets.range_of(write.partition)
         if write.after is not None and known is not None and not known.first <= write.after <= known.end:
             yield (
-                f"{write.place} has offsets from {known.first} to {known.end}: a task that begins at {write.after} follows "
-                "auto.offset.reset"
+                f"{write.partition} has offsets from {known.first} to {known.end}: a task that begins at {write.after} "
+                "follows auto.offset.reset"
             )
 
 
@@ -198,8 +200,8 @@ def _steps(
 
 def _summary(operation: str, state: GroupState, writes: Sequence[OffsetWrite], via: str, undoes: str | None) -> str:
     verb = "restore" if undoes else operation.rpartition(" ")[2]
-    gone = sum(write.after is None for write in writes)
-    count = [f"commit {len(writes) - gone}" if len(writes) > gone else "", f"delete {gone}" if gone else ""]
+    deleted = sum(write.after is None for write in writes)
+    count = [f"commit {len(writes) - deleted}" if len(writes) > deleted else "", f"delete {deleted}" if deleted else ""]
     what = " and ".join(filter(None, count)) or "nothing as of now"
     way = " through the workers" if via == "rest" else ""
     origin = f" from run {undoes}" if undoes else ""

@@ -1,4 +1,4 @@
-"""The groups of a change of committed offsets, as they are now."""
+"""Reads the current state of the groups of a change of committed offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def observe_groups(access: OffsetAccess, groups: GroupOffsetWrites, targets: Sequence[GroupTarget]) -> list[GroupState]:
-    """The groups as they are now. Raises ``BadInput`` for what is not a sink connector."""
+    """Return the current state of the groups. Raises ``BadInput`` for a name that is not a sink connector."""
     kafka, group_id = access.sources.kafka, access.group_id
 
     def of_group(target: GroupTarget) -> GroupState:

@@ -36,7 +36,7 @@ from connectctl.ops.operations.sink_offsets.changes import (
 
 @dataclass(frozen=True)
 class BackupGroup(Step["OffsetContext"]):
-    """Save the group's committed offsets in KIP-875's shape before anything is written."""
+    """Save the group's committed offsets in the format of KIP-875, before the change."""
 
     subject: str
     group: str
@@ -59,10 +59,13 @@ class BackupGroup(Step["OffsetContext"]):
 
     @staticmethod
     def _renewed(path: Path, now: Mapping[TopicPartition, int], change: GroupChange) -> Mapping[TopicPartition, int]:
-        """What an earlier attempt backed up, with what was committed since: what is neither that nor written by it."""
+        """Return the backup of an earlier attempt with the offsets that were committed since.
+
+        Offsets were committed since if they are neither in the backup nor written by the attempt.
+        """
         before = as_committed(read_json(path.read_bytes())["offsets"])
-        own = {write.place: write.after for write in decide(change, before)}
-        return before | {p: offset for p, offset in now.items() if offset not in (before.get(p), own.get(p))}
+        written = {write.partition: write.after for write in decide(change, before)}
+        return before | {p: offset for p, offset in now.items() if offset not in (before.get(p), written.get(p))}
 
 
 def backup_file(step: int) -> str:
@@ -71,12 +74,12 @@ def backup_file(step: int) -> str:
 
 @dataclass(frozen=True)
 class ChangeGroupOffsets(Step["OffsetContext"]):
-    """Make a group's committed offsets what ``change`` says, and read them back; the group has to have no members.
+    """Apply ``change`` to the committed offsets of a group without members, and read them back.
 
-    ``subject`` is the connector, the group itself with ``connector`` False. ``agreed`` is what the confirmed changes
-    replace; None if it was still running, so that its offsets advance. ``via`` is ``rest`` for the workers' own endpoint,
-    else ``kafka``. ``undoes`` is the run that it takes back. ``was`` is the state in which the run stopped the connector,
-    None where it did not; a refusal brings that back.
+    ``subject`` is the connector, or the group if ``connector`` is False. ``agreed`` are the offsets that the confirmed
+    changes replace; None if the connector was running, because its offsets advance. ``via`` is ``rest`` for the
+    workers' endpoint, else ``kafka``. ``undoes`` is the run that it undoes. ``was`` is the state of the connector
+    before the run stopped it, None if it did not; a refusal restores it.
     """
 
     subject: str
@@ -97,7 +100,7 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
         return None if self._decided(context) else "already set"
 
     def _decided(self, context: OffsetContext) -> tuple[OffsetWrite, ...]:
-        """What to write, once nothing can commit any more. Raises ``Refused`` as the plan would be."""
+        """Return the writes, after the last possible commit. Raises ``Refused`` like a plan."""
         if self.connector:
             context.refuse_while_running(self.subject)
         self._refuse_with_members(context)
@@ -105,7 +108,7 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
         if why := obstacles(self.change, writes, self.group):
             what = f"Offset change of the group {self.group} refused"
             refusal = Refused(what, why="; ".join(why), next_step="Make a new plan.", code="stale")
-            raise context.brought_back(self.subject, self.was, refusal)
+            raise context.with_state_restored(self.subject, self.was, refusal)
         return writes
 
     def apply(self, context: OffsetContext) -> str | None:
@@ -118,11 +121,11 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
                 code="stale",
             )
         failed = self._write(context, writes)
-        if left := self._writes(context):
-            # A refusal says more than that nothing has changed.
+        if different := self._writes(context):
+            # The error of the request is more specific than the difference.
             raise failed or ConnectctlError(
                 f"The group {self.group} has other offsets than were written",
-                why=f"{len(left)} of {len(writes)} differ",
+                why=f"{len(different)} of {len(writes)} differ",
                 next_step="Another program commits offsets for this group: stop it, and try again.",
             )
         return f"{len(writes)} offsets written and read back"
@@ -131,7 +134,7 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
         return decide(self.change, context.groups().stable(self.group))
 
     def _refuse_with_members(self, context: OffsetContext) -> None:
-        """Raises ``Refused`` where the group keeps members: those of tasks that were just stopped leave in a moment."""
+        """Raise ``Refused`` if the group still has members after a wait: those of stopped tasks leave after a delay."""
 
         def members() -> tuple[str, ...]:
             return GroupOffsets(self.subject, context.groups().group(self.group), {}).members
@@ -141,16 +144,16 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
             raise with_members(self.group, found)
 
     def _write(self, context: OffsetContext, writes: tuple[OffsetWrite, ...]) -> ConnectctlError | None:
-        """Write, once; after an error it is unknown whether that was done, and the caller reads it back."""
+        """Write once, and return the error. The outcome is unknown then, and the caller reads it back."""
         try:
             if self.via == "rest":
                 method, body = rest_request(self.change, writes)
                 context.calls.send(method, path_of("connectors", self.subject, "offsets"), body)
                 return None
-            if put := {write.place: write.after for write in writes if write.after is not None}:
-                context.groups().commit(self.group, put)
-            if gone := [write.place for write in writes if write.after is None]:
-                context.groups().delete(self.group, gone)
+            if committed := {write.partition: write.after for write in writes if write.after is not None}:
+                context.groups().commit(self.group, committed)
+            if deleted := [write.partition for write in writes if write.after is None]:
+                context.groups().delete(self.group, deleted)
         except ConnectctlError as e:
             return e
         return None
@@ -160,7 +163,7 @@ def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[
     if change.exact and not change.entries:
         return "DELETE", None
     return "PATCH", {
-        "offsets": [{"partition": partition_json(w.place), "offset": offset_json(w.after)} for w in writes]
+        "offsets": [{"partition": partition_json(w.partition), "offset": offset_json(w.after)} for w in writes]
     }
 
 

@@ -1,7 +1,8 @@
-"""Connectors that tasks.max will break: the ways out for each, and the steps that take one (KIP-1004).
+"""Connectors that will fail because of tasks.max: the remedies for each, and their steps (KIP-1004).
 
-A connector may be given a tasks.max as large as what it generates, which is permanent; or ``tasks.max.enforce=false``,
-a bridge that workers from 3.8 on take until a later release does not. Or it is left to the person.
+A permanent remedy is a tasks.max that equals the number of tasks that the connector generates.
+``tasks.max.enforce=false`` is a bridge on workers from 3.8 on, until a release without it. A connector may also be left
+unchanged.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ class RemedyChoice(StrEnum):
 
 @dataclass(frozen=True)
 class Remedy:
-    """A connector that will fail, and what may be set on it. ``needs`` is how many tasks it generates, 0 where not known.
+    """A connector that will fail, and the properties of its remedies. ``needs`` is the number of tasks that it
+    generates, 0 if unknown.
 
-    ``bridge`` is None where a bridge would not help; ``why_not`` says so.
+    ``raised`` and ``bridge`` are None if the remedy is unavailable; ``why_not`` is the reason.
     """
 
     connector: str
@@ -53,26 +55,28 @@ class Remedy:
     why_not: str = ""
 
     def of(self, choice: RemedyChoice) -> Mapping[str, str | None] | None:
-        """The properties of a choice, None where it is unavailable."""
+        """Return the properties of a choice, None if it is unavailable."""
         return {RemedyChoice.RAISE: self.raised, RemedyChoice.BRIDGE: self.bridge, RemedyChoice.LEAVE: {}}[choice]
 
     def describe(self, chosen: RemedyChoice) -> str:
-        """Both choices in one line, the chosen one first."""
-        sayings = {
+        """Return the choices in one line, the chosen one first."""
+        texts = {
             RemedyChoice.RAISE: f"raise: {words(self.raised)}, which is permanent",
             RemedyChoice.BRIDGE: f"bridge: {words(self.bridge)}, until a release without {ENFORCE}",
             RemedyChoice.LEAVE: "leave it unchanged",
         }
         if self.raised is None:
-            sayings[RemedyChoice.RAISE] = f"raise: unavailable ({self.why_not})"
+            texts[RemedyChoice.RAISE] = f"raise: unavailable ({self.why_not})"
         if self.bridge is None:
-            sayings[RemedyChoice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
-        rest = "; or ".join(words for choice, words in sayings.items() if choice is not chosen)
-        return f"{self.connector}: {self.why}. Chosen: {sayings[chosen]}. Alternatives: {rest}."
+            texts[RemedyChoice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
+        alternatives = "; or ".join(text for choice, text in texts.items() if choice is not chosen)
+        return f"{self.connector}: {self.why}. Chosen: {texts[chosen]}. Alternatives: {alternatives}."
 
 
 def remedies_for(seen: TasksSeen, release: Release | None) -> tuple[Remedy, ...]:
-    """Every connector that fails now, at its next start, or on ``release`` (the next that matters, where None)."""
+    """Return the connectors that fail now, at their next start, or on ``release`` (by default the next release that
+    enforces the limit).
+    """
     aim = release or horizon(seen)
     return tuple(filter(None, (_remedy(tasks, seen, aim) for tasks in seen.sets)))
 
@@ -100,34 +104,34 @@ def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | No
     return Remedy(tasks.name, why, needs, raised, bridge, had, why_not)
 
 
-def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, RemedyChoice]:
-    """The choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
+def choices(found: tuple[Remedy, ...], selected: Mapping[str, str]) -> dict[str, RemedyChoice]:
+    """Return the choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
 
-    Raises ``BadInput`` for names that are not such a connector, or that are named twice.
+    Raises ``BadInput`` for connectors without a remedy, and for those that are named twice.
     """
     known = {remedy.connector for remedy in found}
     try:
-        rest = RemedyChoice(given.get("others", RemedyChoice.RAISE))
+        default = RemedyChoice(selected.get("others", RemedyChoice.RAISE))
     except ValueError as e:
-        raise BadInput(f"others={given['others']} is not one of {', '.join(RemedyChoice)}") from e
+        raise BadInput(f"others={selected['others']} is not one of {', '.join(RemedyChoice)}") from e
     chosen: dict[str, RemedyChoice] = {}
     for choice in RemedyChoice:
-        for name in filter(None, (n.strip() for n in given.get(choice, "").split(","))):
+        for name in filter(None, (n.strip() for n in selected.get(choice, "").split(","))):
             if name not in known:
                 hint = f"These will: {', '.join(sorted(known)) or 'none'}."
                 raise BadInput(f"{name} does not exceed {MAX}", next_step=hint)
             if name in chosen:
                 raise BadInput(f"{name} is named for {chosen[name]} and for {choice}")
             chosen[name] = choice
-    return {remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, rest) for remedy in found}
+    return {remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, default) for remedy in found}
 
 
-def _fallback(remedy: Remedy, rest: RemedyChoice) -> RemedyChoice:
-    return rest if remedy.of(rest) is not None else RemedyChoice.LEAVE
+def _fallback(remedy: Remedy, default: RemedyChoice) -> RemedyChoice:
+    return default if remedy.of(default) is not None else RemedyChoice.LEAVE
 
 
 def steps(found: tuple[Remedy, ...], chosen: Mapping[str, RemedyChoice], *, patch: bool) -> Iterator[Any]:
-    """Two steps for each connector that is changed. Raises ``BadInput`` for an unavailable choice."""
+    """Yield two steps for each changed connector. Raises ``BadInput`` for an unavailable choice."""
     for remedy in found:
         values = remedy.of(chosen[remedy.connector])
         if values is None:
@@ -142,7 +146,7 @@ def steps(found: tuple[Remedy, ...], chosen: Mapping[str, RemedyChoice], *, patc
 
 @dataclass(frozen=True)
 class Reconfigure(ChangeConfig):
-    """Set properties of a connector, None removing one, in one request. ``was`` is what a way back sets.
+    """Set properties of a connector in one request; None removes one. ``was`` are the values that an undo sets.
 
     ``patch``: the workers change single properties (KIP-477, 3.8); else the whole configuration is read and written.
     """
@@ -164,9 +168,10 @@ class Reconfigure(ChangeConfig):
 
 @dataclass(frozen=True)
 class SettleTasks(Step["UpgradeContext"]):
-    """Wait until a reconfigured connector has settled: it and its tasks run, or rest as before. ``limit`` is its new one.
+    """Wait until a reconfigured connector is stable: it and its tasks run, or it is paused or stopped as before.
 
-    Tasks that had failed because their set was too large are restarted once: workers do not try again by themselves.
+    ``limit`` is its new tasks.max. Tasks that had failed because there were too many are restarted once: workers do not
+    restart them.
     """
 
     subject: str
@@ -187,7 +192,7 @@ class SettleTasks(Step["UpgradeContext"]):
             waited = context.now() - began
             settled, word = _settled(found)
             healthy = healthy + 1 if settled else 0
-            # Statuses tell no time: for a while they may be those of before.
+            # Statuses have no time: for a while they may be those before the change.
             if healthy >= context.patience.looks and waited >= GRACE:
                 return f"{word}, {len(found.tasks)} tasks"
             if not settled and waited >= GRACE and _refused(found) and not again:
@@ -221,7 +226,7 @@ class SettleTasks(Step["UpgradeContext"]):
 
 
 RECOVERY = 30.0
-"""Seconds in which what was restarted must have another status than FAILED for too many tasks."""
+"""Seconds within which restarted parts must have another status than FAILED because of too many tasks."""
 
 
 def _settled(found: Connector) -> tuple[bool, str]:

@@ -1,4 +1,4 @@
-"""Ends one open transaction through its coordinator, by fencing. One that hangs has none: ``write_marker``."""
+"""Aborts one open transaction through its coordinator, by fencing. For a hanging one see ``write_marker``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class EndContext(RunContext):
-    """What the steps work with; ``timeout`` in seconds. ``log`` shows which id has a producer that is not listed."""
+    """The context of the steps; ``timeout`` in seconds. ``log`` has the ids of producers that are not listed."""
 
     calls: TransactionCalls
     timeout: float
@@ -41,7 +41,9 @@ class EndContext(RunContext):
 
 @dataclass(frozen=True)
 class AbortOpen(Step[EndContext]):
-    """Abort the open transaction of a transactional id by fencing its producer. ``force``: a task may run with it."""
+    """Abort the open transaction of a transactional id by fencing its producer. ``force``: a running task may use the
+    id.
+    """
 
     subject: str
     row: FenceTarget
@@ -67,7 +69,7 @@ class AbortOpen(Step[EndContext]):
         return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
 
     def _refuse_if_changed(self, context: EndContext) -> None:
-        """Raises ``Refused`` where the id has another producer than the one whose transaction was to be aborted."""
+        """Raise ``Refused`` if the id has another producer than in the plan."""
         found = context.calls.describe([self.subject])[self.subject]
         planned = self.row.transaction
         if isinstance(found, Code) or planned is None or found.who == planned.who:
@@ -81,17 +83,17 @@ class AbortOpen(Step[EndContext]):
 
 
 def fence_of(sources: FencingSources, id: str) -> FenceSelection:
-    """What fencing the transactional id ``id`` would do. Raises what observing raises.
+    """Return the effect of fencing the transactional id ``id``. Raises the errors of ``observe``.
 
-    A leader's is asked for by its whole id, which is as plain as ``--leader``; with the group known, the plan would have
-    the leader of the group in it, too.
+    The complete id of a leader has the same effect as ``--leader``. The request then has no group: otherwise it would
+    include the leader of this group as well.
     """
     request = FenceRequest(ids=(id,), leader=id.startswith(LEADER))
     return select(observe(replace(sources, group_id=None) if request.leader else sources, request), request)
 
 
 def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "") -> Plan:
-    """The plan that aborts the transaction of one id. Raises ``Refused`` where a running task has it."""
+    """Return the plan that aborts the transaction of one id. Raises ``Refused`` if a running task uses the id."""
     (row,) = selection.rows
     found = row.transaction
     if found is None:

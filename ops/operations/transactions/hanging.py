@@ -1,8 +1,9 @@
-"""Open transactions on partitions that their coordinator no longer knows (KIP-664): they are never ended.
+"""Finds hanging transactions (KIP-664): open ones on partitions that their coordinator does not know and will never
+end.
 
-A partition shows a transaction as open; its coordinator has no id for the producer, another epoch, or another set of
-partitions. Both sides change while they are looked at, so partitions are looked at twice, with the coordinators in
-between: what was open before and after, from the same offset, and unknown in between, hangs.
+A partition has an open transaction; its coordinator has no id for the producer, another epoch, or other partitions.
+Both change during the observation, so partitions are read before and after the coordinators. A transaction hangs if it
+is open from the same offset in both readings, and unknown to its coordinator between them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 Open = dict[tuple[TopicPartition, int], PartitionProducer]
 """Open transactions by partition and producer id."""
 MOST_NAMED = 3
-NOT_ASKED = unknown("not checked")
+NOT_CHECKED = unknown("not checked")
 BLOCKING = {
     "config": "A hanging transaction on the config topic stops connectors from starting.",
     "offsets": "A hanging transaction on the offsets topic stops connectors from starting.",
@@ -49,11 +50,11 @@ BLOCKING = {
 
 @dataclass(frozen=True)
 class Hanging:
-    """A transaction that hangs on ``place``. ``id`` is the transactional id that has the producer id now, if any has.
+    """A transaction that hangs on the partition ``place``. ``id`` is the transactional id with its producer id, if any.
 
-    ``role`` is what the topic is to a Connect cluster: config, offsets, status, or None. ``decision`` is how its
-    coordinator had decided it. Where it is not ``proven``, a coordinator may well have it, under an id that this principal
-    is not allowed to see.
+    ``role`` is the role of the topic in a Connect cluster: config, offsets, status, or None. ``decision`` is the
+    decision of its coordinator. If it is not ``proven``, a coordinator may have it under an id that this principal may
+    not describe.
     """
 
     place: TopicPartition
@@ -61,16 +62,16 @@ class Hanging:
     id: str | None
     why: str
     role: str | None = None
-    decision: DecidedOutcome = NOT_ASKED
+    decision: DecidedOutcome = NOT_CHECKED
     proven: bool = True
 
     def seconds(self, now: float) -> float | None:
-        """Since when the producer wrote nothing more, ``now`` in seconds since the epoch."""
+        """Return the seconds since the last write of the producer; ``now`` in seconds since the epoch."""
         return max(0.0, now - self.producer.last_timestamp / 1000) if self.producer.last_timestamp >= 0 else None
 
     @property
     def command(self) -> str:
-        """What ends it: the commit that was decided, else an abort."""
+        """Return the command that ends it: a commit if that was decided, else an abort."""
         verb = (
             TransactionResult.COMMIT if self.decision.outcome is TransactionResult.COMMIT else TransactionResult.ABORT
         )
@@ -97,10 +98,10 @@ class Hanging:
 
 @dataclass(frozen=True)
 class Search:
-    """What hangs, what could not be looked at, and how many partitions were.
+    """The hanging transactions, the findings on unread partitions, and the number of read ones.
 
-    ``unproven`` are transactions that look as if they hang, and may be those of ids that this principal does not see;
-    ``gaps`` are what it does not see.
+    ``unproven`` are transactions that hang unless they belong to ids that this principal may not describe; ``gaps`` are
+    the missing observations.
     """
 
     found: tuple[Hanging, ...]
@@ -109,26 +110,27 @@ class Search:
     unproven: tuple[Hanging, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
-    def only_one(self, place: TopicPartition, start: int | None, producer_id: int | None) -> Hanging:
-        """The one on ``place`` that begins at ``start`` and is of ``producer_id``, where those are given.
+    def exactly_one(self, partition: TopicPartition, start: int | None, producer_id: int | None) -> Hanging:
+        """Return the only one on ``partition`` that begins at ``start`` and is of ``producer_id``, if these are given.
 
-        Raises ``Refused`` where none hangs there, ``BadInput`` where several do.
+        Raises ``Refused`` if none hangs there, ``BadInput`` if several do.
         """
-        found = pick((*self.found, *self.unproven), place, start, producer_id)
+        found = matching((*self.found, *self.unproven), partition, start, producer_id)
         if not found and self.gaps:
-            raise refused(self.gaps, f"No transaction is proven to hang on {place}; nothing was done")
+            raise refused(self.gaps, f"No transaction is proven to hang on {partition}; nothing was done")
         if not found:
             raise Refused(
-                f"No such transaction hangs on {place}; nothing was done",
+                f"No such transaction hangs on {partition}; nothing was done",
                 why="the open transaction is known to its coordinator, or no transaction is open",
                 next_step="See connectctl transactions list --open; an open transaction is aborted by its id.",
                 code="not-hanging",
             )
         if len(found) > 1:
             starts = ", ".join(
-                f"producer {each.producer.producer_id} from offset {each.producer.start_offset}" for each in found
+                f"producer {transaction.producer.producer_id} from offset {transaction.producer.start_offset}"
+                for transaction in found
             )
-            raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
+            raise BadInput(f"Several transactions hang on {partition}: {starts}", next_step="Give --producer-id.")
         return found[0]
 
 
@@ -138,115 +140,127 @@ def search(
     roles: Mapping[str, str],
     log: TransactionLogReads | None = None,
 ) -> Search:
-    """Look for hanging transactions on ``topics``, or on all; ``roles`` are those of the internal topics by name.
+    """Return the hanging transactions on ``topics``, or on all; ``roles`` are the roles of the internal topics by name.
 
-    How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
-    not be read, only a principal that provably sees every transactional id gets an answer.
+    The decisions are looked up in ``log``, if it is given and a transaction hangs. If the log cannot be read, only a
+    principal that may describe all transactional ids gets proven results.
     """
-    wanted: Observation[list[TopicPartition]] = calls.all_places() if topics is None else Complete(calls.places(topics))
-    places, not_seen = wanted.seen, gap_findings(wanted.gaps)
-    if not places:
-        whole(wanted, "the topics")
-    before = calls.producers(places)
+    requested: Observation[list[TopicPartition]] = (
+        calls.all_places() if topics is None else Complete(calls.places(topics))
+    )
+    partitions, not_seen = requested.seen, gap_findings(requested.gaps)
+    if not partitions:
+        whole(requested, "the topics")
+    before = calls.producers(partitions)
     refuse_unreadable(before)
-    open_before = opened(before)
+    open_before = open_transactions(before)
     if not open_before:
-        return Search((), len(places), (*not_seen, *unseen(before)))
+        return Search((), len(partitions), (*not_seen, *unread_findings(before)))
     listed = calls.listed(producer_ids=sorted({number for _, number in open_before}))
     owners = {listing.producer_id: listing.id for listing in listed.seen}
     described = describe_ids(calls, sorted(set(owners.values())))
     if silent := [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]:
-        # A coordinator that does not answer may know every one of them.
-        return Search((), len(places), (*not_seen, *unseen(before), _no_verdict(silent)), gaps=tuple(silent))
-    after = opened(calls.producers(sorted({place for place, _ in open_before})))
+        # A coordinator that does not answer may know all of them.
+        return Search(
+            (), len(partitions), (*not_seen, *unread_findings(before), _no_verdict(silent)), gaps=tuple(silent)
+        )
+    after = open_transactions(calls.producers(sorted({partition for partition, _ in open_before})))
     candidates = hanging(open_before, owners, described, after)
-    found = tuple(replace(each, role=roles.get(each.place.topic)) for each in candidates)
+    found = tuple(replace(transaction, role=roles.get(transaction.place.topic)) for transaction in candidates)
     if log is not None and found:
-        answers = decisions(log, [(each.place, each.producer, each.id) for each in found])
-        # A coordinator that is just taking its log over knows nothing as yet, and does not say so.
+        answers = decisions(log, [(transaction.place, transaction.producer, transaction.id) for transaction in found])
+        # A coordinator that is still loading its log reports no transaction, and no error.
         answered = zip(found, answers, strict=True)
-        found = tuple(replace(each, decision=answer) for each, answer in answered if not answer.running)
-    return _searched(found, listed.gaps, len(places), (*not_seen, *unseen(before)), read=log is not None)
+        found = tuple(replace(transaction, decision=answer) for transaction, answer in answered if not answer.running)
+    return _searched(found, listed.gaps, len(partitions), (*not_seen, *unread_findings(before)), read=log is not None)
 
 
 def _searched(
     found: Sequence[Hanging], gaps: tuple[Gap, ...], partitions: int, findings: tuple[Finding, ...], *, read: bool
 ) -> Search:
-    """What was found, with what is proven apart from what is not.
+    """Return the result of a search, with proven and unproven transactions separated.
 
-    No coordinator knows a producer id for certain where every id was seen, or where their log was read.
+    It is proven that no coordinator has a producer id if every id was described, or if their log was read.
     """
-    proven = [each for each in found if each.id is not None or not gaps or (read and each.decision.log_read)]
-    doubtful = tuple(replace(each, proven=False) for each in found if each not in proven)
+    proven = [
+        transaction
+        for transaction in found
+        if transaction.id is not None or not gaps or (read and transaction.decision.log_read)
+    ]
+    doubtful = tuple(replace(transaction, proven=False) for transaction in found if transaction not in proven)
     missing = (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps) if doubtful else ()
     more = (*filter(None, map(blocking, proven)), *map(_not_proven, doubtful), *gap_findings(missing))
     return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
 
 
 def refuse_unreadable(answers: Mapping[TopicPartition, object]) -> None:
-    """Raises ``NotAuthorized`` where this principal may read none of the partitions: nothing was seen."""
-    if answers and all(each is Code.TOPIC_AUTHORIZATION_FAILED for each in answers.values()):
-        topics = sorted({place.topic for place in answers})
+    """Raise ``NotAuthorized`` if this principal may not read any of the partitions."""
+    if answers and all(answer is Code.TOPIC_AUTHORIZATION_FAILED for answer in answers.values()):
+        topics = sorted({partition.topic for partition in answers})
         raise not_authorized(f"Not authorized to read {some_of(topics, MOST_NAMED)}", read_topic(topics[0]))
 
 
-def opened(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:
+def open_transactions(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:
     return {
-        (place, each.producer_id): each
-        for place, known in producers.items()
+        (partition, producer.producer_id): producer
+        for partition, known in producers.items()
         if not isinstance(known, Code)
-        for each in known
-        if each.start_offset is not None
+        for producer in known
+        if producer.start_offset is not None
     }
 
 
 def hanging(
     before: Open, owners: Mapping[int, str], described: Mapping[str, Transaction | Code], after: Open
 ) -> list[Hanging]:
-    """Which open transactions their coordinator does not know. ``owners`` has the id of each producer id."""
+    """Return the open transactions that their coordinator does not know. ``owners`` has the id of each producer id."""
     found = []
     for key, producer in sorted(before.items(), key=lambda item: item[0]):
         still = after.get(key)
         if still is None or (still.epoch, still.start_offset) != (producer.epoch, producer.start_offset):
             continue
         id = owners.get(producer.producer_id)
-        why = _unknown(key[0], producer, None if id is None else described.get(id, Code.NO_ANSWER))
+        why = _why_unknown(key[0], producer, None if id is None else described.get(id, Code.NO_ANSWER))
         if why is not None:
             found.append(Hanging(key[0], producer, id, why))
     return found
 
 
-def _unknown(place: TopicPartition, producer: PartitionProducer, known: Transaction | Code | None) -> str | None:
-    """Why the coordinator cannot end this transaction; None where it can, or where it did not answer."""
+def _why_unknown(
+    partition: TopicPartition, producer: PartitionProducer, known: Transaction | Code | None
+) -> str | None:
+    """Return why the coordinator cannot end this transaction; None if it can, or if it did not answer."""
     if known is None or known is Code.TRANSACTIONAL_ID_NOT_FOUND:
         return "no coordinator knows its producer id"
     if isinstance(known, Code):
         return None
     if known.producer_id != producer.producer_id:
         return "its transactional id has another producer now"
-    if place not in known.partitions:
+    if partition not in known.partitions:
         return f"its coordinator has the id as {known.state}, without this partition"
     return None
 
 
 def blocking(found: Hanging) -> Finding | None:
-    words = BLOCKING.get(found.role or "")
-    if words is None:
+    message = BLOCKING.get(found.role or "")
+    if message is None:
         return None
-    place = found.place
-    return rules.BLOCKING_TRANSACTION.found(str(place), words, found.command)
+    partition = found.place
+    return rules.BLOCKING_TRANSACTION.found(str(partition), message, found.command)
 
 
-def unseen(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
+def unread_findings(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
     found: dict[tuple[str, Code], list[int]] = {}
-    for place, known in producers.items():
+    for partition, known in producers.items():
         if isinstance(known, Code):
-            found.setdefault((place.topic, known), []).append(place.partition)
+            found.setdefault((partition.topic, known), []).append(partition.partition)
     answers = ((topic, verdict(PRODUCERS, code, topic), numbers) for (topic, code), numbers in sorted(found.items()))
     return tuple(
-        rules.UNREAD.found(topic, f"{len(numbers)} of its partitions could not be read: {said.meaning}.", said.advice)
-        for topic, said, numbers in answers
-        if said.move is not ErrorAction.ABSENT
+        rules.UNREAD.found(
+            topic, f"{len(numbers)} of its partitions could not be read: {answer.meaning}.", answer.advice
+        )
+        for topic, answer, numbers in answers
+        if answer.move is not ErrorAction.ABSENT
     )
 
 
@@ -265,12 +279,16 @@ def _no_verdict(silent: Iterable[Gap]) -> Finding:
     return rules.NO_VERDICT.found("coordinators", message, "Check the brokers, and try again.")
 
 
-def pick(found: Iterable[Hanging], place: TopicPartition, start: int | None, producer_id: int | None) -> list[Hanging]:
-    """The hanging transactions on ``place`` that begin at ``start`` and are of ``producer_id``, where those are given."""
+def matching(
+    found: Iterable[Hanging], partition: TopicPartition, start: int | None, producer_id: int | None
+) -> list[Hanging]:
+    """Return the hanging transactions on ``partition`` that begin at ``start`` and are of ``producer_id``, if these are
+    given.
+    """
     return [
-        each
-        for each in found
-        if each.place == place
-        and start in (None, each.producer.start_offset)
-        and producer_id in (None, each.producer.producer_id)
+        transaction
+        for transaction in found
+        if transaction.place == partition
+        and start in (None, transaction.producer.start_offset)
+        and producer_id in (None, transaction.producer.producer_id)
     ]

@@ -1,4 +1,6 @@
-"""Where read_committed readers wait: last stable offset against high watermark, and which transaction holds it."""
+"""The lag of read_committed consumers: from the last stable offset to the high watermark, with the transaction that
+causes it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_find
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
 from connectctl.ops.operations.transactions import rules
-from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, refuse_unreadable, unseen
+from connectctl.ops.operations.transactions.hanging import (
+    BLOCKING,
+    hanging,
+    open_transactions,
+    refuse_unreadable,
+    unread_findings,
+)
 from connectctl.ops.operations.transactions.listing import Owned, owned
 
 if TYPE_CHECKING:
@@ -26,19 +34,19 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import Named
 
 LONG = 60.0
-"""Seconds for which a transaction may hold an internal topic before it is worth a warning: Connect's own time-out."""
+"""Seconds after which an open transaction on an internal topic is a warning: Connect's own time-out."""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """The transaction at a last stable offset. ``transaction`` is None where no coordinator knows the producer."""
+    """The transaction at a last stable offset. ``transaction`` is None if no coordinator knows the producer."""
 
     producer: PartitionProducer
     transaction: Owned | None
     hangs: bool
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The suspect as scripts get it; ``now`` in seconds since the epoch."""
+        """Return the JSON of the suspect; ``now`` in seconds since the epoch."""
         return {
             "producerId": self.producer.producer_id,
             "producerEpoch": self.producer.epoch,
@@ -50,17 +58,17 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Lag:
-    """A partition and how far its readers are held back. ``role`` is what the topic is to the Connect cluster."""
+    """A partition and its lag for read_committed consumers. ``role`` is the role of its topic in the Connect cluster."""
 
-    place: TopicPartition
+    partition: TopicPartition
     role: str
     bounds: Bounds
     suspect: Suspect | None
 
     def as_json(self, now: float) -> dict[str, Any]:
         return {
-            "topic": self.place.topic,
-            "partition": self.place.partition,
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
             "role": self.role,
             "lastStableOffset": self.bounds.stable,
             "highWatermark": self.bounds.end,
@@ -76,16 +84,19 @@ class Lags:
 
 
 def topic_roles(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[dict[str, str]]:
-    """What each internal topic of the group is, by its name: config, offsets, status; dedicated ones are offsets, too.
+    """Return the role of each internal topic of the group by name: config, offsets, status; dedicated topics are
+    offsets.
 
-    Raises what keeps the three topics of the workers from being found.
+    Raises the errors of ``find_internal_topics``.
     """
     found = find_internal_topics(kafka, group, named)
     roles = {found.config: "config", found.offsets: "offsets", found.status: "status"}
     gaps: tuple[Gap, ...] = ()
     try:
         connectors = read_config_topic(kafka, group, named).state.connectors.values()
-        dedicated = kafka.existing(sorted({topic for each in connectors if (topic := each.config.get(TOPIC))}))
+        dedicated = kafka.existing(
+            sorted({topic for connector in connectors if (topic := connector.config.get(TOPIC))})
+        )
         roles |= {topic: "offsets" for topic in sorted(dedicated.seen) if topic not in roles}
         gaps = dedicated.gaps
     except ConnectctlError as e:
@@ -94,43 +105,46 @@ def topic_roles(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observa
 
 
 def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Mapping[str, str], now: float) -> Lags:
-    """The lag of every partition of the topics in ``roles``, by name; ``now`` in seconds since the epoch."""
-    places = calls.places(list(roles))
-    bounds = calls.bounds(places)
+    """Return the lag of every partition of the topics in ``roles``; ``now`` in seconds since the epoch."""
+    partitions = calls.places(list(roles))
+    bounds = calls.bounds(partitions)
     refuse_unreadable(bounds)
-    behind = [place for place in places if isinstance(b := bounds[place], Bounds) and b.lag]
-    producers = calls.producers(behind) if behind else {}
-    held = suspects_of(calls, directory, producers) if behind else Complete({})
+    lagging = [partition for partition in partitions if isinstance(bound := bounds[partition], Bounds) and bound.lag]
+    producers = calls.producers(lagging) if lagging else {}
+    held = suspects_of(calls, directory, producers) if lagging else Complete({})
     suspects = held.seen
     lags = tuple(
-        Lag(place, roles[place.topic], b, suspects.get(place))
-        for place in places
-        if isinstance(b := bounds[place], Bounds)
+        Lag(partition, roles[partition.topic], bound, suspects.get(partition))
+        for partition in partitions
+        if isinstance(bound := bounds[partition], Bounds)
     )
-    problems = [_unread(place, code) for place in places if isinstance(code := bounds[place], Code)]
+    problems = [_unread(partition, code) for partition in partitions if isinstance(code := bounds[partition], Code)]
     found = filter(None, (finding(lag, now) for lag in lags))
-    return Lags(lags, (*gap_findings(held.gaps), *unseen(producers), *problems, *found))
+    return Lags(lags, (*gap_findings(held.gaps), *unread_findings(producers), *problems, *found))
 
 
 def suspects_of(
     calls: TransactionCalls, directory: TransactionalIdIndex, producers: Mapping[TopicPartition, Any]
 ) -> Observation[dict[TopicPartition, Suspect]]:
-    """For each place the transaction that begins first: it holds the last stable offset. ``producers``: a first look.
+    """Return for each partition the first open transaction, which holds the last stable offset.
 
-    Partial where such a transaction may be that of an id that was not seen; none of these is said to hang.
+    ``producers`` is the first reading of the partitions.
+
+    The observation is partial if such a transaction may belong to an id that was not described; it is not reported as
+    hanging then.
     """
-    before = opened(producers)
+    before = open_transactions(producers)
     listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None
     owners = {listing.producer_id: listing.id for listing in listed.seen} if listed else {}
     described = describe_ids(calls, sorted(set(owners.values())))
-    unknown = hanging(before, owners, described, opened(calls.producers(list(producers))))
+    unknown = hanging(before, owners, described, open_transactions(calls.producers(list(producers))))
     gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
     hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}
     found: dict[TopicPartition, Suspect] = {}
-    for (place, number), producer in sorted(before.items(), key=lambda item: item[1].start_offset or 0):
+    for (partition, number), producer in sorted(before.items(), key=lambda item: item[1].start_offset or 0):
         known = described.get(owners.get(number, ""))
         transaction = owned(known, directory) if isinstance(known, Transaction) else None
-        found.setdefault(place, Suspect(producer, transaction, (place, number) in hang))
+        found.setdefault(partition, Suspect(producer, transaction, (partition, number) in hang))
     return observation_of(found, gaps)
 
 
@@ -140,8 +154,8 @@ def finding(lag: Lag, now: float) -> Finding | None:
         return None
     if suspect.hangs:
         words = BLOCKING.get(lag.role, "A hanging transaction blocks read_committed consumers.")
-        hint = f"connectctl transactions abort --topic {lag.place.topic} --partition {lag.place.partition}"
-        return rules.BLOCKING_TRANSACTION.found(str(lag.place), words, hint)
+        hint = f"connectctl transactions abort --topic {lag.partition.topic} --partition {lag.partition.partition}"
+        return rules.BLOCKING_TRANSACTION.found(str(lag.partition), words, hint)
     return _open_for_long(lag, suspect, now)
 
 
@@ -152,9 +166,9 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
     id = suspect.transaction.transaction.id
     message = f"{id} has a transaction open for {seconds:.0f} s; read_committed consumers cannot read beyond it."
     hint = f"connectctl transactions show {id}. If its producer is gone: connectctl transactions abort {id}."
-    return rules.OPEN_FOR_LONG.found(str(lag.place), message, hint)
+    return rules.OPEN_FOR_LONG.found(str(lag.partition), message, hint)
 
 
-def _unread(place: TopicPartition, code: Code) -> Finding:
-    said = verdict(PRODUCERS, code, place.topic)
-    return rules.UNREAD.found(str(place), f"Could not be read: {said.meaning}.", said.advice)
+def _unread(partition: TopicPartition, code: Code) -> Finding:
+    answer = verdict(PRODUCERS, code, partition.topic)
+    return rules.UNREAD.found(str(partition), f"Could not be read: {answer.meaning}.", answer.advice)

@@ -1,4 +1,4 @@
-"""Transactional ids with their transactions and their owners, as far as filters let them through."""
+"""Lists transactional ids with their transactions and their owners, by filters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Criteria:
-    """Which transactions to list. ``longer_than`` is in seconds; ``connectors`` are those of ``group_id``; empty: all."""
+    """The filter of transactions. ``longer_than`` is in seconds; ``connectors`` belong to ``group_id``; empty: all."""
 
     states: tuple[str, ...] = ()
     longer_than: float | None = None
@@ -32,10 +32,10 @@ class Criteria:
     open_only: bool = False
 
 
-def known_states(given: Iterable[str]) -> tuple[str, ...]:
-    """The states as Kafka writes them. Raises ``BadInput`` for what is none."""
+def known_states(states: Iterable[str]) -> tuple[str, ...]:
+    """Return the states in Kafka's spelling. Raises ``BadInput`` for an unknown state."""
     by_name = {state.lower(): state for state in STATES}
-    names = {state: by_name.get(state.lower().replace("-", "")) for state in given}
+    names = {state: by_name.get(state.lower().replace("-", "")) for state in states}
     if unknown := [state for state, name in names.items() if name is None]:
         raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
     return tuple(filter(None, names.values()))
@@ -43,7 +43,7 @@ def known_states(given: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Owned:
-    """A transaction and the tasks whose id it has."""
+    """A transaction and the tasks with its transactional id."""
 
     transaction: Transaction
     owners: tuple[TaskRef, ...]
@@ -51,7 +51,7 @@ class Owned:
 
     @property
     def known(self) -> bool:
-        """Whether the owner is known: a task or the leader of a group."""
+        """Return whether the owner is known: a task or the leader of a group."""
         return bool(self.owners) or self.leader_of is not None
 
     @property
@@ -59,7 +59,7 @@ class Owned:
         return self.owners[0] if self.owners else None
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The transaction as scripts get it; ``now`` in seconds since the epoch."""
+        """Return the JSON of the transaction; ``now`` in seconds since the epoch."""
         found = self.transaction
         seconds = found.seconds_open(now)
         return {
@@ -81,7 +81,7 @@ class Owned:
 
 @dataclass(frozen=True)
 class Transactions:
-    """What was found, with findings about what is missing or ambiguous."""
+    """The transactions, with findings about missing and ambiguous ones."""
 
     found: tuple[Owned, ...]
     findings: tuple[Finding, ...]
@@ -96,7 +96,7 @@ def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
 def find(
     calls: TransactionCalls, directory: TransactionalIdIndex, criteria: Criteria, group_id: str | None, now: float
 ) -> Transactions:
-    """All transactions that pass the filter; ``now`` in seconds since the epoch."""
+    """Return all transactions that match the filter; ``now`` in seconds since the epoch."""
     prefixes = criteria.prefixes or tuple(f"{group_id}-{connector}-" for connector in criteria.connectors)
     listed = calls.listed(states=criteria.states, prefixes=prefixes)
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
@@ -104,24 +104,25 @@ def find(
         code = silent[0].detail or ""
         raise ConnectctlError("No broker lists its transactions", why=code, code=code)
     if not listed.seen:
-        # Nothing at all, and something that may not be seen: that is not an answer.
+        # An empty list with gaps is not a result.
         whole(listed, "the transactional ids", proven=False)
     described = describe_ids(calls, [listing.id for listing in listed.seen])
-    denied = {id: what for id, what in described.items() if not isinstance(what, Transaction)}
+    denied = {id: state for id, state in described.items() if not isinstance(state, Transaction)}
     if denied and len(denied) == len(described):
-        id_, reason = next((id, what) for id, what in described.items() if isinstance(what, Code))
+        id_, reason = next((id, state) for id, state in described.items() if isinstance(state, Code))
         raise failure("No transaction can be described", verdict(DESCRIBE, reason, id_), reason)
-    found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
-    chosen = tuple(sorted(filter_(found, criteria, now), key=lambda each: each.transaction.id))
-    hidden = gap_findings(gap for each in chosen for gap in hidden_topics(each.transaction))
-    doubts = ambiguities(directory, (each.transaction.id for each in chosen))
+    found = [owned(state, directory) for state in described.values() if isinstance(state, Transaction)]
+    chosen = tuple(sorted(matching(found, criteria, now), key=lambda entry: entry.transaction.id))
+    hidden = gap_findings(gap for entry in chosen for gap in hidden_topics(entry.transaction))
+    doubts = ambiguities(directory, (entry.transaction.id for entry in chosen))
     return Transactions(chosen, (*incomplete(listed), *hidden, *doubts))
 
 
 def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
-    """What is missing where a transaction that is open shows no partition: coordinators leave out what may not be seen.
+    """Return the gap of an open transaction without partitions: coordinators omit topics that may not be described.
 
-    An open transaction has one at least (``TransactionMetadata``); one of which some are left out cannot be told.
+    An open transaction has at least one partition (``TransactionMetadata``). A transaction with only some omitted
+    cannot be recognised.
     """
     if transaction.state != "Ongoing" or transaction.partitions:
         return ()
@@ -131,9 +132,11 @@ def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
 def check_connectors(
     found: Transactions, directory: Observation[TransactionalIdIndex], criteria: Criteria, group_id: str | None
 ) -> None:
-    """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
+    """Raise ``BadInput`` for an unknown connector without transactions, ``NotAuthorized`` if this principal may not
+    know it.
+    """
     known = directory.seen.connectors.get(str(group_id), frozenset())
-    traces = {owner.connector for each in found.found for owner in each.owners}
+    traces = {owner.connector for transaction in found.found for owner in transaction.owners}
     unknown = [name for name in criteria.connectors if name not in known and name not in traces]
     if unknown:
         whole(directory, "the connectors", proven=False)
@@ -141,28 +144,30 @@ def check_connectors(
         raise BadInput(f"Connector not found: {', '.join(unknown)}", next_step=hint, code="unknown-connector")
 
 
-def filter_(found: Iterable[Owned], criteria: Criteria, now: float) -> Iterable[Owned]:
-    """Those that pass what coordinators do not filter by themselves, and their state once more: it changes meanwhile."""
-    for each in found:
-        seconds = each.transaction.seconds_open(now)
-        if criteria.states and each.transaction.state not in criteria.states:
+def matching(found: Iterable[Owned], criteria: Criteria, now: float) -> Iterable[Owned]:
+    """Yield the transactions that match the criteria which coordinators do not filter, and their states, which may have
+    changed.
+    """
+    for candidate in found:
+        seconds = candidate.transaction.seconds_open(now)
+        if criteria.states and candidate.transaction.state not in criteria.states:
             continue
-        if criteria.open_only and not each.transaction.is_open:
+        if criteria.open_only and not candidate.transaction.is_open:
             continue
         if criteria.longer_than is not None and (seconds is None or seconds < criteria.longer_than):
             continue
-        if criteria.connectors and not any(owner.connector in criteria.connectors for owner in each.owners):
+        if criteria.connectors and not any(owner.connector in criteria.connectors for owner in candidate.owners):
             continue
-        yield each
+        yield candidate
 
 
-def show(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> Owned:
-    """One transaction. Raises ``ConnectctlError`` where no coordinator knows it."""
+def describe_one(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> Owned:
+    """Return one transaction. Raises ``ConnectctlError`` if no coordinator knows it."""
     found = describe_ids(calls, [id])[id]
     if isinstance(found, Transaction):
         return owned(found, directory)
-    said = verdict(DESCRIBE, found, id)
-    if said.move is ErrorAction.ABSENT:
+    answer = verdict(DESCRIBE, found, id)
+    if answer.move is ErrorAction.ABSENT:
         hint = "It never existed, or expired (transactional.id.expiration.ms). See connectctl transactions list."
         raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
-    raise failure(f"The transactional id {id} cannot be described", said, found)
+    raise failure(f"The transactional id {id} cannot be described", answer, found)

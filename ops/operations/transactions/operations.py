@@ -40,13 +40,13 @@ class TransactionAccess:
 
     @property
     def group_id(self) -> str:
-        """The Connect group that is given, empty if none is."""
+        """Return the Connect group in the settings, empty without one."""
         return group_of(self.clients) or ""
 
 
 @dataclass(frozen=True)
 class OpenTransaction:
-    """The transaction of a transactional id. ``force``: also if a task may use the id."""
+    """The transaction of a transactional id. ``force``: it is aborted even if a task may use the id."""
 
     id: str
     force: bool = False
@@ -56,7 +56,7 @@ class OpenTransaction:
 class HangingTransaction:
     """The hanging transaction of a partition; the first offset and the producer id distinguish several.
 
-    ``force``: also if its commit was decided, or it is not proven to hang.
+    ``force``: it is aborted even if its commit was decided, or if it is not proven to hang.
     """
 
     partition: TopicPartition
@@ -90,7 +90,7 @@ class Abort(EndTransaction[OpenTransaction | HangingTransaction]):
     steps = (AbortOpen, AbortHanging)
 
     def plan(self, access: TransactionAccess, request: OpenTransaction | HangingTransaction) -> Planned:
-        """Return the plan. Raises ``Refused`` if a task uses the id, or the transaction may still be ended by others."""
+        """Return the plan. Raises ``Refused`` if a task uses the id, or the coordinator may still end the transaction."""
         if isinstance(request, OpenTransaction):
             selection = fence_of(sources_of(access.clients, FenceRequest()), request.id)
             plan = plan_abort_open(selection, force=request.force, group_id=access.group_id)
@@ -137,12 +137,12 @@ def _hanging(clients: Clients, request: HangingTransaction) -> tuple[Hanging, tu
 
     Raises ``Refused`` if none hangs, ``BadInput`` if several do.
     """
-    seen, notes = searched(clients, [request.partition.topic])
-    return seen.only_one(request.partition, request.start_offset, request.producer_id), seen.gaps, notes
+    found, notes = searched(clients, [request.partition.topic])
+    return found.exactly_one(request.partition, request.start_offset, request.producer_id), found.gaps, notes
 
 
 def searched(clients: Clients, topics: list[str] | None) -> tuple[Search, tuple[str, ...]]:
-    """Find hanging transactions on ``topics``, or on all; with notes on what is unknown.
+    """Return the hanging transactions on ``topics``, or on all, with notes on unknown roles.
 
     Raises ``BadInput`` for a topic that does not exist.
     """
@@ -159,6 +159,6 @@ def searched(clients: Clients, topics: list[str] | None) -> tuple[Search, tuple[
         except BadInput as e:
             notes = (f"the internal topics of the workers are unknown: {e}",)
     found = search(calls, topics, roles.seen, clients.transaction_log)
-    # The answer about named topics is complete without the roles of others.
+    # The result for named topics is complete without the roles of other topics.
     unknown = () if topics else gap_findings(roles.gaps)
     return replace(found, findings=(*unknown, *found.findings)), notes

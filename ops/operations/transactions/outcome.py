@@ -1,12 +1,13 @@
-"""How a coordinator had decided a transaction that hangs: its log knows, together with the markers in the partition.
+"""Determines the decision of a coordinator on a hanging transaction, from its log and the markers in the partition.
 
-The log says which transactions of the producer had the partition. Those whose marker is in the partition before the open
-records were carried out, and so was everything before them. The open records are of those that are left: of one that was
-decided and whose marker was lost (KAFKA-20734), or of none at all. The latter came late, after the marker of their own
-transaction (KIP-890): nothing that was committed is among them. Whatever leaves a doubt makes the decision not known.
+The log has the transactions of the producer that included the partition. A transaction whose marker precedes the open
+records in the partition is complete, and so are all before it. The open records belong to one of the remaining
+transactions: one was decided, and its marker was lost (KAFKA-20734). Without remaining transactions, the records were
+written after the marker of their own transaction (KIP-890), and none of them is committed. If there is a doubt, the
+decision is unknown.
 
-Compaction leaves the newest record of each id, and may have taken the ``Prepare…`` record of a transaction, the only one
-that says how it was decided and where it wrote: ``Complete…`` records have no partitions.
+Compaction keeps the newest record of each id, and may have removed the ``Prepare…`` record of a transaction. Only this
+record has the decision and the partitions: ``Complete…`` records have no partitions.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import PartitionProducer
 
 CLOCKS_MS = 10
-"""By how much brokers' clocks may differ: what is nearer proves no order."""
+"""The maximum difference of brokers' clocks: smaller intervals prove no order."""
 BY_HAND_MS = 10_000
-"""From so long after the decision on, a marker with the records' own epoch was written by hand (WriteTxnMarkers)."""
+"""A marker with the records' own epoch that is later than this after the decision was written with WriteTxnMarkers by a
+user.
+"""
 _OWN_EPOCHS = 2
-"""The transaction version from which on every transaction has an epoch of its own (KIP-890)."""
+"""The first transaction version with an own epoch for every transaction (KIP-890)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A transaction that its coordinator decided to commit, or to abort, at ``at_ms``, and began at ``started_ms``.
+    """A transaction that began at ``started_ms``, and that its coordinator decided to commit or to abort at ``at_ms``.
 
-    ``epoch`` is that of its records, ``marker_epoch`` that of its markers. ``own_epoch``: no other has that epoch. Times
-    are in milliseconds since the epoch, by the coordinator's clock.
+    ``epoch`` is the epoch of its records, ``marker_epoch`` the epoch of its markers. ``own_epoch``: no other
+    transaction has the epoch. Times are in milliseconds since the epoch, by the coordinator's clock.
     """
 
     epoch: int
@@ -60,14 +63,14 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """A transaction of which only is known that it ended. Its records have ``epoch``, or one below."""
+    """A transaction that ended with an unknown decision. The epoch of its records is ``epoch``, or one less."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Initialised:
-    """The producer got ``epoch``; all that it did before is of older epochs."""
+    """The producer was initialized with ``epoch``; its earlier records have older epochs."""
 
     epoch: int
 
@@ -76,13 +79,13 @@ Event = Decided | Running | Forgotten | Initialised
 
 
 def history(entries: Iterable[LogEntry], producer_id: int) -> list[Event]:
-    """What happened to the producer id, the oldest first. ``entries`` are in the order of the log, of one id."""
+    """Return the events of the producer id, the oldest first. ``entries`` of one id are in the order of the log."""
     found: list[Event] = []
     running: LogEntry | None = None
     prepared = False
     for entry in entries:
         if entry.producer_id != producer_id:
-            continue  # of the same id after its epochs ran out, or after it expired
+            continue  # another producer of the id, after its epochs were exhausted or it had expired
         match entry.state:
             case "Ongoing":
                 running, prepared = entry, False
@@ -91,8 +94,8 @@ def history(entries: Iterable[LogEntry], producer_id: int) -> list[Event]:
                 running, prepared = None, True
             case "CompleteCommit" | "CompleteAbort":
                 if not prepared:
-                    own = entry.client_version >= _OWN_EPOCHS
-                    found.append(Forgotten(entry.epoch - 1 if own else entry.epoch))
+                    own_epoch = entry.client_version >= _OWN_EPOCHS
+                    found.append(Forgotten(entry.epoch - 1 if own_epoch else entry.epoch))
                 running, prepared = None, False
             case "Empty":
                 found.append(Initialised(entry.epoch))
@@ -104,19 +107,21 @@ def history(entries: Iterable[LogEntry], producer_id: int) -> list[Event]:
 def _decided(entry: LogEntry, running: LogEntry | None) -> Decided:
     commit = entry.state == "PrepareCommit"
     if running is not None:
-        epoch, own = running.epoch, running.client_version >= _OWN_EPOCHS
+        epoch, own_epoch = running.epoch, running.client_version >= _OWN_EPOCHS
     else:
-        # A commit is a client's, whose version says by how much the epoch was moved. An abort for its time-out is the
-        # coordinator's, which moves the epoch once more and writes its own version: its records may be older than this.
-        # They are not found then, and nothing is said of them.
+        # A client commits, and its version determines the increment of the epoch. The coordinator aborts after the
+        # time-out, increments the epoch once more, and writes its own version: the records may have an older epoch than
+        # computed here. They are not found then, and their decision stays unknown.
         version = entry.client_version
-        epoch, own = entry.epoch - (version >= _OWN_EPOCHS), commit and version >= _OWN_EPOCHS
-    return Decided(epoch, entry.epoch, commit, entry.places, entry.started_ms, entry.updated_ms, own)
+        epoch, own_epoch = entry.epoch - (version >= _OWN_EPOCHS), commit and version >= _OWN_EPOCHS
+    return Decided(epoch, entry.epoch, commit, entry.places, entry.started_ms, entry.updated_ms, own_epoch)
 
 
-def of_place(past: Sequence[Event], place: TopicPartition, newest: int) -> list[Decided]:
-    """The decided transactions that had the partition and whose records are not newer than the epoch ``newest``."""
-    return [each for each in past if isinstance(each, Decided) and place in each.places and each.epoch <= newest]
+def decided_with(past: Sequence[Event], partition: TopicPartition, newest: int) -> list[Decided]:
+    """Return the decided transactions with the partition whose records are not newer than the epoch ``newest``."""
+    return [
+        event for event in past if isinstance(event, Decided) and partition in event.places and event.epoch <= newest
+    ]
 
 
 class TransactionResult(StrEnum):
@@ -126,10 +131,10 @@ class TransactionResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecidedOutcome:
-    """How a transaction was decided; ``outcome`` is None where that is not known. ``why`` follows "because".
+    """The decision on a transaction; ``outcome`` is None if it is unknown. ``why`` follows "because".
 
-    With ``running`` its coordinator still has it, and will end it. ``log_read`` is False where the transaction log, which
-    knows of every id, could not be read. ``right`` is the missing one, where that is why it is not known.
+    ``running``: its coordinator still has it, and will end it. ``log_read`` is False if the transaction log, which has
+    every id, could not be read. ``right`` is the missing right, if it is the reason for an unknown outcome.
     """
 
     outcome: TransactionResult | None
@@ -148,96 +153,113 @@ def unread(why: str, right: Right | None = None) -> DecidedOutcome:
 
 
 def decide(
-    past: Sequence[Event], place: TopicPartition, producer: PartitionProducer, behind: PrecedingLog
+    past: Sequence[Event], partition: TopicPartition, producer: PartitionProducer, preceding: PrecedingLog
 ) -> DecidedOutcome:
-    """How the open transaction of ``producer`` on ``place`` was decided. ``past`` is its history, the oldest first."""
-    first, last = behind.epoch, producer.epoch
+    """Return the decision on the open transaction of ``producer`` on ``partition``.
+
+    ``past`` is the history of the producer, the oldest event first; ``preceding`` are the first batch and the marker
+    before it.
+    """
+    first, last = preceding.epoch, producer.epoch
     if first is None:
         return unknown("its first batch is missing")
-    left: list[Decided] = []
+    undelivered: list[Decided] = []
     for event in reversed(past):
-        said = _step(event, place, first, last, behind)
-        if isinstance(said, DecidedOutcome):
-            return said
-        if said is _Look.DONE:
+        step = _step(event, partition, first, last, preceding)
+        if isinstance(step, DecidedOutcome):
+            return step
+        if step is _Continuation.DONE:
             break
-        if isinstance(said, Decided):
-            left.append(said)
+        if isinstance(step, Decided):
+            undelivered.append(step)
     else:
-        # The log begins here. With an epoch for each transaction there is no other whose records these could be.
-        if not (left and left[-1].own_epoch and left[-1].epoch == first):
+        # The log begins here. With an own epoch for each transaction, the records cannot belong to another one.
+        if not (undelivered and undelivered[-1].own_epoch and undelivered[-1].epoch == first):
             return unknown("the transaction log does not reach back far enough")
-    return _of(left, {first, last}, behind)
+    return _outcome_of(undelivered, {first, last}, preceding)
 
 
-class _Look(Enum):
-    """What a transaction means for those before it: look on, or no older one can have written what is open."""
+class _Continuation(Enum):
+    """The consequence of a transaction for the older ones: continue, or none of them can have written the open records."""
 
     ON = 0
     DONE = 1
 
 
 def _step(
-    event: Event, place: TopicPartition, first: int, last: int, behind: PrecedingLog
-) -> DecidedOutcome | Decided | _Look:
-    """What the next older transaction means: the end of it, or that its records are open, or nothing."""
+    event: Event, partition: TopicPartition, first: int, last: int, preceding: PrecedingLog
+) -> DecidedOutcome | Decided | _Continuation:
+    """Return the result of the next older event: a final outcome, a transaction whose records may be open, or the
+    continuation.
+    """
     match event:
-        case Running(epoch, places):
-            # What another transaction wrote elsewhere is no concern; one of a newer epoch has not written here.
-            ours = place in places and first <= epoch <= last
-            return DecidedOutcome(None, "its coordinator has not decided yet", running=True) if ours else _Look.ON
+        case Running(epoch, partitions):
+            # A transaction without the partition is irrelevant; one of a newer epoch has not written to it.
+            is_own = partition in partitions and first <= epoch <= last
+            return (
+                DecidedOutcome(None, "its coordinator has not decided yet", running=True)
+                if is_own
+                else _Continuation.ON
+            )
         case Initialised(epoch):
-            # Epochs only grow in a partition: all that is older than its first open batch is not part of it.
-            return _Look.DONE if epoch <= first else _Look.ON
+            # Epochs only increase in a partition: a transaction with an older epoch than the first open batch is not
+            # open.
+            return _Continuation.DONE if epoch <= first else _Continuation.ON
         case Forgotten(epoch):
-            return _Look.DONE if epoch < first else unknown("compaction has removed what its coordinator decided")
+            return (
+                _Continuation.DONE if epoch < first else unknown("compaction has removed what its coordinator decided")
+            )
         case Decided():
             if event.epoch < first:
-                return _Look.DONE
-            # An epoch has many transactions with version 1: one that did not name this partition is another.
-            if place not in event.places or event.epoch > last:
-                return _Look.ON
-            return _ended(event, behind)
+                return _Continuation.DONE
+            # With version 1 many transactions have the same epoch: one without this partition is irrelevant.
+            if partition not in event.places or event.epoch > last:
+                return _Continuation.ON
+            return _ended(event, preceding)
 
 
-def _ended(one: Decided, behind: PrecedingLog) -> DecidedOutcome | Decided | _Look:
-    """``DONE`` where the transaction's end is in the partition already, the transaction itself where it is not."""
-    if behind.marker is None:
-        if one.started_ms < behind.since_ms:
-            lacking = f": {behind.right} is missing" if behind.right else ""
-            return unknown(f"the partition cannot be searched for an earlier marker{lacking}", behind.right)
-        return one
-    carried_out = _carried_out(one, behind.marker)
+def _ended(decided: Decided, preceding: PrecedingLog) -> DecidedOutcome | Decided | _Continuation:
+    """Return ``DONE`` if the marker of the transaction is in the partition, the transaction itself if it is not."""
+    if preceding.marker is None:
+        if decided.started_ms < preceding.since_ms:
+            lacking = f": {preceding.right} is missing" if preceding.right else ""
+            return unknown(f"the partition cannot be searched for an earlier marker{lacking}", preceding.right)
+        return decided
+    carried_out = _carried_out(decided, preceding.marker)
     if carried_out is None:
         return unknown("the marker before it is too close in time to identify its transaction")
-    return _Look.DONE if carried_out else one
+    return _Continuation.DONE if carried_out else decided
 
 
-def _carried_out(one: Decided, marker: Marker) -> bool | None:
-    """Whether the newest marker of the producer is this transaction's or a later one's; None where that is open."""
-    if marker.epoch != one.epoch or one.marker_epoch != one.epoch:
-        # The epoch tells, because it moved at the end (version 2, and an abort that fences) or since: the marker of the
-        # transaction before this one may have the epoch of this one's records. Only a marker written by hand has it, too.
-        by_hand = marker.epoch == one.epoch and marker.timestamp > one.at_ms + BY_HAND_MS
-        return marker.epoch >= one.marker_epoch or by_hand
-    # Version 1, and the same epoch: the marker before is older than the beginning, its own younger than the decision.
-    # The clocks are of two brokers, maybe. To be misled they would have to differ by more than the transaction took.
-    if marker.timestamp >= one.at_ms:
-        return True if marker.timestamp - one.started_ms >= CLOCKS_MS else None
-    if marker.timestamp <= one.started_ms:
-        return False if one.at_ms - marker.timestamp >= CLOCKS_MS else None
+def _carried_out(decided: Decided, marker: Marker) -> bool | None:
+    """Return whether the newest marker of the producer belongs to this transaction or a later one; None if unknown."""
+    if marker.epoch != decided.epoch or decided.marker_epoch != decided.epoch:
+        # The epoch decides, because it was incremented at the end (version 2, and an abort that fences) or later. The
+        # marker of the previous transaction may have the epoch of these records; otherwise only a marker of a user has
+        # it.
+        by_hand = marker.epoch == decided.epoch and marker.timestamp > decided.at_ms + BY_HAND_MS
+        return marker.epoch >= decided.marker_epoch or by_hand
+    # Version 1 and the same epoch: the previous marker is older than the beginning, the own one newer than the
+    # decision. The timestamps may be of two brokers. The result is wrong only if their clocks differ by more than the
+    # duration.
+    if marker.timestamp >= decided.at_ms:
+        return True if marker.timestamp - decided.started_ms >= CLOCKS_MS else None
+    if marker.timestamp <= decided.started_ms:
+        return False if decided.at_ms - marker.timestamp >= CLOCKS_MS else None
     return None
 
 
-def _of(left: Sequence[Decided], epochs: set[int], behind: PrecedingLog) -> DecidedOutcome:
-    """The decision where these transactions have no marker yet, and the open records are of these epochs."""
-    if not left:
-        marker = behind.marker
+def _outcome_of(undelivered: Sequence[Decided], epochs: set[int], preceding: PrecedingLog) -> DecidedOutcome:
+    """Return the decision on open records of ``epochs``; the transactions ``undelivered`` have no marker in the
+    partition.
+    """
+    if not undelivered:
+        marker = preceding.marker
         after = f", after the marker at offset {marker.offset}" if marker else ""
         return DecidedOutcome(TransactionResult.ABORT, f"its records came when no transaction had the partition{after}")
-    if epochs - {each.epoch for each in left}:
+    if epochs - {decided.epoch for decided in undelivered}:
         return unknown("records of another epoch are open with it")
-    if len({each.commit for each in left}) > 1:
+    if len({decided.commit for decided in undelivered}) > 1:
         return unknown("several transactions are open as one, and were decided differently")
-    outcome = TransactionResult.COMMIT if left[0].commit else TransactionResult.ABORT
+    outcome = TransactionResult.COMMIT if undelivered[0].commit else TransactionResult.ABORT
     return DecidedOutcome(outcome, f"its coordinator decided to {outcome} it, and the marker is not in the partition")

@@ -1,4 +1,4 @@
-"""Looks up how hanging transactions were decided: once in the transaction log for all, then in each one's partition."""
+"""Looks up the decisions on hanging transactions: once in the transaction log for all, then in the partition of each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from connectctl.ops.operations.transactions.outcome import (
     DecidedOutcome,
     Event,
     decide,
+    decided_with,
     history,
-    of_place,
     unknown,
     unread,
 )
@@ -27,39 +27,43 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
 SLACK_MS = 60_000
-"""How much earlier than a transaction began its partition is looked through, for clocks that differ."""
-Asked = tuple["TopicPartition", "PartitionProducer", str | None]
-"""Where a transaction hangs, its producer, and its transactional id, if that is known."""
+"""The margin before the beginning of a transaction in the search of its partition, for different clocks."""
+OpenProducer = tuple["TopicPartition", "PartitionProducer", str | None]
+"""The partition of a hanging transaction, its producer, and its transactional id, if known."""
 
 
-def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[DecidedOutcome]:
-    """How each was decided, not known where the log or the partition cannot be read."""
-    ids = {id for _, _, id in asked if id is not None}
-    complete = all(id is not None for _, _, id in asked)
-    wanted = ProducerQuery(frozenset(producer.producer_id for _, producer, _ in asked))
+def decisions(log: TransactionLogReads, open_producers: Sequence[OpenProducer]) -> list[DecidedOutcome]:
+    """Return the decision on each transaction; unknown if the log or the partition cannot be read."""
+    ids = {id for _, _, id in open_producers if id is not None}
+    complete = all(id is not None for _, _, id in open_producers)
+    query = ProducerQuery(frozenset(producer.producer_id for _, producer, _ in open_producers))
     try:
-        written = RecordedEnd.of(log.entries(sorted(ids) if complete else None, wanted))
+        written = RecordedEnd.of(log.entries(sorted(ids) if complete else None, query))
     except ConnectctlError as e:
-        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}", _right(e))] * len(asked)
-    return [_decision(log, written, *each) for each in asked]
+        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}", _right(e))] * len(open_producers)
+    return [_decision(log, written, *open_producer) for open_producer in open_producers]
 
 
 def _decision(
-    log: TransactionLogReads, written: RecordedEnd, place: TopicPartition, producer: PartitionProducer, id: str | None
+    log: TransactionLogReads,
+    written: RecordedEnd,
+    partition: TopicPartition,
+    producer: PartitionProducer,
+    id: str | None,
 ) -> DecidedOutcome:
     number = producer.producer_id
     for bad in written.unreadable:
         if id is None or bad.id in (None, id):
             return unread(f"{TOPIC} cannot be read: {bad.why}")
-    if id is None and (pending := _pending(written.by_producer[number], place)):
+    if id is None and (pending := _pending(written.by_producer[number], partition)):
         return pending
     past = history(written.by_producer[number], number)
     if not past:
         return unknown("the transaction log has nothing of its producer id")
     try:
-        return decide(past, place, producer, log.behind(place, producer, since(past, place, producer)))
+        return decide(past, partition, producer, log.behind(partition, producer, since(past, partition, producer)))
     except ConnectctlError as e:
-        return unknown(f"{place} cannot be read: {e.why or e.what}", _right(e))
+        return unknown(f"{partition} cannot be read: {e.why or e.what}", _right(e))
 
 
 def _right(error: ConnectctlError) -> Right | None:
@@ -67,49 +71,50 @@ def _right(error: ConnectctlError) -> Right | None:
     return error.right if isinstance(error, NotAuthorized) else None
 
 
-def _pending(entries: Sequence[LogEntry], place: TopicPartition) -> DecidedOutcome | None:
-    """Whether a coordinator still has a transaction of the producer on ``place``, under an id that was not seen.
+def _pending(entries: Sequence[LogEntry], partition: TopicPartition) -> DecidedOutcome | None:
+    """Return the outcome if a coordinator still has a transaction of the producer on ``partition``, under an id that
+    was not described.
 
-    It will end it then, whatever the partition has before it, and whether that may be read or not.
+    The coordinator will end it, independently of the preceding records.
     """
     last = entries[-1] if entries else None
-    if last is None or last.state not in OPEN or place not in last.places:
+    if last is None or last.state not in OPEN or partition not in last.places:
         return None
     if last.next_producer_id >= 0:
         return unread("its end is recorded with another producer id, whose transactional id is unknown")
     return DecidedOutcome(None, "its coordinator has not ended it yet", running=True)
 
 
-def since(past: Sequence[Event], place: TopicPartition, producer: PartitionProducer) -> int | None:
-    """From which time on, in milliseconds since the epoch, the partition must be looked through; None: not at all.
+def since(past: Sequence[Event], partition: TopicPartition, producer: PartitionProducer) -> int | None:
+    """Return the time, in milliseconds since the epoch, from which the partition is searched; None for no search.
 
-    That is the last transaction that had the partition, and the one before: its marker tells the two apart.
+    The search includes the last transaction with the partition, and the one before, whose marker distinguishes them.
     """
-    last = of_place(past, place, producer.epoch)[-2:]
-    return min(each.started_ms for each in last) - SLACK_MS if last else None
+    last = decided_with(past, partition, producer.epoch)[-2:]
+    return min(transaction.started_ms for transaction in last) - SLACK_MS if last else None
 
 
 @dataclass(frozen=True)
 class ProducerQuery:
-    """Picks what the log has of some producer ids, and what of it cannot be read: one record of each id will do."""
+    """A filter for the records of some producer ids, and for one unreadable record of each transactional id."""
 
     producer_ids: frozenset[int]
-    _strange: set[bytes | None] = field(default_factory=set)
+    _unreadable_keys: set[bytes | None] = field(default_factory=set)
 
     def __call__(self, key: bytes | None, value: bytes | None) -> bool:
         if value is None:
-            return False  # the id has expired; it never gets the producer id again
+            return False  # The id has expired, and never gets the producer id again.
         number = producer_of(value)
         if number is not None:
             return number in self.producer_ids
-        new = key not in self._strange
-        self._strange.add(key)
+        new = key not in self._unreadable_keys
+        self._unreadable_keys.add(key)
         return new
 
 
 @dataclass(frozen=True)
 class RecordedEnd:
-    """What coordinators wrote down, by producer id in the order of the log, and what of it cannot be read."""
+    """The records of coordinators by producer id, in the order of the log, and the unreadable ones."""
 
     by_producer: defaultdict[int, list[LogEntry]]
     unreadable: tuple[Unreadable, ...]

@@ -1,4 +1,4 @@
-"""What commands on transactions can find, each with its section in ``docs/findings``."""
+"""The findings of commands on transactions; each has its section in ``docs/findings``."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def group_of(clients: Clients) -> str | None:
-    """Return the group id, None if not given: fencing and transactions do not need it."""
+    """Return the group id, None if not set: fencing and transactions do not require it."""
     return str(clients.settings.get("group_id") or "") or None
 
 
@@ -57,7 +57,7 @@ def roles_of(clients: Clients) -> Observation[dict[str, str]]:
 
 
 def visible_roles_of(clients: Clients) -> Observation[dict[str, str]]:
-    """Return ``roles_of``; a gap where the group may not be described. Topics that are named need no more than this."""
+    """Return ``roles_of``, with a gap if the group may not be described."""
     from connectctl.ops.core.errors import NotAuthorized
     from connectctl.ops.kafka.visibility import Partial, gap_of
 
@@ -85,7 +85,7 @@ def coordinators_of(clients: Clients, overrides: Mapping[str, str]) -> Transacti
 
 
 class LazyWorkers:
-    """The workers, discovered when a step first needs them: most fences do not."""
+    """The workers, which are discovered at the first request: most fences send none."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients

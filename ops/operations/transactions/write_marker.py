@@ -1,4 +1,4 @@
-"""Ends a hanging transaction by the marker that its coordinator will never write: the one that it had decided on."""
+"""Ends a hanging transaction with the marker of its decision, which its coordinator will never write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.visibility import Gap, not_authorized, refused
-from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
+from connectctl.ops.operations.transactions.hanging import Hanging, matching, open_transactions, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.transactions.abort import EndContext
 
 PAUSE = 0.2
-"""Seconds before a marker that a leader could not take is sent again."""
+"""Seconds before a marker that a leader could not write is sent again."""
 _FINAL = (ErrorAction.DONE, ErrorAction.FAIL, ErrorAction.ABSENT)
 
 
 @dataclass(frozen=True)
 class MarkHanging(Step["EndContext"]):
-    """Write the marker that the coordinator will never write. ``hanging`` is what was seen when the plan was made."""
+    """Write the marker that the coordinator will never write. ``hanging`` is the transaction in the plan."""
 
     subject: str
     hanging: Hanging
@@ -43,42 +43,43 @@ class MarkHanging(Step["EndContext"]):
         return None if self._open(context) else "it is no longer open"
 
     def apply(self, context: EndContext) -> str | None:
-        self._look_again(context)
+        self._check_unchanged(context)
 
         def mark() -> Code:
             commit = self.outcome is TransactionResult.COMMIT
             return context.calls.mark(self.hanging.place, self.hanging.producer, commit=commit)
 
         def is_final(code: Code) -> bool:
-            # A marker that was written after all makes the next one needless, and is seen by looking.
+            # If a marker was written in spite of the error, the transaction is no longer open.
             return verdict(MARKER, code).move in _FINAL or not self._open(context)
 
         code = observe_until(mark, is_final, context.timeout, PAUSE, now=context.now, sleep=context.sleep)
-        said = verdict(MARKER, code, self.hanging.place.topic)
-        if said.move is not ErrorAction.DONE:
-            raise failure(self._not_done, said, code)
+        answer = verdict(MARKER, code, self.hanging.place.topic)
+        if answer.move is not ErrorAction.DONE:
+            raise failure(self._not_done, answer, code)
         if self._open(context):
             raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
         return f"{self.done}; no transaction is open there any more"
 
-    def _look_again(self, context: EndContext) -> None:
-        """That it still hangs, and is the same: with version 1 a new transaction may have the epoch of the old one.
+    def _check_unchanged(self, context: EndContext) -> None:
+        """Raise ``ConnectctlError`` unless the same transaction still hangs: with version 1 a new one may have the same
+        epoch.
 
-        Its records would be ended along with those that hang.
+        The marker would end the new transaction as well.
         """
-        place, producer = self.hanging.place, self.hanging.producer
-        seen = search(context.calls, [place.topic], {}, context.log)
-        found = seen.found if self.hanging.proven else (*seen.found, *seen.unproven)
-        (now,) = pick(found, place, producer.start_offset, producer.producer_id) or (None,)
-        # A commit is decided for the records that were there; an abort is as right for one that is still written to.
+        partition, producer = self.hanging.place, self.hanging.producer
+        found = search(context.calls, [partition.topic], {}, context.log)
+        transactions = found.found if self.hanging.proven else (*found.found, *found.unproven)
+        (now,) = matching(transactions, partition, producer.start_offset, producer.producer_id) or (None,)
+        # A commit is decided for the records of the plan; an abort is also correct for later records.
         same = now is not None and (now.producer == producer or self.outcome is TransactionResult.ABORT)
         if now is None or not same or now.producer.epoch != producer.epoch:
             why = "it changed since the plan was made" if now else "its coordinator knows it now, or does not answer"
             raise self._failure("changed", why, "Check again: connectctl transactions hanging.")
 
     def _open(self, context: EndContext) -> PartitionProducer | None:
-        place, producer = self.hanging.place, self.hanging.producer
-        now = opened(context.calls.producers([place])).get((place, producer.producer_id))
+        partition, producer = self.hanging.place, self.hanging.producer
+        now = open_transactions(context.calls.producers([partition])).get((partition, producer.producer_id))
         return now if now is not None and now.start_offset == producer.start_offset else None
 
     def _failure(self, code: str, why: str, advice: str | None) -> ConnectctlError:
@@ -91,7 +92,7 @@ class MarkHanging(Step["EndContext"]):
 
 @dataclass(frozen=True)
 class AbortHanging(MarkHanging):
-    """Take the records of a hanging transaction from readers."""
+    """Abort a hanging transaction, which hides its records from read_committed consumers."""
 
     outcome = TransactionResult.ABORT
     done = "aborted"
@@ -99,14 +100,14 @@ class AbortHanging(MarkHanging):
 
 @dataclass(frozen=True)
 class CommitHanging(MarkHanging):
-    """Give the records of a hanging transaction to readers."""
+    """Commit a hanging transaction, which delivers its records to read_committed consumers."""
 
     outcome = TransactionResult.COMMIT
     done = "committed"
 
 
 OVERRIDDEN = "a transaction that its producer is about to commit loses its records"
-"""What ``--force`` overrides where nothing proves that a transaction hangs."""
+"""The risk of ``--force`` if it is not proven that a transaction hangs."""
 
 
 def warnings_of(found: Hanging) -> Iterator[str]:
@@ -123,10 +124,9 @@ def warnings_of(found: Hanging) -> Iterator[str]:
 def plan_abort_hanging(
     cluster_id: str, found: Hanging, *, force: bool = False, gaps: tuple[Gap, ...] = (), group_id: str = ""
 ) -> Plan:
-    """The plan that aborts one hanging transaction.
+    """Return the plan that aborts one hanging transaction.
 
-    Raises ``Refused`` where its coordinator had decided to commit it, and where it is not proven to hang, for which the
-    ``gaps`` are the reason.
+    Raises ``Refused`` if its coordinator decided to commit it, and if it is not proven to hang because of ``gaps``.
     """
     if not found.proven and not force:
         what = f"The transaction on {found.place} was not aborted, because it is not proven to hang"
@@ -143,9 +143,10 @@ def plan_abort_hanging(
 
 
 def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...] = (), group_id: str = "") -> Plan:
-    """The plan that commits one hanging transaction. Raises ``Refused`` where that is not what was decided, for certain.
+    """Return the plan that commits one hanging transaction. Raises ``Refused`` unless its commit is proven to be
+    decided.
 
-    ``gaps`` are why it is not proven to hang, where it is not.
+    ``gaps`` are the reasons if it is not proven to hang.
     """
     if not found.proven:
         raise refused(gaps, f"The transaction on {found.place} was not committed, because it is not proven to hang")

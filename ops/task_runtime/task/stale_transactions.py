@@ -20,7 +20,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer
-from connectctl.ops.operations.transactions.hanging import opened
+from connectctl.ops.operations.transactions.hanging import open_transactions
 from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str
         ours = calls.describe([id_])[id_]
         if isinstance(ours, Code):
             return None if ours in _UNOBSERVABLE else _unknown(id_, "its coordinator", ours)
-        found = [(place, p) for (place, number), p in opened(known).items() if number == ours.producer_id]
+        found = [(place, p) for (place, number), p in open_transactions(known).items() if number == ours.producer_id]
     if not found:
         silent = [(p, code) for p, code in known.items() if isinstance(code, Code) and code not in _UNOBSERVABLE]
         return _unknown(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None

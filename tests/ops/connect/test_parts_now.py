@@ -11,7 +11,7 @@ from connectctl.ops.connect.health import failed_parts, parts_in
 from connectctl.ops.connect.too_many_tasks import EXCEPTION, failed_by_tasks_max, restart_warning
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.operations.connectors.context import StepContext
-from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks, needed
+from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks, needs_diagnosis
 from connectctl.ops.operations.fencing.steps import AwaitFailed, FenceContext
 from connectctl.ops.operations.tasks_max import remedies
 
@@ -53,7 +53,7 @@ READERS: dict[str, Callable[[], tuple[object, object]]] = {
     "failed parts": lambda: ([*failed_parts(moved(State.FAILED))], [0]),
     "running parts": lambda: ([*parts_in(moved(State.RUNNING), State.RUNNING)], [-1, 0]),
     "fenced tasks": lambda: ([each.owner.task for each in failed_tasks(case(moved(State.FAILED, FENCED)))], [0]),
-    "a look at fencing": lambda: (needed(only_lost(moved(State.FAILED, FENCED)), None), False),
+    "a look at fencing": lambda: (needs_diagnosis(only_lost(moved(State.FAILED, FENCED)), None), False),
     "too many tasks": lambda: (failed_by_tasks_max(only_lost(moved(State.FAILED, EXCEPTION))), False),
     "the wait for a fence": lambda: (not_failed(moved(State.FAILED)), [1]),
     "settled tasks": lambda: (remedies._settled(moved(State.RUNNING))[0], False),

@@ -19,7 +19,7 @@ from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, RestoreBackup
-from connectctl.ops.operations.offsets.diff import differences, said_by
+from connectctl.ops.operations.offsets.diff import differences, live_values
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.purpose import AllKeys, DifferingKeys, Purpose
@@ -176,7 +176,7 @@ def check_restore(
 def check_diff(spark: SparkSession | None, left: History, right: History) -> None:
     by_role = both(left, right)
     found = seen(looked(spark, by_role, DifferingKeys("c")))
-    here, there = (tuple(said_by("c", at) for at in places(some)) for some in (found, by_role))
+    here, there = (tuple(live_values("c", at) for at in places(some)) for some in (found, by_role))
     assert differences(*here) == differences(*there)
 
 

@@ -1,1 +1,1 @@
-"""Connector configurations: read, compared, planned, changed and taken back."""
+"""Connector configurations: read, compared, planned, changed and restored."""

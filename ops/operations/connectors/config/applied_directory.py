@@ -12,16 +12,16 @@ from connectctl.ops.operations.connectors.access import ClusterAccess
 from connectctl.ops.operations.connectors.config.directory import (
     Pruned,
     PruneRequest,
-    another_one,
-    arranged,
     drift_of,
+    ordered,
     pruned,
     takeovers,
+    why_not_applied,
 )
 from connectctl.ops.operations.connectors.config.history import ConfigOrigin, ConfigVersion, origins, topic_versions
 from connectctl.ops.operations.connectors.config.plan import Desired, Planner
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config.values import Config, kept
+from connectctl.ops.operations.connectors.config.values import Config, stored_config
 from connectctl.ops.operations.connectors.config.versions import config_records
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 from connectctl.ops.operations.connectors.steps import ConnectorStep
@@ -29,7 +29,9 @@ from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 @dataclass
 class Directory:
-    """The parts of ``connectors apply`` that single connectors do not have. ``pruned``: see ``pruned``."""
+    """The part of ``connectors apply`` that concerns the directory as a whole. ``pruned`` is the result of
+    ``pruned()``.
+    """
 
     cluster: ClusterAccess
     wanted: Mapping[str, Desired]
@@ -41,19 +43,19 @@ class Directory:
         cls, cluster: ClusterAccess, planner: Planner, given: Sequence[Desired], request: PruneRequest | None
     ) -> Directory:
         """Determine the connectors to delete, of those not in ``given``."""
-        wanted = {each.name: each for each in given}
+        by_name = {connector.name: connector for connector in given}
         history = History(cluster)
-        missing = [name for name in planner.current if name not in wanted] if request else []
+        missing = [name for name in planner.current if name not in by_name] if request else []
         if request is None or not missing:
-            return cls(cluster, wanted, Pruned((), ()), history)
+            return cls(cluster, by_name, Pruned((), ()), history)
         known = history.origins(missing)
 
         def not_applied(name: str) -> str | None:
             versions = history.versions(name)
-            return another_one(planner.current[name].connector.config, known[name], versions, history.unseen)
+            return why_not_applied(planner.current[name].connector.config, known[name], versions, history.unseen)
 
         found = pruned(missing, known, request, not_applied)
-        return cls(cluster, wanted, found, history)
+        return cls(cluster, by_name, found, history)
 
     def finish(self, planner: Planner) -> None:
         """Add deletions and drift to the steps of ``planner``, and sort them."""
@@ -64,8 +66,8 @@ class Directory:
         changed = [step.subject for step in planner.steps if isinstance(step, ChangeConnector | DeleteConnector)]
         known = self.history.origins(changed)
         steps = [self._with_drift(step, planner, known) for step in planner.steps]
-        new = {name: each.config for name, each in self.wanted.items() if name in touched}
-        planner.steps = arranged(steps, takeovers({name: former[name] for name in changed}, new))
+        new = {name: desired.config for name, desired in self.wanted.items() if name in touched}
+        planner.steps = ordered(steps, takeovers({name: former[name] for name in changed}, new))
 
     def _delete(self, planner: Planner) -> None:
         group = self.cluster.group_id
@@ -122,6 +124,6 @@ class History:
         if origin is None or origin.applied is None:
             return None
         try:
-            return kept(self._cluster.clients.journal(read_only=True), origin.applied.digest)
+            return stored_config(self._cluster.clients.journal(read_only=True), origin.applied.digest)
         except ConnectctlError:
             return None

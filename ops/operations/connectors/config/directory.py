@@ -1,4 +1,4 @@
-"""``connectors apply`` of a directory: which side is newer, the order of the changes, and what ``--prune`` deletes."""
+"""``connectors apply`` of a directory: the newer side, the order of the changes, and the deletions of ``--prune``."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ def drift_of(
     hidden: frozenset[str] = frozenset(),
     unseen: str | None = None,
 ) -> Drift | None:
-    """Who changed a connector that is ``now`` another one than ``wanted``, which is None where it is to be deleted.
+    """Return the drift of a connector with the configuration ``now`` from its file ``wanted``, None for a deletion.
 
-    ``applied`` is the configuration that a run last applied from a file, None where it is not kept any more; ``versions``
-    are those of the config topic, the oldest first. None where it is to be deleted and nobody changed it.
+    ``applied`` is the configuration that a run last applied from a file, None if the journal no longer has it;
+    ``versions`` are those of the config topic, the oldest first. The drift is None if an unchanged connector is
+    deleted.
     """
     last = origin.applied if origin else None
     at = _time_of(now, versions)
@@ -49,40 +50,52 @@ def drift_of(
     )
     if last is None:
         return found if wanted is not None else None
-    drifted, edited = digest(now) != last.digest, wanted is not None and digest(wanted) != last.digest
-    if not drifted:
-        return Drift(Newer.FILE, *_sides(now, wanted, applied, hidden), last.run, iso_utc(last.at)) if edited else None
-    newer = Newer.BOTH if edited else Newer.CLUSTER
+    cluster_changed, file_changed = digest(now) != last.digest, wanted is not None and digest(wanted) != last.digest
+    if not cluster_changed:
+        return (
+            Drift(Newer.FILE, *_sides(now, wanted, applied, hidden), last.run, iso_utc(last.at))
+            if file_changed
+            else None
+        )
+    newer = Newer.BOTH if file_changed else Newer.CLUSTER
     cluster, file, values = _sides(now, wanted, applied, hidden)
     return replace(
         found, newer=newer, cluster=cluster, file=file, applied=values, run=last.run, applied_at=iso_utc(last.at)
     )
 
 
-def another_one(now: Config, origin: ConfigOrigin, versions: Sequence[ConfigVersion], unseen: str | None) -> str | None:
-    """Why a connector that is ``now`` may not be the one that was applied, but one of somebody else's with its name.
+def why_not_applied(
+    now: Config, origin: ConfigOrigin, versions: Sequence[ConfigVersion], unseen: str | None
+) -> str | None:
+    """Return the reason why a connector with the configuration ``now`` may not be the applied one, but another one of
+    its name.
 
-    None where it is. ``versions`` are those of the config topic, the oldest first; ``unseen`` is why it was not read.
+    None if it is the applied one. ``versions`` are those of the config topic, the oldest first; ``unseen`` is the
+    reason if the topic was not read.
     """
     last = origin.applied
-    if last is None or digest(now) in {each.digest for each in origin.writes[origin.writes.index(last) :]}:
+    if last is None or digest(now) in {version.digest for version in origin.writes[origin.writes.index(last) :]}:
         return None
-    own = [
+    applied_at = [
         number
-        for number, each in enumerate(versions)
-        if each.config is not None and digest(each.config) == last.digest and abs((each.at or 0) - last.at) <= CLOCKS_MS
+        for number, version in enumerate(versions)
+        if version.config is not None
+        and digest(version.config) == last.digest
+        and abs((version.at or 0) - last.at) <= CLOCKS_MS
     ]
-    if not own:
+    if not applied_at:
         why = unseen or "the config topic no longer has its history"
         return f"another client changed it; unknown whether it is the connector that was applied ({why})"
-    deleted = next((each.at for each in reversed(versions[own[0] :]) if each.config is None), None)
+    deleted = next((version.at for version in reversed(versions[applied_at[0] :]) if version.config is None), None)
     return None if deleted is None else f"another client deleted it at {iso_utc(deleted)}, and created it again"
 
 
 def _sides(
     now: Config, wanted: Config | None, applied: Config | None, hidden: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str | None] | None]:
-    """The properties that the cluster, and that the file, changed of ``applied``, and their values in it, masked."""
+    """Return the properties that differ from ``applied`` on the cluster, those that differ in the file, and their
+    applied values, masked.
+    """
     if applied is None:
         return (), (), None
     cluster = tuple(difference(applied, now))
@@ -92,31 +105,33 @@ def _sides(
 
 
 def _time_of(now: Config, versions: Sequence[ConfigVersion]) -> int | None:
-    """Since when the config topic has the configuration ``now``; None where its newest is another one."""
-    at, wanted = None, digest(now)
-    for each in reversed(versions):
-        if each.config is None or digest(each.config) != wanted:
+    """Return the time since which the config topic has the configuration ``now``, None if its newest version differs."""
+    at, current = None, digest(now)
+    for version in reversed(versions):
+        if version.config is None or digest(version.config) != current:
             break
-        at = each.at
+        at = version.at
     return at
 
 
 def _author(now: Config, origin: ConfigOrigin | None, at: int | None) -> str | None:
-    """Who wrote ``now`` at ``at``: a run of this machine, or another client; None where nothing tells."""
-    wanted = digest(now)
-    own = [each for each in (origin.writes if origin else ()) if each.digest == wanted]
-    near = [each for each in own if at is None or abs(each.at - at) <= CLOCKS_MS]
-    if near:
-        return f"run {near[-1].run}"
-    return None if at is None and own else ANOTHER_CLIENT
+    """Return the author of the configuration ``now`` at ``at``: a run of this machine, or another client; None if
+    unknown.
+    """
+    current = digest(now)
+    writes = [write for write in (origin.writes if origin else ()) if write.digest == current]
+    concurrent = [write for write in writes if at is None or abs(write.at - at) <= CLOCKS_MS]
+    if concurrent:
+        return f"run {concurrent[-1].run}"
+    return None if at is None and writes else ANOTHER_CLIENT
 
 
 @dataclass(frozen=True)
 class AwaitRelease(Step["StepContext"]):
-    """Wait until the connector ``of`` reads the source partitions no more that ``subject`` is to read.
+    """Wait until the connector ``of`` no longer reads source partitions that ``subject`` will read.
 
-    ``after`` is the digest of the configuration that ``of`` gets before, None where it is deleted. Where that failed, the
-    later steps of ``subject`` are left out: two connectors would read the same.
+    ``after`` is the digest of the new configuration of ``of``, None if ``of`` is deleted. If that change failed, the
+    later steps of ``subject`` are not executed: two connectors would read the same source partitions.
     """
 
     read_only: ClassVar[bool] = True
@@ -144,45 +159,47 @@ class AwaitRelease(Step["StepContext"]):
 
 
 def takeovers(former: Mapping[str, Config], wanted: Mapping[str, Config]) -> dict[str, tuple[str, ...]]:
-    """By connector, whose source partitions it is to read that it did not read before.
+    """Return by connector the connectors from which it takes over source partitions.
 
-    ``former`` are the configurations of what is changed and deleted, ``wanted`` those of what is created and changed.
+    ``former`` are the configurations of changed and deleted connectors, ``wanted`` those of created and changed ones.
     """
-    given_up = {name: old for name, old in former.items() if _gives_up(name, old, wanted)}
+    released = {name: old for name, old in former.items() if _releases(name, old, wanted)}
     found: dict[str, tuple[str, ...]] = {}
-    for name, config in wanted.items() if given_up else ():
-        others = {each: old for each, old in given_up.items() if each != name}
+    for name, config in wanted.items() if released else ():
+        others = {other: old for other, old in released.items() if other != name}
         known = set(shared(former[name], others)) if name in former else set()
-        if gained := [each for each in shared(config, others) if each not in known]:
+        if gained := [other for other in shared(config, others) if other not in known]:
             found[name] = tuple(gained)
     return found
 
 
-def _gives_up(name: str, old: Config, wanted: Mapping[str, Config]) -> bool:
-    """Whether source partitions of a connector are known, and it does not read the same ones any more."""
+def _releases(name: str, old: Config, wanted: Mapping[str, Config]) -> bool:
+    """Return whether source partitions of a connector are known, and it no longer reads them."""
     itself = {name: old}
     return bool(shared(old, itself)) and not (name in wanted and shared(wanted[name], itself))
 
 
-def arranged(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]]) -> list[ConnectorStep]:
-    """``steps`` with those of each connector together: deletions that others wait for, then what is created and changed, in
-    order of names, then the other deletions. ``after``: see ``takeovers``.
+def ordered(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]]) -> list[ConnectorStep]:
+    """Return ``steps`` by connector: deletions that other connectors wait for, then creations and changes in the order
+    of their names, then the other deletions.
+
+    ``after`` is the result of ``takeovers``.
     """
     groups: dict[str, list[ConnectorStep]] = {}
     for step in steps:
         groups.setdefault(step.subject, []).append(step)
     results = {step.subject: step for step in steps if isinstance(step, CreateConnector | ChangeConnector)}
-    awaited = {each for names in after.values() for each in names}
-    left = {name: (_rank(group, name in awaited), name) for name, group in groups.items()}
+    awaited = {other for names in after.values() for other in names}
+    remaining = {name: (_rank(group, name in awaited), name) for name, group in groups.items()}
     found: list[ConnectorStep] = []
     done: set[str] = set()
-    while left:
-        ready = [name for name in left if done.issuperset(set(after.get(name, ())) & groups.keys())]
-        # Two that exchange their source partitions wait for each other: then the order of names has to do.
-        name = min(ready or left, key=left.__getitem__)
-        del left[name]
-        before = [each for each in after.get(name, ()) if each in done]
-        found += [AwaitRelease(name, each, results[each].after if each in results else None) for each in before]
+    while remaining:
+        ready = [name for name in remaining if done.issuperset(set(after.get(name, ())) & groups.keys())]
+        # Two connectors that exchange their source partitions wait for each other: the order of names decides.
+        name = min(ready or remaining, key=remaining.__getitem__)
+        del remaining[name]
+        before = [other for other in after.get(name, ()) if other in done]
+        found += [AwaitRelease(name, other, results[other].after if other in results else None) for other in before]
         found += groups[name]
         done.add(name)
     return found
@@ -195,7 +212,9 @@ def _rank(steps: Iterable[ConnectorStep], awaited: bool) -> int:
 
 @dataclass(frozen=True)
 class PruneRequest:
-    """``paths`` are what ``-f`` names; ``applied``: what was applied from there is deleted; ``globs``: and what matches."""
+    """``paths`` are the arguments of ``-f``. ``applied``: connectors that were applied from them are deleted, and
+    connectors that match ``globs``.
+    """
 
     paths: tuple[str, ...]
     applied: bool
@@ -203,7 +222,9 @@ class PruneRequest:
 
     @classmethod
     def of(cls, files: Sequence[Path], applied: bool, globs: Sequence[str]) -> PruneRequest | None:
-        """What was asked for, None for nothing. Raises ``BadInput`` where nothing could be known of what was applied."""
+        """Return the request, None without options. Raises ``BadInput`` if there is no path whose applied connectors
+        are known.
+        """
         if not applied and not globs:
             return None
         paths = tuple(normpath(file.absolute()) for file in files if str(file) != "-")
@@ -215,39 +236,39 @@ class PruneRequest:
         return cls(paths, applied, tuple(globs))
 
     def covers(self, file: str) -> bool:
-        """Whether ``file`` is one of the files, or in one of the directories."""
+        """Return whether ``file`` is one of the files, or in one of the directories."""
         path = normpath(file)
         return path in self.paths or str(Path(path).parent) in self.paths
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The connectors to delete, and the others with the reason why they are left alone."""
+    """The connectors to delete, and the other connectors with the reasons why they are not deleted."""
 
     delete: tuple[str, ...]
     left: tuple[Noop, ...]
 
 
 def pruned(
-    there: Collection[str],
+    missing: Collection[str],
     origins: Mapping[str, ConfigOrigin],
     request: PruneRequest,
-    another_one: Callable[[str], str | None],
+    why_not_applied: Callable[[str], str | None],
 ) -> Pruned:
-    """What becomes of the connectors ``there`` that no file has. ``another_one`` says why one of them may not be the one
-    that was applied, None where it is.
+    """Return which of the connectors ``missing`` from the files are deleted. ``why_not_applied`` returns the reason why
+    one may not be the applied connector, None if it is.
     """
-    delete, left = [], []
-    for name in sorted(there):
-        if (why := _why_left(name, origins.get(name), request, another_one)) is None:
+    delete, kept = [], []
+    for name in sorted(missing):
+        if (why := _why_not_deleted(name, origins.get(name), request, why_not_applied)) is None:
             delete.append(name)
         else:
-            left.append(Noop(name, f"left alone: {why}"))
-    return Pruned(tuple(delete), tuple(left))
+            kept.append(Noop(name, f"left alone: {why}"))
+    return Pruned(tuple(delete), tuple(kept))
 
 
-def _why_left(
-    name: str, origin: ConfigOrigin | None, request: PruneRequest, another_one: Callable[[str], str | None]
+def _why_not_deleted(
+    name: str, origin: ConfigOrigin | None, request: PruneRequest, why_not_applied: Callable[[str], str | None]
 ) -> str | None:
     if any(fnmatchcase(name, glob) for glob in request.globs):
         return None
@@ -256,4 +277,4 @@ def _why_left(
     last = origin.applied if origin else None
     if last is None or last.file is None:
         return "no run in this machine's journal applied it from a file"
-    return another_one(name) if request.covers(last.file) else f"it was applied from {last.file}"
+    return why_not_applied(name) if request.covers(last.file) else f"it was applied from {last.file}"

@@ -1,4 +1,4 @@
-"""Connector configurations from files and directories, and the decision on them before they are sent."""
+"""Reads connector configurations from files and directories, and validates them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 Reveal = Callable[[str, Any], Any]
-"""``ops.clients.secrets.reveal``: the secret that a reference refers to, under a name for errors."""
+"""``ops.clients.secrets.reveal``: returns the secret of a reference; the name is for errors."""
 
 
 def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
-    """The configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with file and line.
+    """Return the configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with file and line.
 
-    A directory is for all of its files with a suffix of ``FORMS``, in order of their names.
+    A directory stands for its files with a suffix of ``FORMS``, in the order of their names.
 
-    References to secrets are followed by ``reveal``; None leaves them alone.
+    ``reveal`` resolves references to secrets; None keeps them.
     """
     files = [file for path in paths for file in _files(path)]
     names = [str(file) for file in files]
@@ -45,37 +45,39 @@ def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
         except OSError as e:
             raise BadInput(f"{name} cannot be read", why=e.strerror) from e
         found += parse(raw, name)
-    return found if reveal is None else [revealed(each, reveal) for each in found]
+    return found if reveal is None else [revealed(config, reveal) for config in found]
 
 
 def revealed(given: Given, reveal: Reveal) -> Given:
-    """``given`` with secrets in the place of the references to them. Raises ``BadInput`` that names file and property."""
+    """Return ``given`` with the secrets instead of their references. Raises ``BadInput`` with file and property."""
     secrets = {name: reveal(f"{given.file}: {name}", source) for name, source in given.secrets.items()}
     return replace(given, config={**given.config, **secrets})
 
 
 def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
-    """The connectors in ``paths``, as ``read`` takes them.
+    """Return the connectors in ``paths``, as for ``read``.
 
-    Raises ``BadInput`` for what no worker would take, for a name that is there twice, for masked values, and for secrets
-    that ``reveal`` does not give.
+    Raises ``BadInput`` for configurations that no worker accepts, for a duplicate name, for masked values, and for
+    secrets that ``reveal`` cannot resolve.
     """
-    given = read(paths, reveal)
-    for each in given:
-        refuse_unusable(each)
-    _refuse_doubles(given)
-    return [usable(each) for each in given]
+    configs = read(paths, reveal)
+    for config in configs:
+        refuse_unusable(config)
+    _refuse_doubles(configs)
+    return [usable(config) for config in configs]
 
 
 def refuse_unusable(given: Given) -> None:
-    """Raises ``BadInput`` for what no worker would take, and for masked values. Its secrets are masked from now on."""
+    """Raise ``BadInput`` for a configuration that no worker accepts, and for masked values. Its secrets are masked from
+    then on.
+    """
     remember(given.config)
     if problem := next(_problems(given), None):
         raise BadInput(f"{given.file}: {problem[0]}", next_step=problem[1])
 
 
 def usable(given: Given) -> Desired:
-    """``given`` as it is sent: with its name among the properties, as workers keep it, and without what is null."""
+    """Return ``given`` as it is sent: with its name among the properties, as workers store it, and without null values."""
     config = {name: value for name, value in given.config.items() if value is not None} | {"name": given.name}
     file = None if given.file == "-" else str(Path(given.file).absolute())
     state = given.initial_state.upper() if given.initial_state else None
@@ -117,30 +119,36 @@ def _problems(given: Given) -> Iterator[tuple[str, str]]:
         yield "no worker accepts offsets with a configuration (KIP-995 is in no release)", hint
 
 
-def _refuse_doubles(given: Sequence[Given]) -> None:
-    seen: dict[str, str] = {}
-    for each in given:
-        if each.name in seen:
-            where = f"{seen[each.name]} and {each.file}" if seen[each.name] != each.file else each.file
-            raise BadInput(f"{each.name} is configured twice in {where}", next_step="Leave one of them out.")
-        seen[each.name] = each.file
+def _refuse_doubles(configs: Sequence[Given]) -> None:
+    files: dict[str, str] = {}
+    for config in configs:
+        if config.name in files:
+            where = f"{files[config.name]} and {config.file}" if files[config.name] != config.file else config.file
+            raise BadInput(f"{config.name} is configured twice in {where}", next_step="Leave one of them out.")
+        files[config.name] = config.file
 
 
 MOST_SAID = 5
-"""Problems that are said in one line; the rest is counted."""
+"""Problems that a line names; the others are counted."""
 
 
 def given_of(desired: Iterable[Desired]) -> tuple[Given, ...]:
-    """Return configurations as ``validate`` takes them."""
-    return tuple(Given(each.name, each.config, each.file or "-", doubled=each.doubled) for each in desired)
+    """Return configurations as the input of ``validate``."""
+    return tuple(
+        Given(connector.name, connector.config, connector.file or "-", doubled=connector.doubled)
+        for connector in desired
+    )
 
 
 def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
-    """Return what a plan warns of, in one line each. ``force`` makes warnings of the errors that workers accept.
+    """Return the warnings of a plan, one line each. With ``force``, errors that workers accept are warnings.
 
-    Raises ``BadInput`` for what workers refuse, and ``Refused`` for other errors, without ``force``.
+    Raises ``BadInput`` for errors because of which workers refuse a configuration, and without ``force`` ``Refused``
+    for other errors.
     """
-    refusing = [each for each in report.verdicts if each.outcome is ConfigOutcome.REFUSED and each.subject.answers]
+    refusing = [
+        verdict for verdict in report.verdicts if verdict.outcome is ConfigOutcome.REFUSED and verdict.subject.answers
+    ]
     if refusing:
         errors = _errors(finding for verdict in refusing for finding in verdict.findings)
         raise BadInput(
@@ -157,11 +165,11 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
             next_step=f"Correct it, or override this with --force. {_explained(errors)}",
             code="invalid-config",
         )
-    return tuple(_line(each) for each in report.findings if each.severity is not Severity.INFO)
+    return tuple(_line(finding) for finding in report.findings if finding.severity is not Severity.INFO)
 
 
 def _errors(findings: Iterable[Finding]) -> list[Finding]:
-    return [each for each in findings if each.severity is Severity.ERROR]
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
 
 
 def _line(finding: Finding) -> str:
@@ -173,9 +181,9 @@ def _explained(errors: Sequence[Finding]) -> str:
 
 
 def resolved(calls: ConnectCalls, saved: Plan, given: Mapping[str, Desired]) -> tuple[Config, ...]:
-    """The configurations that a saved plan means, former ones included; its secrets are read again from ``given``.
+    """Return the configurations of a saved plan, former ones included; its secrets are read again from ``given``.
 
-    Raises ``Refused`` where a connector or a file is not what it was when the plan was made.
+    Raises ``Refused`` if a connector or a file has changed since the plan was made.
     """
     found: list[Config] = []
     for step in saved.steps:

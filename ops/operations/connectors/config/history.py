@@ -1,4 +1,4 @@
-"""The configurations that a connector had, from the config topic and the journal, and when and from which file they are."""
+"""Former configurations of a connector, from the config topic and the journal, with their times and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config.values import Config, difference, digest, kept
+from connectctl.ops.operations.connectors.config.values import Config, difference, digest, stored_config
 
 if TYPE_CHECKING:
     from connectctl.ops.core.step import Step
@@ -24,15 +24,15 @@ STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
 MOST_NAMED = 8
 """The most revisions that an error names."""
 CLOCKS_MS = 60_000
-"""By how much this machine's clock and that of a worker may differ, or a run be slower to write down what it did."""
+"""The maximum difference between the clocks of this machine and of a worker, or delay of a journal entry."""
 
 
 @dataclass(frozen=True)
 class ConfigVersion:
-    """What a connector was made at ``at``, in ms since the epoch; ``config`` is None where it was deleted.
+    """A configuration of a connector, written at ``at``, in ms since the epoch; ``config`` is None for a deletion.
 
-    ``offset`` is that of its record in the config topic, None where that has it no more. ``run`` made it so, or where it is
-    ``until``, changed it: then ``at`` is the time of that change, and its own is unknown. None is somebody else.
+    ``offset`` is the offset of its record in the config topic, None if the topic no longer has it. ``run`` is the run
+    that wrote it, None for another client. With ``until``, ``run`` replaced it at ``at``, and its own time is unknown.
     """
 
     at: int | None
@@ -53,8 +53,9 @@ class ConfigVersion:
 
 
 def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigVersion]:
-    """What committed ``records`` of the config topic say of the connector ``name``, the oldest first. What no worker can
-    read is left out, as with workers.
+    """Return the versions of the connector ``name`` in committed ``records`` of the config topic, the oldest first.
+
+    Records that workers cannot read are omitted.
     """
     found = []
     for record in sorted(records, key=lambda r: r.offset):
@@ -63,7 +64,7 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
             if key == config_topic.CONNECTOR + name:
                 properties = None if value is None else value["properties"]
                 remember(properties or {})
-                # Workers put the name where a configuration has none (ConnectorsResource.checkAndPutConnectorConfigName).
+                # Workers add the name to a configuration without one (ConnectorsResource.checkAndPutConnectorConfigName).
                 config = None if properties is None else {"name": name, **properties}
                 found.append(ConfigVersion(record.timestamp, config, record.offset))
     return found
@@ -72,8 +73,10 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
 def journal_versions(
     journal: Journal, name: str, cluster_id: str, group_id: str, kinds: Mapping[str, type[Step[Any]]]
 ) -> list[ConfigVersion]:
-    """What runs on this Connect cluster made of the connector ``name``, and what it was before, the oldest first. ``kinds``
-    are those of all steps that a journal may have.
+    """Return the configurations that runs on this Connect cluster gave the connector ``name``, and those before them,
+    the oldest first.
+
+    ``kinds`` are the classes of all steps that a journal may have.
     """
     runs = [run for run in journal.runs() if (run.cluster_id, run.group_id) == (cluster_id, group_id)]
     found: list[ConfigVersion] = []
@@ -92,46 +95,50 @@ def journal_versions(
 def _of_step(journal: Journal, step: Step[Any], run: str, at: int) -> Iterator[ConfigVersion]:
     if isinstance(step, ChangeConnector | DeleteConnector):
         with suppress(ConnectctlError):
-            yield ConfigVersion(at, kept(journal, step.before), run=run, until=True)
+            yield ConfigVersion(at, stored_config(journal, step.before), run=run, until=True)
     if isinstance(step, DeleteConnector):
         yield ConfigVersion(at, None, run=run)
     elif isinstance(step, ChangeConnector | CreateConnector):
         with suppress(ConnectctlError):
-            yield ConfigVersion(at, kept(journal, step.after), run=run)
+            yield ConfigVersion(at, stored_config(journal, step.after), run=run)
 
 
 def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> list[ConfigVersion]:
-    """Both as one, the newest first, without what changed nothing. What is in both is known by its content and its time."""
-    whole = list(topic)
-    for each in journal:
-        at = None if each.until else _same(whole, each)
+    """Return both lists as one, the newest first, without repetitions. Versions in both are identified by content and
+    time.
+    """
+    versions = list(topic)
+    for version in journal:
+        at = None if version.until else _same(versions, version)
         if at is None:
-            whole.append(each)
+            versions.append(version)
         else:
-            whole[at] = replace(whole[at], run=each.run)
-    # What was there until a run changed it comes just before what the run made of it, whose clock may be another one.
+            versions[at] = replace(versions[at], run=version.run)
+    # A version that a run replaced precedes the version of the run, whose clock may differ.
     clock: dict[str | None, int] = {
-        v.run: v.at for v in whole if v.run is not None and not v.until and v.at is not None
+        v.run: v.at for v in versions if v.run is not None and not v.until and v.at is not None
     }
-    ordered = sorted(whole, key=lambda v: (clock.get(v.run, v.at or 0) if v.until else v.at or 0, not v.until))
+    ordered = sorted(versions, key=lambda v: (clock.get(v.run, v.at or 0) if v.until else v.at or 0, not v.until))
     found: list[ConfigVersion] = []
-    for each in ordered:
-        if not found or _content(found[-1]) != _content(each):
-            found.append(each)
-        elif found[-1].until and not each.until:
-            found[-1] = each
+    for version in ordered:
+        if not found or _content(found[-1]) != _content(version):
+            found.append(version)
+        elif found[-1].until and not version.until:
+            found[-1] = version
     return found[::-1]
 
 
-def _same(whole: Sequence[ConfigVersion], wanted: ConfigVersion) -> int | None:
-    """Where ``wanted`` is among those of the topic that no run has yet: the nearest in time of the same content."""
-    near = [
-        (abs((v.at or 0) - (wanted.at or 0)), number)
-        for number, v in enumerate(whole)
-        if v.offset is not None and v.run is None and _content(v) == _content(wanted)
+def _same(versions: Sequence[ConfigVersion], version: ConfigVersion) -> int | None:
+    """Return the index of ``version`` among those of the topic without a run: the nearest in time with the same
+    content.
+    """
+    same_content = [
+        (abs((candidate.at or 0) - (version.at or 0)), number)
+        for number, candidate in enumerate(versions)
+        if candidate.offset is not None and candidate.run is None and _content(candidate) == _content(version)
     ]
-    apart, number = min(near, default=(CLOCKS_MS + 1, None))
-    return number if apart <= CLOCKS_MS else None
+    distance, number = min(same_content, default=(CLOCKS_MS + 1, None))
+    return number if distance <= CLOCKS_MS else None
 
 
 def _content(version: ConfigVersion) -> str | None:
@@ -139,7 +146,9 @@ def _content(version: ConfigVersion) -> str | None:
 
 
 def changes(version: ConfigVersion, former: ConfigVersion | None) -> dict[str, str | None]:
-    """What ``version`` changed of the one before, by property; everything for the first, nothing for a deletion."""
+    """Return the changes of ``version`` to the one before, by property; all properties for the first, none for a
+    deletion.
+    """
     if version.config is None:
         return {}
     return difference((former.config or {}) if former else {}, version.config)
@@ -168,7 +177,7 @@ WRITES = (CreateConnector.__name__, ChangeConnector.__name__)
 
 @dataclass(frozen=True)
 class Write:
-    """A configuration that the run ``run`` wrote at ``at``, in ms since the epoch, by its digest; from ``file``, if any."""
+    """The digest of a configuration that the run ``run`` wrote at ``at``, in ms since the epoch; from ``file``, if any."""
 
     digest: str
     at: int
@@ -178,27 +187,29 @@ class Write:
 
 @dataclass
 class ConfigOrigin:
-    """The writes of runs to a connector, the oldest first, without what came before a run deleted it."""
+    """The writes of runs to a connector since its last deletion by a run, the oldest first."""
 
     writes: list[Write] = field(default_factory=list)
 
     @property
     def applied(self) -> Write | None:
-        """The newest that came from a file."""
-        return next((each for each in reversed(self.writes) if each.file is not None), None)
+        """Return the newest write from a file."""
+        return next((write for write in reversed(self.writes) if write.file is not None), None)
 
 
 def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[str]) -> Mapping[str, ConfigOrigin]:
-    """What is known of the connectors ``names`` of this Connect cluster. Runs that were undone count for nothing."""
+    """Return the writes to the connectors ``names`` of this Connect cluster. Runs that were undone are ignored."""
     found: dict[str, ConfigOrigin] = {}
-    wanted = frozenset(names)
+    requested = frozenset(names)
     for run in reversed(journal.runs()):
-        here = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith("connectors ")
-        if not here or run.state is RunState.UNDONE or not run.changed or wanted.isdisjoint(run.subjects):
+        of_cluster = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith(
+            "connectors "
+        )
+        if not of_cluster or run.state is RunState.UNDONE or not run.changed or requested.isdisjoint(run.subjects):
             continue
         for step, at in _done(journal, run):
             name, kind = step.get("subject"), step.get("step")
-            if name not in wanted:
+            if name not in requested:
                 continue
             if kind == DeleteConnector.__name__:
                 found.pop(name, None)
@@ -209,7 +220,7 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
 
 
 def _done(journal: Journal, run: Run) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """The steps that ``run`` did, as its plan has them, each with its time. What it found done is not its own."""
+    """Yield the steps that ``run`` executed, from its plan, with their times. Steps that it found done are omitted."""
     try:
         steps = journal.plan(run.id)["steps"]
     except (BadInput, KeyError):

@@ -14,7 +14,7 @@ from connectctl.ops.operations.connectors.config.outlook import Entries
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
-from connectctl.ops.operations.offsets.sources import look_at
+from connectctl.ops.operations.offsets.sources import observe_connectors
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
-    """Whether ``entries`` are to be written to the topic: depends on the workers' release, if the brokers are given."""
+    """Return whether ``entries`` are written to the topic: for workers before the endpoint, if the brokers are given."""
     if not entries or cluster.kafka is None:
         return False
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
@@ -31,7 +31,7 @@ def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
 def with_offsets_first(
     clients: Clients, planned: ConfigPlan, name: str, entries: Entries, *, force: bool
 ) -> ConfigPlan:
-    """Return ``planned``, which creates the source connector ``name``, after the steps that write its offsets."""
+    """Return ``planned``, which creates the source connector ``name``, with the steps that write its offsets in front."""
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
             f"Cannot create {name} with offsets of a sink: workers before 3.7 do not set them",
@@ -41,7 +41,7 @@ def with_offsets_first(
     topic = planned.configs[0].get(TOPIC_PROPERTY)
     request = SetOffsets(name, entries, force)
     target = OffsetTarget(name, lambda subject: request, topic, new=True)
-    access, (subject,) = look_at(clients, [target])
+    access, (subject,) = observe_connectors(clients, [target])
     access.sources.check_proven()
     subject = replace(subject, config=dict(planned.configs[0]))
     plan = planned.plan

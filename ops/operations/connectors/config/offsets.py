@@ -1,4 +1,4 @@
-"""Offsets with which connectors are created, and that go with them: through the workers' own endpoint (KIP-875)."""
+"""Offsets that are set when a connector is created, and deleted with it, through the workers' endpoint (KIP-875)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ HALF_CREATED = (
 
 @dataclass(frozen=True)
 class SetConnectorOffsets(Step[StepContext]):
-    """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
+    """Set the offsets of a stopped connector: ``entries``, or those before the step ``of_step`` of the run ``run``.
 
-    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``force``:
-    also offsets that the connector would refuse. ``left`` are the offsets that the step of ``run`` left; others were
-    committed since, and are not set back. A refusal brings back the state ``was``, in which the run stopped the connector.
+    The former offsets are stored beside the journal of the run. ``every``: all other offsets are deleted. ``force``:
+    offsets that the connector would refuse are set as well. ``left`` are the offsets after the step of ``run``; other
+    offsets were committed since, and are not reset. ``was`` is the state of the connector before the run stopped it; a
+    refusal restores it.
     """
 
     subject: str
@@ -68,24 +69,24 @@ class SetConnectorOffsets(Step[StepContext]):
             try:
                 refuse_moved(self, journal, stored_offsets(context.calls, self.subject))
             except Refused as e:
-                raise context.brought_back(self.subject, self.was, e) from e
+                raise context.with_state_restored(self.subject, self.was, e) from e
         with self._half_created(context):
-            return None if self._missing(context) else "already set"
+            return None if self._different(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
         with self._half_created(context):
             if self.entries:
                 stored = stored_offsets(context.calls, self.subject)
                 config = read_config(context.calls, self.subject) or {}
-                pairs = [(each["partition"], each["offset"]) for each in stored]
+                pairs = [(offset["partition"], offset["offset"]) for offset in stored]
                 refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
             self._keep(context)
             every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
-            return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
+            return write_offsets(context, self.subject, lambda: self._different(context), every=every, or_else=more)
 
     @contextmanager
     def _half_created(self, context: StepContext) -> Iterator[None]:
-        """Add to errors that the connector, which was created for ``entries``, is without them, and how to continue."""
+        """Add to errors that the new connector has no offsets yet, and the command that continues."""
         try:
             yield
         except ConnectctlError as e:
@@ -95,13 +96,15 @@ class SetConnectorOffsets(Step[StepContext]):
             raise
 
     def _keep(self, context: StepContext) -> None:
-        """Keep what there is; where an earlier attempt did and may have written, what it kept and what came since."""
+        """Store the current offsets; if an earlier attempt may have written, the ones that it stored and later commits."""
         (journal, run), name = context.journal_and_run(), file_of(context.step)
         path, now = journal.path(run.id, name), stored_offsets(context.calls, self.subject)
         if path.exists():
-            kept, written = by_partition(read_json(path.read_bytes())), self._wanted(context)
-            since = {key: value for key, value in by_partition(now).items() if value != written.get(key, kept.get(key))}
-            pairs = (kept | since).items()
+            saved, written = by_partition(read_json(path.read_bytes())), self._wanted(context)
+            since = {
+                key: value for key, value in by_partition(now).items() if value != written.get(key, saved.get(key))
+            }
+            pairs = (saved | since).items()
             now = [{"partition": read_json(key), "offset": read_json(value)} for key, value in pairs]
         journal.write(run.id, name, json.dumps(now).encode())
 
@@ -110,46 +113,44 @@ class SetConnectorOffsets(Step[StepContext]):
             return {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
         return kept_offsets(context.journal_and_run()[0], self.run, self.of_step)
 
-    def _missing(self, context: StepContext) -> dict[str, str]:
-        found, wanted = by_partition(stored_offsets(context.calls, self.subject)), self._wanted(context)
+    def _different(self, context: StepContext) -> dict[str, str]:
+        found, expected = by_partition(stored_offsets(context.calls, self.subject)), self._wanted(context)
         if self.every:
-            wanted = dict.fromkeys(found, "null") | wanted
-        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
+            expected = dict.fromkeys(found, "null") | expected
+        return {key: value for key, value in expected.items() if found.get(key, "null") != value}
 
 
 def file_of(step: int) -> str:
-    """The file of a run with the offsets that were there before its step ``step``."""
+    """Return the name of the file with the offsets before the step ``step`` of a run."""
     return f"offsets-{step}.json"
 
 
 def kept_offsets(journal: Journal, run: str, step: int) -> dict[str, str]:
-    """Return the offsets that were there before the step ``step`` of ``run``, by source partition."""
+    """Return the offsets before the step ``step`` of ``run``, by source partition."""
     return by_partition(read_json(journal.read(run, file_of(step))))
 
 
-def taken_back(
-    step: SetConnectorOffsets, journal: Journal, run: str, number: int, was: str | None
-) -> SetConnectorOffsets:
-    """Return the way back of ``step``, the step ``number`` of ``run``.
+def undo_of(step: SetConnectorOffsets, journal: Journal, run: str, number: int, was: str | None) -> SetConnectorOffsets:
+    """Return the step that undoes ``step``, the step ``number`` of ``run``.
 
-    ``was`` is the state of the connector before the way back stops it.
+    ``was`` is the state of the connector before the undo stops it.
     """
     before = kept_offsets(journal, run, number)
     if step.run is not None:
-        left = kept_offsets(journal, step.run, step.of_step)
+        written = kept_offsets(journal, step.run, step.of_step)
     else:
         wrote = {text_of(read_json(key)): text_of(read_json(value)) for key, value in step.entries}
-        left = {} if step.every else before | wrote
-    return SetConnectorOffsets(step.subject, run=run, of_step=number, every=True, left=tuple(left.items()), was=was)
+        written = {} if step.every else before | wrote
+    return SetConnectorOffsets(step.subject, run=run, of_step=number, every=True, left=tuple(written.items()), was=was)
 
 
 def refuse_moved(step: SetConnectorOffsets, journal: Journal, stored: Any) -> None:
-    """Raises ``Refused`` if the way back ``step`` would set back an offset in ``stored``, with the number of those."""
+    """Raise ``Refused`` if the undo ``step`` would reset later commits in ``stored``, with their number."""
     assert step.run is not None
-    found, left, back = by_partition(stored), dict(step.left), kept_offsets(journal, step.run, step.of_step)
+    found, written, former = by_partition(stored), dict(step.left), kept_offsets(journal, step.run, step.of_step)
     count = sum(
-        found.get(key, "null") not in (left.get(key, "null"), back.get(key, "null"))
-        for key in found.keys() | left.keys()
+        found.get(key, "null") not in (written.get(key, "null"), former.get(key, "null"))
+        for key in found.keys() | written.keys()
     )
     if count:
         raise Refused(
@@ -162,7 +163,7 @@ def refuse_moved(step: SetConnectorOffsets, journal: Journal, stored: Any) -> No
 
 
 def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:
-    """The offsets in ``file`` for the one connector in ``given``; none without a file. Raises ``BadInput``."""
+    """Return the offsets in ``file`` for the only connector in ``given``; none without a file. Raises ``BadInput``."""
     if file is None:
         return ()
     if len(given) != 1:
@@ -175,15 +176,17 @@ def initial(
     planner: Planner,
     given: Sequence[Desired],
     entries: Entries,
-    means: Callable[[Desired], OffsetsOfChange] = lambda each: OffsetsOfChange(),
+    effects_of: Callable[[Desired], OffsetsOfChange] = lambda desired: OffsetsOfChange(),
     *,
     force: bool = False,
 ) -> None:
-    """Plan the creation of ``given``; ``means`` gives what it means for source offsets. Raises ``Refused`` where the
-    workers cannot create in a state, or set offsets, and for offsets that the connector would refuse, unless ``force``.
+    """Plan the creation of ``given``; ``effects_of`` returns its effects on source offsets.
+
+    Raises ``Refused`` if the workers support neither initial states nor offsets, and without ``force`` for offsets that
+    the connector would refuse.
     """
     version = str(calls.get("/").get("version"))
-    if (entries or any(each.state not in (None, "RUNNING") for each in given)) and older(version, INITIAL_STATE):
+    if (entries or any(desired.state not in (None, "RUNNING") for desired in given)) and older(version, INITIAL_STATE):
         raise Refused(
             f"The workers are {version}; creating a connector in a state other than RUNNING requires 3.7 (KIP-980)",
             next_step=f"Set its offsets first: connectctl offsets set {given[0].name} -f FILE; then create it."
@@ -191,29 +194,33 @@ def initial(
             else f"Create it without --stopped, then stop it: connectctl connectors stop {given[0].name}.",
             code="unsupported",
         )
-    for each in given:
-        state = each.state or "RUNNING"
-        planner.create(replace(each, state="STOPPED" if entries else each.state, kept_state=None), means(each))
+    for desired in given:
+        state = desired.state or "RUNNING"
+        planner.create(
+            replace(desired, state="STOPPED" if entries else desired.state, kept_state=None), effects_of(desired)
+        )
         if entries:
-            refuse_invalid_offsets(each.name, each.config, entries, force=force)
-            planner.steps.append(SetConnectorOffsets(each.name, entries, force=force))
-            planner.warnings = (*planner.warnings, f"{each.name}: {HALF_CREATED}")
-            planner.waits[:] = [wait for wait in planner.waits if wait.subject != each.name]
+            refuse_invalid_offsets(desired.name, desired.config, entries, force=force)
+            planner.steps.append(SetConnectorOffsets(desired.name, entries, force=force))
+            planner.warnings = (*planner.warnings, f"{desired.name}: {HALF_CREATED}")
+            planner.waits[:] = [wait for wait in planner.waits if wait.subject != desired.name]
             if state != "STOPPED":
-                planner.steps.append(SetTargetState(each.name, "resume" if state == "RUNNING" else "pause", "STOPPED"))
+                planner.steps.append(
+                    SetTargetState(desired.name, "resume" if state == "RUNNING" else "pause", "STOPPED")
+                )
             if planner.wait:
-                planner.waits.append(Await(each.name, State(state)))
+                planner.waits.append(Await(desired.name, State(state)))
 
 
 def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) -> None:
-    """Raises ``Refused`` where workers cannot delete offsets, or would leave topics that contradict each other."""
+    """Raise ``Refused`` if workers cannot delete offsets, or would leave contradictory topics."""
     version = str(calls.get("/").get("version"))
     hint = "Delete them first: connectctl offsets reset NAME --stop; then delete it without --with-offsets."
     if older(version, CHANGES_OFFSETS):
         raise Refused(f"The workers are {version}; deleting offsets requires 3.6", next_step=hint, code="unsupported")
-    if own := [each.name for each in connectors if each.connector.config.get("offsets.storage.topic")]:
+    if dedicated := [health.name for health in connectors if health.connector.config.get("offsets.storage.topic")]:
         raise Refused(
-            f"The workers may fail to delete the offsets of {', '.join(own)}",
+            f"The workers may fail to delete the offsets of {', '.join(dedicated)}",
             why="with exactly-once and a dedicated offsets topic, workers from 3.8 to 4.3 do",
             next_step=hint,
             code="unsupported",

@@ -58,9 +58,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigRequest:
-    """``carry``: source offsets are carried over. ``force``: also with what is an error, but accepted by workers.
+    """``carry``: source offsets are carried over. ``force``: errors that workers accept do not refuse the change.
 
-    ``wait``: until the connectors are in their states.
+    ``wait``: the run waits until the connectors are in their states.
     """
 
     wait: bool = False
@@ -91,7 +91,7 @@ class ConfigOperation(ConnectorOperation[R]):
 
     def planner(self, access: ClusterAccess, found: Collection[ConnectorHealth], *, wait: bool) -> Planner:
         """Return a planner for the connectors ``found``."""
-        current = {each.name: each for each in found}
+        current = {health.name: health for health in found}
         return Planner(self.name, access.cluster_id(), access.group_id, current, wait=wait)
 
     def plan_again(self, access: ClusterAccess, saved: Plan) -> Planned:
@@ -108,26 +108,26 @@ class ConfigOperation(ConnectorOperation[R]):
         named = {Path(step.file) for step in changes if step.file}
         # A plan without secrets can be applied on a machine without its files.
         files = sorted(path for path in named if path.exists())
-        given = {each.name: each for each in config_files.desired(files, access.clients.reveal)}
-        configs = resolved(access.calls, saved, given)
-        references = {name: each.references for name, each in given.items()}
+        by_name = {desired.name: desired for desired in config_files.desired(files, access.clients.reveal)}
+        configs = resolved(access.calls, saved, by_name)
+        references = {name: desired.references for name, desired in by_name.items()}
         return ConfigPlan(saved, configs=configs, references=references)
 
     def context(self, access: ClusterAccess, planned: Planned) -> StepContext:
         """Return the context of the steps; that of offsets if the plan writes initial ones to their topic."""
         if any(isinstance(step, Change) for step in planned.plan.steps):
             clients = access.clients
-            return offsets.context_of(clients, offsets.look_at(clients, [])[0], clients.journal())
+            return offsets.context_of(clients, offsets.observe_connectors(clients, [])[0], clients.journal())
         verified = planned.verified if isinstance(planned, ConfigPlan) else ()
         return replace(super().context(access, planned), verified=verified)
 
     def remaining(self, access: ClusterAccess, run: Run, plan: Plan) -> Remaining:
-        """Return what is left; a stop for offsets that are still to be written is repeated."""
+        """Return the remaining steps; the stop of a connector whose offsets are not yet written is repeated."""
         return Remaining(again=to_repeat(run, plan.steps))
 
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
         """Return the plan that restores the former configurations."""
-        current = {each.name: each for each in access.connectors()}
+        current = {health.name: health for health in access.connectors()}
         passwords, stored = partial(defined_passwords, access.calls), partial(stored_offsets, access.calls)
         journal, run, plan = undone.journal, undone.run, undone.plan
         planned = plan_undo(journal, run, plan, current, passwords, stored, wait=undone.wait)
@@ -160,22 +160,22 @@ class CreateConnectors(ConfigOperation[CreateRequest]):
         if request.carry:
             entries = outlook.carried(given, entries)
 
-        def effect_of(each: Desired) -> OffsetsOfChange:
-            return outlook.of_new(each, entries)
+        def effect_of(connector: Desired) -> OffsetsOfChange:
+            return outlook.of_new(connector, entries)
 
         validate_changed(access, planner, given, force=request.force)
         state = "STOPPED" if request.stopped else None
-        wanted = [replace(each, state=state or each.state) for each in given]
-        if by_topic(access, entries) and wanted[0].state in (None, "RUNNING"):
-            planner.create(wanted[0], OffsetsOfChange(effect_of(wanted[0]).sentences))
-            return with_offsets_first(access.clients, planner.planned(), wanted[0].name, entries, force=request.force)
-        initial(access.calls, planner, wanted, entries, effect_of, force=request.force)
+        desired = [replace(connector, state=state or connector.state) for connector in given]
+        if by_topic(access, entries) and desired[0].state in (None, "RUNNING"):
+            planner.create(desired[0], OffsetsOfChange(effect_of(desired[0]).sentences))
+            return with_offsets_first(access.clients, planner.planned(), desired[0].name, entries, force=request.force)
+        initial(access.calls, planner, desired, entries, effect_of, force=request.force)
         return planner.planned()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyRequest(ConfigRequest):
-    """The connectors of files. ``prune`` are those to delete, None for none."""
+    """The connectors in files. ``prune`` selects the connectors to delete, None for none."""
 
     given: tuple[Desired, ...]
     prune: PruneRequest | None = None
@@ -212,8 +212,10 @@ class PatchConnectors(ConfigOperation[PatchRequest]):
         found = access.connectors()
         planner = self.planner(access, matching(found, [request.pattern]), wait=request.wait)
         properties = request.properties
-        wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
-        return plan_changes(access, planner, wanted, request, existing=found)
+        desired = [
+            Desired(name, changed(health.connector.config, properties)) for name, health in planner.current.items()
+        ]
+        return plan_changes(access, planner, desired, request, existing=found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,20 +328,20 @@ def plan_changes(
     connectors = planner.current.values() if existing is None else existing
     outlook = ConfigOutlook(access, connectors, wanted, directory.pruned.delete if directory else ())
     carry, force = request.carry, request.force
-    for each in wanted:
-        if each.name in planner.current:
-            former = planner.current[each.name].connector
-            effects = config_outlook.of_change(access.calls, former, each.config, carry=carry, force=force)
-            if each.config != former.config:
-                effects += config_outlook.of_others(each.name, each.config, outlook.others(each.name))
-            planner.change(each, effects, force=force)
+    for desired in wanted:
+        if desired.name in planner.current:
+            former = planner.current[desired.name].connector
+            effects = config_outlook.of_change(access.calls, former, desired.config, carry=carry, force=force)
+            if desired.config != former.config:
+                effects += config_outlook.of_others(desired.name, desired.config, outlook.others(desired.name))
+            planner.change(desired, effects, force=force)
             continue
-        new = replace(each, state=each.state or each.kept_state)
-        entries = outlook.carried([each], ()) if carry and outlook.has_former(each) else ()
+        new = replace(desired, state=desired.state or desired.kept_state)
+        entries = outlook.carried([desired], ()) if carry and outlook.has_former(desired) else ()
         if entries:
             initial(access.calls, planner, [new], entries, partial(outlook.of_new, entries=entries), force=force)
         else:
-            planner.create(new, outlook.of_new(each))
+            planner.create(new, outlook.of_new(desired))
     if directory is not None:
         directory.finish(planner)
     return planner.planned()
@@ -349,21 +351,23 @@ def validate_changed(access: ClusterAccess, planner: Planner, wanted: Sequence[D
     """Validate changed configurations as ``validate`` does, and record their warnings and their secret properties."""
     found = planner.current
     differing = [
-        each for each in wanted if each.name not in found or each.config != dict(found[each.name].connector.config)
+        desired
+        for desired in wanted
+        if desired.name not in found or desired.config != dict(found[desired.name].connector.config)
     ]
     former: dict[str, Config] = {
-        each.name: found[each.name].connector.config for each in differing if each.name in found
+        desired.name: found[desired.name].connector.config for desired in differing if desired.name in found
     }
     planner.passwords = {
-        each.name: defined_passwords(access.calls, each.config)
-        | defined_passwords(access.calls, former.get(each.name, {}))
-        | each.hidden
-        for each in differing
+        desired.name: defined_passwords(access.calls, desired.config)
+        | defined_passwords(access.calls, former.get(desired.name, {}))
+        | desired.hidden
+        for desired in differing
     }
     if not differing:
         return
-    given = given_of(differing)
-    where = access.calls, given, access.kafka, access.group, access.clients.named_topics
+    configs = given_of(differing)
+    where = access.calls, configs, access.kafka, access.group, access.clients.named_topics
     servers = access.clients.settings.named_servers
     known = offline.look(*where, group_id=access.group_id or None, most=MOST, named_servers=servers)
-    planner.warnings = warnings_of(offline.report(given, Goal.NOW, known), force=force)
+    planner.warnings = warnings_of(offline.report(configs, Goal.NOW, known), force=force)

@@ -1,4 +1,4 @@
-"""What a change of configurations does to source offsets, as plans say it, and the offsets that go with the change."""
+"""Effects of a change of configurations on source offsets, for plans, and the offsets that move with the change."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ MOST_NAMED = 3
 CARRY = "--carry-offsets"
 CARRIED = "carried over"
 Partitions = Mapping[str, tuple[Mapping[str, Any], ...]]
-"""Source partitions by what becomes of them, a ``Fate`` or ``CARRIED``; some are named by those fields that are known."""
+"""Source partitions by their ``Fate``, or ``CARRIED``; some have only the fields that are known."""
 Entries = tuple[tuple[str, str], ...]
-"""Partitions and offsets as JSON texts; an offset ``null`` is for none."""
+"""Partitions and offsets as JSON texts; the offset ``null`` stands for none."""
 
 
 @dataclass(frozen=True)
 class OffsetsOfChange:
-    """``sentences``, in words; the same as ``partitions``; ``shares`` are the connectors that read the same ones.
+    """The effects of a change on source offsets, as ``sentences`` and as ``partitions``.
 
-    ``former`` are the offsets to set again when the change is undone: of source partitions that are read by it and were not
-    before. None where that cannot be done. ``carried`` are source partitions, and those that get their offsets.
+    ``shares`` are the connectors that read the same source partitions. ``former`` are the offsets that an undo
+    restores: those of source partitions that are read only after the change; None if workers cannot set them.
+    ``carried`` are pairs of source partitions, of which the second gets the offset of the first.
     """
 
     sentences: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class OffsetsOfChange:
 
     @property
     def of_step(self) -> dict[str, Any]:
-        """What a step has of it, by the names of its fields."""
+        """Return the fields of a step."""
         return {"offsets": self.sentences, "partitions": self.partitions, "shares": self.shares}
 
     def __add__(self, other: OffsetsOfChange) -> OffsetsOfChange:
@@ -63,51 +64,53 @@ NONE = OffsetsOfChange()
 def of_change(
     calls: ConnectCalls, connector: Connector, new: Config, *, carry: bool, force: bool = False
 ) -> OffsetsOfChange:
-    """What ``new`` does to the offsets of a connector. Raises ``Refused`` where they cannot be carried over.
+    """Return the effects of ``new`` on the offsets of a connector. Raises ``Refused`` if they cannot be carried over.
 
-    ``force``: also to source partitions that the connector would refuse.
+    ``force``: offsets that the connector would refuse are carried over as well.
     """
     old = connector.config
     if connector.type == "sink" or not any(matters(name, old, new) for name in difference(old, new)):
         return OffsetsOfChange()
-    seen = read_offsets(calls, connector.name)
-    if isinstance(seen, str):
+    offsets = read_offsets(calls, connector.name)
+    if isinstance(offsets, str):
         if carry:
             raise Refused(
                 f"The source offsets of {connector.name} cannot be carried over",
-                why=seen,
+                why=offsets,
                 next_step="Workers that do not answer may wait for an open transaction: connectctl transactions lag.",
                 code="unsupported",
             )
-        return OffsetsOfChange((f"what it does to its source offsets is unknown ({seen})",))
-    found = outlook(old, new, seen)
-    there = {text_of(partition) for partition, _ in seen}
-    ways = [each for each in found.of(Fate.ORPHANED) if each.carry_to is not None]
-    # One that the former configuration reads as well is no other name of the same.
+        return OffsetsOfChange((f"what it does to its source offsets is unknown ({offsets})",))
+    found = outlook(old, new, offsets)
+    stored = {text_of(partition) for partition, _ in offsets}
+    movable = [fate for fate in found.of(Fate.ORPHANED) if fate.carry_to is not None]
+    # A source partition that the former configuration reads as well is not a new name of another.
     free = [
-        each for each in ways if text_of(each.carry_to) not in there and reads(old, each.carry_to or {}) is not True
+        fate for fate in movable if text_of(fate.carry_to) not in stored and reads(old, fate.carry_to or {}) is not True
     ]
-    by_partition = {text_of(partition): text_of(offset) for partition, offset in seen}
+    by_partition = {text_of(partition): text_of(offset) for partition, offset in offsets}
     if not carry:
-        others = (Fate.BEGUN, Fate.RESUMED, Fate.LEFT)
-        former = [(key, by_partition[key]) for each in found.of(*others) if (key := text_of(each.partition)) in there]
+        new_fates = (Fate.BEGUN, Fate.RESUMED, Fate.LEFT)
+        former = [
+            (key, by_partition[key]) for fate in found.of(*new_fates) if (key := text_of(fate.partition)) in stored
+        ]
         sets = (found.of(Fate.BEGUN, Fate.RESUMED) or found.may_begin) and _unsettable(
             calls, connector.name, old, old
         ) is None
         return of_outlook(found, can_carry=bool(free)) + OffsetsOfChange(former=tuple(former) if sets else None)
     _refuse_uncarried(calls, connector, new, found, free)
-    entries = [(text_of(each.carry_to), by_partition[text_of(each.partition)]) for each in free]
-    refuse_invalid_offsets(connector.name, new, entries, seen, force=force)
-    pairs = tuple((text_of(each.partition), text_of(each.carry_to)) for each in free)
+    entries = [(text_of(fate.carry_to), by_partition[text_of(fate.partition)]) for fate in free]
+    refuse_invalid_offsets(connector.name, new, entries, offsets, force=force)
+    pairs = tuple((text_of(fate.partition), text_of(fate.carry_to)) for fate in free)
     return of_outlook(found, carried=free) + OffsetsOfChange(carried=pairs)
 
 
 def of_outlook(
     found: OffsetOutlook, *, can_carry: bool = False, carried: Sequence[PartitionFate] = ()
 ) -> OffsetsOfChange:
-    to, gone = {text_of(each.carry_to) for each in carried}, {id(each) for each in carried}
-    orphaned = [each for each in found.of(Fate.ORPHANED) if id(each) not in gone]
-    begun = [each for each in found.of(Fate.BEGUN) if text_of(each.partition) not in to]
+    targets, carried_ids = {text_of(fate.carry_to) for fate in carried}, {id(fate) for fate in carried}
+    orphaned = [fate for fate in found.of(Fate.ORPHANED) if id(fate) not in carried_ids]
+    begun = [fate for fate in found.of(Fate.BEGUN) if text_of(fate.partition) not in targets]
     resumed, unknown = found.of(Fate.RESUMED), found.of(Fate.UNKNOWN)
     fates_of = {
         CARRIED: carried,
@@ -117,25 +120,25 @@ def of_outlook(
         Fate.UNKNOWN.value: unknown,
     }
     sentences = [
-        carried and f"carries {_count(carried)} over: {_named(carried, to=True)}",
-        orphaned and f"orphans {_count(orphaned)}: {_named(orphaned)}, because {orphaned[0].why}",
-        resumed and f"resumes from {_count(resumed)} stored before: {_named(resumed)}",
-        begun and f"starts from the beginning: {_named(begun)}{_reason(begun)}",
+        carried and f"carries {_count(carried)} over: {_named_fates(carried, to=True)}",
+        orphaned and f"orphans {_count(orphaned)}: {_named_fates(orphaned)}, because {orphaned[0].why}",
+        resumed and f"resumes from {_count(resumed)} stored before: {_named_fates(resumed)}",
+        begun and f"starts from the beginning: {_named_fates(begun)}{_reason(begun)}",
         found.may_begin and f"starts from the beginning for what else it finds: {'; '.join(found.may_begin)}",
-        unknown and f"may orphan {_count(unknown)}: {_named(unknown)}, because {unknown[0].why}",
+        unknown and f"may orphan {_count(unknown)}: {_named_fates(unknown)}, because {unknown[0].why}",
         found.of(Fate.KEPT) and found.inherited and f"keeps its offsets although {', '.join(found.inherited)} changes",
         can_carry and f"{CARRY} carries them over instead",
         (orphaned or begun or resumed) and found.source.startswith("learned") and f"all of this is {found.source}",
     ]
-    partitions = {name: tuple(each.partition for each in fates) for name, fates in fates_of.items() if fates}
-    return OffsetsOfChange(tuple(each for each in sentences if isinstance(each, str) and each), partitions)
+    partitions = {name: tuple(fate.partition for fate in fates) for name, fates in fates_of.items() if fates}
+    return OffsetsOfChange(tuple(fate for fate in sentences if isinstance(fate, str) and fate), partitions)
 
 
 def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
-    """The offsets that workers give a connector (KIP-875); a text says why they are not seen."""
+    """Return the offsets of a connector from the workers (KIP-875), or the reason why they could not be read."""
     try:
         answer = calls.get(path_of("connectors", name, "offsets"))["offsets"]
-        return [(each["partition"], each["offset"]) for each in answer]
+        return [(entry["partition"], entry["offset"]) for entry in answer]
     except ConnectctlError as e:
         return e.why or e.what
     except (KeyError, TypeError):
@@ -143,7 +146,7 @@ def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
 
 
 def text_of(value: Any) -> str:
-    """``value`` as JSON that is the same for the same value."""
+    """Return ``value`` as canonical JSON."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -152,7 +155,9 @@ def named(texts: Sequence[str]) -> str:
 
 
 def _unsettable(calls: ConnectCalls, name: str, old: Config, new: Config) -> tuple[str, str | None] | None:
-    """Why offsets cannot be set under ``old``, or would not be where ``new`` reads them."""
+    """Return why offsets cannot be set under ``old``, or would not be in the store that ``new`` reads; None if they
+    can.
+    """
     version = str(calls.get("/").get("version"))
     if older(version, CHANGES_OFFSETS):
         return f"The workers are {version}; setting offsets requires 3.6", None
@@ -173,63 +178,65 @@ def _refuse_uncarried(
     hint = f"Change it without {CARRY}, and set them: connectctl offsets set {connector.name} -f FILE --stop."
     if unsettable := _unsettable(calls, connector.name, connector.config, new):
         raise Refused(unsettable[0], why=unsettable[1], next_step=hint, code="unsupported")
-    unused = [each for each in found.of(Fate.BEGUN) if each.why != NEW]
-    carried = {id(each) for each in free}
-    lost = [*(each for each in found.of(Fate.ORPHANED, Fate.UNKNOWN) if id(each) not in carried), *unused]
+    unused = [fate for fate in found.of(Fate.BEGUN) if fate.why != NEW]
+    carried = {id(fate) for fate in free}
+    lost = [*(fate for fate in found.of(Fate.ORPHANED, Fate.UNKNOWN) if id(fate) not in carried), *unused]
     if lost:
-        what = f"Not every source offset of {connector.name} can be carried over: {_named(lost)}"
+        what = f"Not every source offset of {connector.name} can be carried over: {_named_fates(lost)}"
         raise Refused(what, why=lost[0].why, next_step=hint, code="offsets")
 
 
 def _reason(begun: Sequence[PartitionFate]) -> str:
-    return next((f", because {each.why}" for each in begun if each.why != NEW), "")
+    return next((f", because {fate.why}" for fate in begun if fate.why != NEW), "")
 
 
 def _count(fates: Sequence[PartitionFate]) -> str:
     return counted(len(fates), "source offset")
 
 
-def _named(fates: Sequence[PartitionFate], *, to: bool = False) -> str:
-    def shown(each: PartitionFate) -> str:
-        text = text_of(each.partition)
-        return (text if each.whole else f"{text[:-1]},…}}") + (f" to {text_of(each.carry_to)}" if to else "")
+def _named_fates(fates: Sequence[PartitionFate], *, to: bool = False) -> str:
+    def shown(fate: PartitionFate) -> str:
+        text = text_of(fate.partition)
+        return (text if fate.whole else f"{text[:-1]},…}}") + (f" to {text_of(fate.carry_to)}" if to else "")
 
-    return named([shown(each) for each in fates])
+    return named([shown(fate) for fate in fates])
 
 
 @dataclass(frozen=True)
 class OffsetsByConnector:
-    """The offsets in the global topic by connector. ``unseen`` is the error for which they were not seen."""
+    """The offsets in the global topic by connector. ``unseen`` is the error if they could not be read."""
 
     by_name: Mapping[str, Offsets] = field(default_factory=dict)
     unseen: ConnectctlError | None = None
 
 
 def of_new(name: str, new: Config, stored: OffsetsByConnector) -> OffsetsOfChange:
-    """What the connector ``name`` makes of the offsets that are stored under its name."""
+    """Return the effects of the new connector ``name`` on the offsets that are stored under its name."""
     if stored.unseen is not None:
         return OffsetsOfChange((f"whether offsets are stored under its name is unknown ({stored.unseen.what})",))
-    own = stored.by_name.get(name, ())
-    if not own:
+    offsets = stored.by_name.get(name, ())
+    if not offsets:
         return OffsetsOfChange()
-    found = outlook(None, new, own)
-    whole = of_outlook(found)
+    found = outlook(None, new, offsets)
+    effects = of_outlook(found)
     if found.of(Fate.UNKNOWN):
         words = "may resume from offsets that are stored under its name"
-        return OffsetsOfChange((f"{words}: {', '.join(text_of(p) for p, _ in own[:1])} …",), whole.partitions)
-    return whole
+        return OffsetsOfChange((f"{words}: {', '.join(text_of(p) for p, _ in offsets[:1])} …",), effects.partitions)
+    return effects
 
 
 def of_others(
     name: str, new: Config, others: Mapping[str, Config], stored: OffsetsByConnector = OffsetsByConnector()
 ) -> OffsetsOfChange:
-    """Which connectors read the same source partitions, and whose offsets of them are stored: they stay where they are."""
+    """Return the connectors that read the same source partitions, and those whose offsets of them are stored and not
+    used.
+    """
     sharing = shared(new, others)
     sentences = [f"reads the same source partitions as {', '.join(sharing)}"] if sharing else []
     for former, entries in _owners(name, new, stored).items():
-        gone = "" if former in others else ", which no longer exists"
+        ending = "" if former in others else ", which no longer exists"
         sentences.append(
-            f"leaves {counted(len(entries), 'source offset')} of what it reads under the name {former}{gone} (to start "
+            f"leaves {counted(len(entries), 'source offset')} of what it reads under the name {former}{ending} (to start "
             f"from them: {CARRY}, or connectctl offsets copy {former} {name} --stop)"
         )
     begun = [read_json(key) for entries in _owners(name, new, stored).values() for key, _ in entries]
@@ -238,12 +245,12 @@ def of_others(
 
 
 def has_owner(name: str, new: Config, stored: OffsetsByConnector) -> bool:
-    """Whether offsets of what ``new`` reads are stored under another name, and none under ``name``."""
+    """Return whether offsets of source partitions of ``new`` are stored under another name, and none under ``name``."""
     return bool(_owners(name, new, stored))
 
 
 def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collection[str]) -> Entries:
-    """The offsets of another name with which the connector ``name`` is created. Raises ``Refused``."""
+    """Return the offsets under another name with which the connector ``name`` is created. Raises ``Refused``."""
     hint = f"Create it without {CARRY}, and set them: connectctl offsets copy NAME {name} --stop."
     if isinstance(stored.unseen, Unreachable):
         raise stored.unseen
@@ -273,7 +280,7 @@ def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collect
 
 
 def _owners(name: str, new: Config, stored: OffsetsByConnector) -> dict[str, Entries]:
-    """The offsets of what ``new`` reads that are stored under other names; none where its own name has some."""
+    """Return the offsets of source partitions of ``new`` under other names; none if its own name has some."""
     if partitions_of_others(new, {name: stored.by_name.get(name, ())}):
         return {}
     found = partitions_of_others(new, {other: offsets for other, offsets in stored.by_name.items() if other != name})

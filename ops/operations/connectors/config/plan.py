@@ -1,4 +1,4 @@
-"""Plans that create, change and delete connectors. Pure: from what is wanted and what was read to steps."""
+"""Plans that create, change and delete connectors, from the desired and the current configurations. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ from connectctl.ops.operations.connectors.config.steps import (
     DeleteConnector,
     ReadOffsets,
 )
-from connectctl.ops.operations.connectors.config.values import Config, References, difference, digest, keep, shown
+from connectctl.ops.operations.connectors.config.values import (
+    Config,
+    References,
+    difference,
+    digest,
+    shown,
+    store_configs,
+)
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.connectors.steps import (
@@ -44,11 +51,10 @@ RESTARTS = "restarts the connector and its tasks"
 
 @dataclass(frozen=True)
 class Desired:
-    """A connector as it is to be. ``state`` is the one to create it in, ``kept_state`` the one that it is always to have.
+    """A desired connector. ``state`` is its initial state, ``kept_state`` the state that every apply sets.
 
-    Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere. ``secrets`` are the
-    references of the file to secrets, whose values are in ``config``. ``doubled`` are values that a manifest gives in two
-    places.
+    Both are RUNNING, PAUSED or STOPPED. ``file`` is its file, None if it has none. ``secrets`` are the references of
+    the file to secrets, whose values are in ``config``. ``doubled`` are values that a manifest sets twice.
     """
 
     name: str
@@ -61,21 +67,21 @@ class Desired:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The properties whose values are secrets that the file only refers to."""
+        """Return the properties whose values are secrets that the file refers to."""
         return frozenset(self.secrets)
 
     @property
     def references(self) -> dict[str, tuple[SecretSource, str]]:
-        """Each reference with the secret that it led to."""
+        """Return each reference with its secret."""
         return {name: (source, self.config[name]) for name, source in self.secrets.items() if name in self.config}
 
 
 @dataclass(frozen=True)
 class ConfigPlan(Planned):
-    """A plan, and the configurations that its steps refer to by digest, with their references to secrets.
+    """A plan, and the configurations of its steps, which have their digests, with the references to secrets.
 
-    ``verified`` are the connectors that it does not change, and whose states it verifies. ``drifted``: a connector is in
-    another state than its file declares.
+    ``verified`` are the unchanged connectors whose states it verifies. ``drifted``: a connector is in another state
+    than its file declares.
     """
 
     configs: tuple[Config, ...] = ()
@@ -85,15 +91,15 @@ class ConfigPlan(Planned):
 
     def store(self, journal: Journal) -> None:
         """Store the configurations."""
-        keep(self.configs, journal, self.references)
+        store_configs(self.configs, journal, self.references)
 
 
 @dataclass
 class Planner:
-    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` what their plugins hide.
+    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` are the secret properties
+    of their plugins.
 
-    ``declared``: files say what connectors are to be, their states included; those that are in another state than their
-    files mean are ``drifted``.
+    ``declared``: files declare the connectors and their states; ``drifted`` are the connectors in other states.
     """
 
     operation: str
@@ -113,7 +119,7 @@ class Planner:
     drifted: list[str] = field(default_factory=list)
 
     def planned(self) -> ConfigPlan:
-        """What was added, as one plan; waits come last, so that many take no longer than one."""
+        """Return the plan of all steps; the waits are last, so that they run concurrently."""
         steps = (*self.steps, *self.waits, *self.shows)
         plan = Plan(
             self.operation,
@@ -138,13 +144,15 @@ class Planner:
         self.references[desired.name] = desired.references
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
-        own = digest(desired.config)
-        self.steps.append(CreateConnector(desired.name, config, own, state, desired.file, **offsets.of_step))
+        config_digest = digest(desired.config)
+        self.steps.append(CreateConnector(desired.name, config, config_digest, state, desired.file, **offsets.of_step))
         self.wait_for(desired.name, desired.state or "RUNNING")
         self.show(desired.name, offsets)
 
     def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, *, force: bool = False) -> None:
-        """Make an existing connector what it is to be; ``force``: carries over offsets that it would refuse, too."""
+        """Plan the change of an existing connector to ``desired``. ``force``: offsets that it would refuse are carried
+        over as well.
+        """
         health = self.current[desired.name]
         refuse_doubtful([health.connector])
         former, name = health.connector.config, desired.name
@@ -154,7 +162,7 @@ class Planner:
         if changes:
             self.configs += [former, desired.config]
             self.references[name] = desired.references
-            was = {each: former.get(each) for each in changes}
+            was = {property_: former.get(property_) for property_ in changes}
             hidden = self._hidden(name)
             configs = shown(changes, hidden), shown(was, hidden)
             digests = digest(former), digest(desired.config)
@@ -188,14 +196,18 @@ class Planner:
             self.show(name, offsets)
 
     def _meant(self, desired: Desired) -> State:
-        """Return the state that a file means: the one that it names, also for the creation alone, else RUNNING."""
+        """Return the state that a file declares: the kept state, or the initial state if the connector is in it, else
+        RUNNING.
+        """
         if desired.kept_state:
             return State(desired.kept_state)
         now = self.state(desired.name)
         return State(now) if now == desired.state else State.RUNNING
 
     def _verify(self, health: ConnectorHealth, meant: State, *, changed: bool) -> None:
-        """Report a connector that is in another state than ``meant``, or unhealthy; with a wait, have it verified."""
+        """Report a connector in another state than ``meant``, or an unhealthy one; with ``wait``, plan its
+        verification.
+        """
         name = health.name
         words = ["unchanged"]
         if other := other_state(health.connector, meant):
@@ -223,12 +235,12 @@ class Planner:
             self.waits.append(AwaitGone(name))
 
     def show(self, name: str, offsets: OffsetsOfChange) -> None:
-        """Have the workers' own view of its offsets at the end, where there is something to see."""
+        """Plan to read its offsets from the workers at the end, if the change affects offsets."""
         if offsets.partitions:
             self.shows.append(ReadOffsets(name, offsets.partitions.get("orphaned", ())))
 
     def at_rest(self, name: str, steps: Sequence[ConnectorStep], state: str | None = None) -> list[ConnectorStep]:
-        """``steps`` while the connector is stopped, which then is in ``state``, or as it was."""
+        """Return ``steps`` between the stop of the connector and its return to ``state``, or to its former state."""
         verb, now = VERBS[state or self.state(name)], str(self.current[name].verdict)
         before = (
             [] if self.state(name) == "STOPPED" else [SetTargetState(name, "stop", now), Await(name, State.STOPPED)]
@@ -237,11 +249,11 @@ class Planner:
         return [*before, *steps, *after]
 
     def state(self, name: str) -> str:
-        """Its target state; where only workers were asked, the state that they report."""
+        """Return the target state of a connector; without brokers, the state that workers report."""
         return requested_state(self.current[name].connector).value
 
     def wait_for(self, name: str, state: str) -> None:
-        """Wait at the end until it is in ``state``, if it is to be waited at all."""
+        """Plan to wait at the end until the connector is in ``state``, with ``wait``."""
         if self.wait:
             self.waits.append(Await(name, WANTED[VERBS[state]]))
 
@@ -250,7 +262,9 @@ class Planner:
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str | None]:
-    """Properties as ``patch`` takes them: ``name=value`` sets one, ``name-`` removes it. Raises ``BadInput``."""
+    """Return the properties in arguments of ``patch``: ``name=value`` sets one, ``name-`` removes one. Raises
+    ``BadInput``.
+    """
     found: dict[str, str | None] = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -269,10 +283,10 @@ def assignments(texts: Sequence[str]) -> dict[str, str | None]:
 
 
 def refuse_existing(desired: Sequence[Desired], current: Mapping[str, ConnectorHealth]) -> None:
-    """Raises ``Refused`` where one that is to be created is there already."""
-    if there := [each.name for each in desired if each.name in current]:
+    """Raise ``Refused`` if a connector to create exists."""
+    if existing := [connector.name for connector in desired if connector.name in current]:
         raise Refused(
-            f"Connector already exists: {', '.join(there)}",
+            f"Connector already exists: {', '.join(existing)}",
             next_step="To change it: connectctl connectors apply -f FILE.",
             code="exists",
         )

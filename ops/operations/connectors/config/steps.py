@@ -1,7 +1,7 @@
 """The steps that create, change and delete connectors, and read and restore their source offsets.
 
-Plans have configurations masked, and by their digests. Each step reads the connector again, compares it with what the plan
-was made from, and changes nothing where it is another one.
+Plans have masked configurations and their digests. Each step reads the connector again, compares it with the digest in
+the plan, and refuses the change if it differs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connectctl.ops.connect.partition_changes import reads
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config.outlook import Entries, Partitions, named, read_offsets, text_of
-from connectctl.ops.operations.connectors.config.values import Changes, difference, digest, kept, read_config
+from connectctl.ops.operations.connectors.config.values import Changes, difference, digest, read_config, stored_config
 from connectctl.ops.operations.connectors.configure import ChangeConfig
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.drift import Drift
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CreateConnector(Step["StepContext"]):
-    """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest. What
-    that means for source offsets is in ``offsets`` in words, and in ``partitions`` and ``shares`` as data.
+    """Create a connector, in ``state`` if it is set (KIP-980). ``config`` is masked; ``after`` is its digest.
+
+    The effects on source offsets are in ``offsets`` as text, and in ``partitions`` and ``shares`` as data.
     """
 
     subject: str
@@ -60,7 +61,7 @@ class CreateConnector(Step["StepContext"]):
         )
 
     def apply(self, context: StepContext) -> str | None:
-        config = kept(context.journal, self.after)
+        config = stored_config(context.journal, self.after)
         state = {"initial_state": self.state} if self.state else {}
         context.before[self.subject] = Connector(self.subject, None), context.now()
         context.calls.send("POST", "/connectors", {"name": self.subject, "config": config} | state)
@@ -83,9 +84,9 @@ class _Set(ChangeConfig):
 class ChangeConnector(Step["StepContext"]):
     """Change the properties of a connector from the configuration ``before`` to ``after``, by their digests.
 
-    Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked. What that does to source
-    offsets is in ``offsets`` in words, and in ``partitions`` and ``shares`` as data. ``former`` are offsets that the way
-    back sets again: see ``OffsetsOfChange``. ``restarts`` says what the change restarts.
+    Workers from 3.8 on get only the changed properties (KIP-477). ``changes`` and ``was`` are masked. The effects on
+    source offsets are in ``offsets`` as text, and in ``partitions`` and ``shares`` as data. ``former`` are offsets that
+    an undo restores: see ``OffsetsOfChange``. ``restarts`` describes the restarts that the change causes.
     """
 
     subject: str
@@ -104,8 +105,8 @@ class ChangeConnector(Step["StepContext"]):
 
     def describe(self) -> str:
         drift = self.drift.words() if self.drift else ""
-        said = (*map(self._change, self.changes), *self.offsets, self.restarts, drift)
-        return f"change {self.subject}: {'; '.join(filter(None, said))}"
+        texts = (*map(self._change, self.changes), *self.offsets, self.restarts, drift)
+        return f"change {self.subject}: {'; '.join(filter(None, texts))}"
 
     def _change(self, name: str) -> str:
         old, new = self.was.get(name), self.changes[name]
@@ -119,9 +120,9 @@ class ChangeConnector(Step["StepContext"]):
 
     def apply(self, context: StepContext) -> str | None:
         found = compared(context, self.subject, self.before)
-        seen = read_one(context.calls, self.subject)
-        _Set(self.subject, difference(found, kept(context.journal, self.after))).apply(context)
-        context.before[self.subject] = seen, context.now()
+        connector = read_one(context.calls, self.subject)
+        _Set(self.subject, difference(found, stored_config(context.journal, self.after))).apply(context)
+        context.before[self.subject] = connector, context.now()
         return None
 
 
@@ -129,7 +130,7 @@ class ChangeConnector(Step["StepContext"]):
 class DeleteConnector(Step["StepContext"]):
     """Delete a connector whose configuration is ``before``, by its digest. ``state`` is its target state.
 
-    ``leaves`` is what stays behind, in words.
+    ``leaves`` are the remaining resources, as text.
     """
 
     subject: str
@@ -160,7 +161,7 @@ class DeleteConnector(Step["StepContext"]):
 
 @dataclass(frozen=True)
 class AwaitGone(Step["StepContext"]):
-    """Wait until no worker has a part of a connector that was deleted."""
+    """Wait until no worker runs a part of a deleted connector."""
 
     subject: str
     now: str = ""
@@ -174,7 +175,7 @@ class AwaitGone(Step["StepContext"]):
 
 
 def compared(context: StepContext, name: str, before: str) -> dict[str, str]:
-    """The configuration of ``name``. Raises ``Refused`` where it is not the one with the digest ``before``."""
+    """Return the configuration of ``name``. Raises ``Refused`` if its digest is not ``before``."""
     found = read_config(context.calls, name)
     if found is not None and digest(found) == before:
         return found
@@ -186,7 +187,7 @@ def compared(context: StepContext, name: str, before: str) -> dict[str, str]:
 
 
 def _until(context: StepContext, name: str, enough: Callable[[dict[str, str] | None], bool]) -> None:
-    """Another worker than the leader has it a moment later."""
+    """Wait until the configuration is ``enough``: workers other than the leader read it after a delay."""
     if not context.until(lambda: enough(read_config(context.calls, name)) or None, context.timeout, POLL):
         raise TimedOut(
             f"The change of {name} was accepted, but is not visible after {context.timeout:g} s",
@@ -197,12 +198,14 @@ def _until(context: StepContext, name: str, enough: Callable[[dict[str, str] | N
 
 
 WAIT = 10.0
-"""Seconds in which workers write what they have accepted, also to the second topic."""
+"""Seconds within which workers write accepted offsets, also to the second topic."""
 
 
 @dataclass(frozen=True)
 class ReadOffsets(Step[StepContext]):
-    """Read the offsets that workers give a connector, and which of them its tasks ask for: none of those in ``left``."""
+    """Read the offsets of a connector from the workers, and report which of them its tasks read: none of those in
+    ``left``.
+    """
 
     subject: str
     left: tuple[Mapping[str, Any], ...] = ()
@@ -213,20 +216,20 @@ class ReadOffsets(Step[StepContext]):
         return f"read the offsets of {self.subject} from the workers"
 
     def apply(self, context: StepContext) -> str | None:
-        seen = read_offsets(context.calls, self.subject)
-        if isinstance(seen, str):
-            return f"could not be read ({seen})"
+        stored = read_offsets(context.calls, self.subject)
+        if isinstance(stored, str):
+            return f"could not be read ({stored})"
         try:
             config = read_config(context.calls, self.subject) or {}
         except ConnectctlError as e:
             return f"could not be read ({e.what})"
-        gone = {text_of(each) for each in self.left}
-        left, used = list[str](), list[str]()
-        for partition, offset in seen:
-            unread = text_of(partition) in gone or reads(config, partition) is False
-            (left if unread else used).append(f"{text_of(partition)} at {text_of(offset)}")
-        texts = [named(used)] if used else []
-        return "; ".join([*texts, f"not read: {named(left)}"] if left else texts) or "none"
+        orphaned = {text_of(partition) for partition in self.left}
+        unread_texts, read_texts = list[str](), list[str]()
+        for partition, offset in stored:
+            unread = text_of(partition) in orphaned or reads(config, partition) is False
+            (unread_texts if unread else read_texts).append(f"{text_of(partition)} at {text_of(offset)}")
+        texts = [named(read_texts)] if read_texts else []
+        return "; ".join([*texts, f"not read: {named(unread_texts)}"] if unread_texts else texts) or "none"
 
 
 def stored_offsets(calls: ConnectCalls, name: str) -> Any:
@@ -234,36 +237,37 @@ def stored_offsets(calls: ConnectCalls, name: str) -> Any:
 
 
 def by_partition(offsets: Any) -> dict[str, str]:
-    return {text_of(each["partition"]): text_of(each["offset"]) for each in offsets}
+    return {text_of(entry["partition"]): text_of(entry["offset"]) for entry in offsets}
 
 
 def write_offsets(
     context: StepContext,
     name: str,
-    left: Callable[[], Mapping[str, str]],
+    remaining: Callable[[], Mapping[str, str]],
     *,
     first: Mapping[str, str] | None = None,
     every: bool = False,
     or_else: str = "",
 ) -> str:
-    """Write ``first`` and what is ``left``, or delete ``every`` offset. Raises ``ConnectctlError`` if others are there then.
+    """Write ``first`` and the ``remaining`` offsets, or delete ``every`` offset. Raises ``ConnectctlError`` if the
+    result differs.
 
-    Offsets are set first, and others deleted by a second request: the first one fences tasks that did not hear of the stop,
-    and what they committed until then is in ``left`` again.
+    The first request sets offsets, the second deletes others: the first one fences tasks that have not stopped yet, and
+    ``remaining`` includes their commits until then.
     """
-    path, wrong = path_of("connectors", name, "offsets"), left()
+    path, different = path_of("connectors", name, "offsets"), remaining()
     if every:
         context.calls.send("DELETE", path)
-    elif request := first or {key: value for key, value in wrong.items() if value != "null"} or wrong:
+    elif request := first or {key: value for key, value in different.items() if value != "null"} or different:
         _patch(context, path, request)
-        if (request.keys() != wrong.keys() or first) and (again := left()):
+        if (request.keys() != different.keys() or first) and (again := remaining()):
             _patch(context, path, again)
-    if not context.until(lambda: None if left() else True, WAIT, POLL):
+    if not context.until(lambda: None if remaining() else True, WAIT, POLL):
         raise ConnectctlError(
             f"Offsets of {name} differ from those written; another writer is active{or_else}",
             next_step=f"See connectctl offsets show {name}.",
         )
-    return f"{len(first or wrong)} written and read back"
+    return f"{len(first or different)} written and read back"
 
 
 def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:
@@ -273,11 +277,11 @@ def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class RestoreOffsets(Step[StepContext]):
-    """Set the offsets of a stopped connector that a change made, to what they were before it.
+    """Restore the offsets of a stopped connector that a change of its configuration caused.
 
-    These are the source partitions that ``begun`` names, by all of their fields or by some, and those that the
-    configuration ``config``, by its digest, does not read. ``former`` has those that had an offset; the others had none.
-    Whatever else the connector has read since stays read.
+    These are the source partitions in ``begun``, by all or some of their fields, and those that the configuration with
+    the digest ``config`` does not read. ``former`` has the former offsets; the other source partitions had none. All
+    other offsets are kept.
     """
 
     subject: str
@@ -290,25 +294,27 @@ class RestoreOffsets(Step[StepContext]):
         return f"restore the offsets that the change of {self.subject} replaced"
 
     def is_done(self, context: StepContext) -> str | None:
-        return None if self._wrong(context) else "none to restore"
+        return None if self._different(context) else "none to restore"
 
     def apply(self, context: StepContext) -> str | None:
-        return write_offsets(context, self.subject, lambda: self._wrong(context))
+        return write_offsets(context, self.subject, lambda: self._different(context))
 
-    def _wrong(self, context: StepContext) -> dict[str, str]:
-        config, former = kept(context.journal, self.config), dict(self.former)
-        seen = stored_offsets(context.calls, self.subject)
-        found = by_partition(seen)
-        whole = {text_of(each) for each in self.begun} & found.keys()
-        parts = [each for each in self.begun if text_of(each) not in whole]
+    def _different(self, context: StepContext) -> dict[str, str]:
+        config, former = stored_config(context.journal, self.config), dict(self.former)
+        stored = stored_offsets(context.calls, self.subject)
+        found = by_partition(stored)
+        begun_keys = {text_of(entry) for entry in self.begun} & found.keys()
+        partial = [entry for entry in self.begun if text_of(entry) not in begun_keys]
 
-        def made(key: str, partition: Mapping[str, Any]) -> bool:
+        def is_from_change(key: str, partition: Mapping[str, Any]) -> bool:
             return (
-                key in whole
+                key in begun_keys
                 or reads(config, partition) is False
-                or any(each.items() <= partition.items() for each in parts)
+                or any(entry.items() <= partition.items() for entry in partial)
             )
 
-        keys = {key for key, each in zip(found, seen, strict=True) if made(key, each["partition"])} | former.keys()
-        wanted = {key: former.get(key, "null") for key in sorted(keys)}
-        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
+        keys = {
+            key for key, entry in zip(found, stored, strict=True) if is_from_change(key, entry["partition"])
+        } | former.keys()
+        expected = {key: former.get(key, "null") for key in sorted(keys)}
+        return {key: value for key, value in expected.items() if found.get(key, "null") != value}

@@ -20,8 +20,8 @@ from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 
 
 class ConfigOutlook:
-    """The consequences of ``wanted`` configurations for stored source offsets, and for other connectors: those ``existing``
-    without those ``deleted``.
+    """The consequences of ``wanted`` configurations for stored source offsets, and for the other ``existing``
+    connectors without ``deleted`` ones.
     """
 
     def __init__(
@@ -31,41 +31,45 @@ class ConfigOutlook:
         wanted: Sequence[Desired],
         deleted: Sequence[str] = (),
     ) -> None:
-        self._existing = [each for each in existing if each.name not in deleted]
-        self._wanted = {each.name: each.config for each in wanted}
-        known = {each.name for each in existing}
-        new = [each.name for each in wanted if each.name not in known]
+        self._existing = [connector for connector in existing if connector.name not in deleted]
+        self._wanted = {connector.name: connector.config for connector in wanted}
+        known = {connector.name for connector in existing}
+        new = [connector.name for connector in wanted if connector.name not in known]
         self._stored = _stored_offsets(cluster, new)
 
     def others(self, name: str) -> dict[str, Config]:
         """Return the future configurations of connectors other than ``name``."""
-        existing: dict[str, Config] = {each.name: each.connector.config for each in self._existing}
+        existing: dict[str, Config] = {health.name: health.connector.config for health in self._existing}
         return {other: config for other, config in {**existing, **self._wanted}.items() if other != name}
 
-    def of_new(self, each: Desired, entries: Entries = ()) -> OffsetsOfChange:
+    def of_new(self, desired: Desired, entries: Entries = ()) -> OffsetsOfChange:
         """Return the consequences of a new connector, with ``entries`` as its initial offsets."""
         if entries:
             partitions = tuple(read_json(partition) for partition, _ in entries)
-            given = OffsetsOfChange(partitions={config_outlook.CARRIED: partitions})
-            return given + config_outlook.of_others(each.name, each.config, self.others(each.name))
-        own = config_outlook.of_new(each.name, each.config, self._stored)
-        return own + config_outlook.of_others(each.name, each.config, self.others(each.name), self._stored)
+            effects = OffsetsOfChange(partitions={config_outlook.CARRIED: partitions})
+            return effects + config_outlook.of_others(desired.name, desired.config, self.others(desired.name))
+        effects_of_name = config_outlook.of_new(desired.name, desired.config, self._stored)
+        return effects_of_name + config_outlook.of_others(
+            desired.name, desired.config, self.others(desired.name), self._stored
+        )
 
-    def has_former(self, each: Desired) -> bool:
-        """Whether offsets of its source are stored under another name, and none under its own."""
-        return config_outlook.has_owner(each.name, each.config, self._stored)
+    def has_former(self, desired: Desired) -> bool:
+        """Return whether offsets of its source partitions are stored under another name, and none under its own."""
+        return config_outlook.has_owner(desired.name, desired.config, self._stored)
 
     def carried(self, given: Sequence[Desired], entries: Entries) -> Entries:
-        """Return the offsets of the former name of the one connector in ``given``. Raises ``BadInput`` and ``Refused``."""
+        """Return the offsets under the former name of the only connector in ``given``. Raises ``BadInput`` and
+        ``Refused``.
+        """
         if entries or len(given) != 1:
             what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
-        running = {each.name for each in self._existing if not at_rest(each.connector)}
+        running = {health.name for health in self._existing if not at_rest(health.connector)}
         return config_outlook.carried(given[0].name, given[0].config, self._stored, running)
 
 
 def _stored_offsets(cluster: ClusterAccess, names: Sequence[str]) -> OffsetsByConnector:
-    """Read the offsets in the global topic by connector, if ``names`` are to be created; otherwise none."""
+    """Return the offsets in the global topic by connector if ``names`` are created, otherwise none."""
     if not names:
         return OffsetsByConnector()
     if cluster.kafka is None:
@@ -77,7 +81,9 @@ def _stored_offsets(cluster: ClusterAccess, names: Sequence[str]) -> OffsetsByCo
         return OffsetsByConnector(unseen=e)
     found = assemble(snapshot, query)
     if not found.complete:
-        hint = next((each.next_step for each in found.findings if each.id in INCOMPLETE and each.next_step), None)
+        hint = next(
+            (finding.next_step for finding in found.findings if finding.id in INCOMPLETE and finding.next_step), None
+        )
         return OffsetsByConnector(unseen=ConnectctlError("the offsets topic was not read to its end", next_step=hint))
     pairs = {c.name: [(o.key.partition or {}, o.effective) for o in c.offsets] for c in found.connectors}
     return OffsetsByConnector(

@@ -1,4 +1,4 @@
-"""The way back of a run that created, changed or deleted connectors: from the configurations that it kept."""
+"""The undo of a run that created, changed or deleted connectors, from the configurations that it stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connectctl.ops.operations.connectors.carried_offsets import (
     reversed_pairs,
     was_carried,
 )
-from connectctl.ops.operations.connectors.config.offsets import SetConnectorOffsets, file_of, refuse_moved, taken_back
+from connectctl.ops.operations.connectors.config.offsets import SetConnectorOffsets, file_of, refuse_moved, undo_of
 from connectctl.ops.operations.connectors.config.plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config.steps import (
     ChangeConnector,
@@ -23,7 +23,7 @@ from connectctl.ops.operations.connectors.config.steps import (
     ReadOffsets,
     RestoreOffsets,
 )
-from connectctl.ops.operations.connectors.config.values import Config, digest, kept, shown
+from connectctl.ops.operations.connectors.config.values import Config, digest, shown, stored_config
 from connectctl.ops.operations.connectors.state_operations import changed_since
 from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, former_state
 
@@ -43,28 +43,28 @@ def plan_undo(
     *,
     wait: bool,
 ) -> ConfigPlan:
-    """The steps of ``run`` that were done or begun, the other way round and from the last to the first.
+    """Return the plan that reverts the executed steps of ``run``, from the last to the first.
 
-    ``passwords`` gives those of a configuration, ``stored`` the source offsets of a connector. Raises ``Refused`` where a
-    connector is no longer as the run left it, or has committed offsets since that would be set back.
+    ``passwords`` returns the secret properties of a configuration, ``stored`` the source offsets of a connector. Raises
+    ``Refused`` if a connector was changed after the run, or has committed offsets since that would be reset.
     """
     deleted = (step for step in plan.steps if isinstance(step, DeleteConnector))
-    hidden = {step.subject: passwords(kept(journal, step.before)) for step in deleted}
+    hidden = {step.subject: passwords(stored_config(journal, step.before)) for step in deleted}
     planner = Planner("connectors undo", plan.cluster_id, plan.group_id, current, hidden, wait=wait)
     carried = {step.subject: step for step in plan.steps if isinstance(step, CarryOffsets)}
-    undo = _Undo(journal, run, current, planner, stored, carried)
+    undo = _UndoPlanner(journal, run, current, planner, stored, carried)
     for number, step in reversed(list(enumerate(plan.steps))):
         if run.did(number):
             undo.add(number, step)
-    undo.start_again()
-    undo.wait_for_the_end()
+    undo.restore_states()
+    undo.await_final_states()
     planned = undo.planner.planned()
     return replace(planned, plan=replace(planned.plan, undoes=run.id))
 
 
-class _Undo:
-    """The way back as it is planned. ``carried`` are the run's copies of offsets by connector; ``states`` are those of the
-    connectors that are created again, ``stopped`` those of the ones that the way back stops for itself.
+class _UndoPlanner:
+    """Plans an undo. ``carried`` are the run's copies of offsets by connector. ``states`` are the states of connectors
+    that are created again, ``stopped`` the former states of those that the undo stops.
     """
 
     def __init__(
@@ -96,19 +96,19 @@ class _Undo:
             self._state(step)
 
     def _delete(self, step: CreateConnector) -> None:
-        if self._is(step.subject, step.after):
+        if self._is_unchanged(step.subject, step.after):
             self.planner.delete(step.subject)
 
     def _change(self, step: ChangeConnector) -> None:
         now = self.current.get(step.subject)
         if now is not None and digest(now.connector.config) == step.before:
             return
-        if self._is(step.subject, step.after):
-            former = kept(self.journal, step.before)
+        if self._is_unchanged(step.subject, step.after):
+            former = stored_config(self.journal, step.before)
             self.planner.configs += [now.connector.config, former] if now else [former]
-            back = {name: step.was.get(name) for name in step.changes}
+            former_values = {name: step.was.get(name) for name in step.changes}
             was = {name: step.changes.get(name) for name in step.changes}
-            change = ChangeConnector(step.subject, back, was, step.after, step.before)
+            change = ChangeConnector(step.subject, former_values, was, step.after, step.before)
             if now is not None and (copied := self.carried.get(step.subject)):
                 pairs, state = reversed_pairs(copied.pairs), self._at_rest(step.subject)
                 carry = CarryOffsets(step.subject, pairs, step.after, step.before, state, copied.force)
@@ -124,7 +124,7 @@ class _Undo:
                 self.planner.shows.append(ReadOffsets(step.subject))
 
     def _create(self, step: DeleteConnector) -> None:
-        name, former = step.subject, kept(self.journal, step.before)
+        name, former = step.subject, stored_config(self.journal, step.before)
         if name in self.current:
             if digest(self.current[name].connector.config) != step.before:
                 raise changed_since(self.run, name)
@@ -138,18 +138,23 @@ class _Undo:
         self._await(name, self.states[name])
 
     def _offsets(self, number: int, step: SetConnectorOffsets) -> None:
-        """Offsets are put back while their connector is stopped: before it is deleted, after it is created."""
+        """Plan to restore offsets while their connector is stopped: before it is deleted, after it is created."""
         name = step.subject
         if not self.journal.path(self.run.id, file_of(number)).exists():
             return
         steps = self.planner.steps
         at = next(
-            (n for n, each in enumerate(steps) if isinstance(each, CreateConnector) and each.subject == name), None
+            (
+                n
+                for n, planned_step in enumerate(steps)
+                if isinstance(planned_step, CreateConnector) and planned_step.subject == name
+            ),
+            None,
         )
         if at is None and name not in self.current:
             return
         was = "STOPPED" if at is not None else self.planner.state(name)
-        restore = taken_back(step, self.journal, self.run.id, number, None if was == "STOPPED" else was)
+        restore = undo_of(step, self.journal, self.run.id, number, None if was == "STOPPED" else was)
         if at is None:
             if restore.run is not None:
                 refuse_moved(restore, self.journal, self.stored(name))
@@ -164,17 +169,21 @@ class _Undo:
         steps[at : at + 1] = [stopped, restore, *again]
 
     def _uncarried(self, step: CarryOffsets) -> None:
-        """Delete the copies that a run made of offsets; their connector continues with the former configuration."""
+        """Plan to delete the copies that a run made of offsets; their connector continues with the former
+        configuration.
+        """
         name, steps = step.subject, self.planner.steps
-        own = any(isinstance(each, CarryOffsets) and each.subject == name for each in steps)
-        if own or was_carried(self.journal, self.run.id, name):
+        is_carried_back = any(isinstance(step_, CarryOffsets) and step_.subject == name for step_ in steps)
+        if is_carried_back or was_carried(self.journal, self.run.id, name):
             self._at_rest(name)
-            steps.append(DeleteCarried(name, reversed_pairs(step.pairs), step.before, None if own else self.run.id))
+            steps.append(
+                DeleteCarried(name, reversed_pairs(step.pairs), step.before, None if is_carried_back else self.run.id)
+            )
 
     def _at_rest(self, name: str) -> str | None:
-        """Have the connector stopped from here on; returns the state that it had, None where it is stopped."""
+        """Plan to stop the connector; return its former state, None if it is already stopped."""
         steps, state = self.planner.steps, self.planner.state(name)
-        if not any(isinstance(each, SetTargetState) and each.subject == name for each in steps):
+        if not any(isinstance(step, SetTargetState) and step.subject == name for step in steps):
             steps.append(SetTargetState(name, "stop", str(self.current[name].verdict)))
             self.stopped[name] = state
         if Await(name, State.STOPPED) not in steps:
@@ -182,34 +191,36 @@ class _Undo:
         return None if state == "STOPPED" else state
 
     def _state(self, step: SetTargetState) -> None:
-        """What an apply paused or stopped had another state before, which the step says."""
+        """Plan to restore the state of a connector before an apply changed it, from the step."""
         verb = VERBS[former_state(step).value]
         if verb != step.verb:
             self.planner.steps.append(SetTargetState(step.subject, verb, str(self.current[step.subject].verdict)))
 
-    def _is(self, name: str, after: str) -> bool:
-        """Whether the connector is as the run left it; False where it is not there. Raises ``Refused`` where others were."""
+    def _is_unchanged(self, name: str, after: str) -> bool:
+        """Return whether the connector exists. Raises ``Refused`` if its configuration is not the one that the run
+        left.
+        """
         found = self.current.get(name)
         if found is not None and digest(found.connector.config) != after:
             raise changed_since(self.run, name)
         return found is not None
 
-    def start_again(self) -> None:
-        """Give connectors that the way back stopped their state again, where none of its other steps does."""
-        last = {each.subject: each.verb for each in self.planner.steps if isinstance(each, SetTargetState)}
-        gone = {each.subject for each in self.planner.steps if isinstance(each, DeleteConnector)}
+    def restore_states(self) -> None:
+        """Plan to restore the states of connectors that the undo stopped, unless another step does."""
+        last = {step.subject: step.verb for step in self.planner.steps if isinstance(step, SetTargetState)}
+        deleted = {step.subject for step in self.planner.steps if isinstance(step, DeleteConnector)}
         for name, state in self.stopped.items():
-            if name not in gone and last[name] == "stop" != VERBS[state]:
+            if name not in deleted and last[name] == "stop" != VERBS[state]:
                 self.planner.steps.append(SetTargetState(name, VERBS[state], "STOPPED"))
 
-    def wait_for_the_end(self) -> None:
-        """Make each wait one for the state that the last step gives the connector: a stop of the run is undone last."""
-        last = {each.subject: each.verb for each in self.planner.steps if isinstance(each, SetTargetState)}
+    def await_final_states(self) -> None:
+        """Change each wait to the state that the last step of the connector sets: the stop of the run is undone last."""
+        last = {step.subject: step.verb for step in self.planner.steps if isinstance(step, SetTargetState)}
         self.planner.waits = [
-            replace(each, wanted=WANTED[last[each.subject]])
-            if isinstance(each, Await) and last.get(each.subject) in WANTED
-            else each
-            for each in self.planner.waits
+            replace(step, wanted=WANTED[last[step.subject]])
+            if isinstance(step, Await) and last.get(step.subject) in WANTED
+            else step
+            for step in self.planner.waits
         ]
 
     def _await(self, name: str, state: str) -> None:

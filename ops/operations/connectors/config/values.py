@@ -1,4 +1,6 @@
-"""Configurations of connectors as plans and runs have them: by digest, kept for their owner only, and masked for print."""
+"""Configurations of connectors in plans and runs: by digest, in files that only their owner can read, and masked in
+output.
+"""
 
 from __future__ import annotations
 
@@ -22,42 +24,42 @@ if TYPE_CHECKING:
 
 Config = Mapping[str, str]
 References = Mapping[str, Mapping[str, tuple[SecretSource, str]]]
-"""By connector and property, where a file says that a secret is, and what it was there."""
+"""The reference of a file to a secret, and its value, by connector and property."""
 REFERRING = ".references"
-"""The ending of a kept configuration that has references in the place of its secrets."""
+"""The suffix of a stored configuration with references instead of secrets."""
 Changes = Mapping[str, str | None]
-"""New values by the names of properties, None for what is removed."""
+"""New values of properties, None to remove one."""
 
 
 def content(config: Config) -> bytes:
-    """``config`` as the journal keeps it; a file there is called by the SHA-256 of its content."""
+    """Return the content of the journal's file for ``config``; its name is the SHA-256 of its content."""
     return json.dumps(dict(config), sort_keys=True).encode()
 
 
 def digest(config: Config) -> str:
-    """The name of a configuration in plans, which hold no secrets."""
+    """Return the identifier of a configuration in plans, which hold no secrets."""
     return sha256(content(config)).hexdigest()
 
 
-def keep(configs: Iterable[Config], journal: Journal, references: References = MappingProxyType({})) -> None:
-    """Keep ``configs`` for later steps and for the way back, readable for the owner of the journal only.
+def store_configs(configs: Iterable[Config], journal: Journal, references: References = MappingProxyType({})) -> None:
+    """Store ``configs`` for later steps and for an undo, readable only for the owner of the journal.
 
-    Where a file refers to the secret that a configuration has, the reference is kept and not the secret.
+    If a file refers to a secret, the reference is stored instead of the secret.
     """
     for config in configs:
-        own = references.get(config.get("name", ""), {})
-        sources = {name: source for name, (source, value) in own.items() if config.get(name) == value}
-        whole = journal.path("kept", digest(config))
+        config_references = references.get(config.get("name", ""), {})
+        sources = {name: source for name, (source, value) in config_references.items() if config.get(name) == value}
+        path = journal.path("kept", digest(config))
         if not sources:
             journal.store_artifact([content(config)])
             continue
         kept_as = dict(config) | {name: {source.kind: source.value} for name, source in sources.items()}
-        journal.write("kept", f"{whole.name}{REFERRING}", json.dumps(kept_as, sort_keys=True).encode())
-        whole.unlink(missing_ok=True)
+        journal.write("kept", f"{path.name}{REFERRING}", json.dumps(kept_as, sort_keys=True).encode())
+        path.unlink(missing_ok=True)
 
 
-def kept(journal: Journal | None, of: str) -> dict[str, str]:
-    """The configuration with the digest ``of``. Raises ``BadInput`` where the journal has it no more."""
+def stored_config(journal: Journal | None, of: str) -> dict[str, str]:
+    """Return the configuration with the digest ``of``. Raises ``BadInput`` if the journal no longer has it."""
     assert journal is not None
     path = journal.path("kept", of)
     if not path.exists() and (referring := path.with_name(f"{of}{REFERRING}")).exists():
@@ -74,7 +76,9 @@ def kept(journal: Journal | None, of: str) -> dict[str, str]:
 
 
 def _resolved(journal: Journal, path: Path, of: str) -> dict[str, str]:
-    """The configuration in ``path`` with the secrets that it refers to. Raises ``BadInput`` where they are others now."""
+    """Return the configuration in ``path`` with the secrets that it refers to. Raises ``BadInput`` if they have
+    changed.
+    """
     try:
         config = read_json(path.read_bytes())
         sources = {
@@ -96,25 +100,25 @@ def _resolved(journal: Journal, path: Path, of: str) -> dict[str, str]:
 
 
 def read_config(calls: ConnectCalls, name: str) -> dict[str, str] | None:
-    """The configuration that the workers have of ``name``, None where they say that there is no such connector."""
+    """Return the configuration of ``name`` from the workers, None if they report that there is no such connector."""
     try:
         found: dict[str, str] = calls.get(path_of("connectors", name, "config"))
     except ConnectctlError as e:
         if e.code != "not-found":
-            raise  # a rebalance, or nobody answers: that is not a connector that is not there
+            raise  # An error during a rebalance, or without an answer, does not prove that the connector does not exist.
         return None
     remember(found)
     return found
 
 
 def difference(before: Config, after: Config) -> dict[str, str | None]:
-    """What makes ``after`` of ``before``, by name."""
+    """Return the changes from ``before`` to ``after``, by property."""
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     return dict(sorted({**dict.fromkeys(before.keys() - after.keys()), **changed}.items()))
 
 
 def shown(config: Changes, passwords: frozenset[str] = frozenset()) -> dict[str, str | None]:
-    """``config`` as it may be printed and kept in plans. ``passwords``: see ``defined_passwords``."""
+    """Return ``config`` masked, for output and for plans. ``passwords``: see ``defined_passwords``."""
     return {name: None if value is None else str(value) for name, value in config_of(config, passwords).items()}
 
 

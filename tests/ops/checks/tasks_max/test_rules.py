@@ -288,7 +288,7 @@ def kafka() -> FakeKafka:
 
 def look(reads: FakeKafka, calls: FakeWorkers) -> TasksSeen:
     group = connect_group("connect", one=[("a", -1), ("a", 0)])
-    return tasks_max_observe.look(cluster_observe.look(reads, calls, group, NAMED), reads)
+    return tasks_max_observe.look(cluster_observe.observe_cluster(reads, calls, group, NAMED), reads)
 
 
 def test_a_clean_cluster_gives_nothing() -> None:
@@ -300,7 +300,7 @@ def test_a_clean_cluster_gives_nothing() -> None:
 
 def test_a_config_topic_that_may_not_be_read_costs_a_finding_and_not_the_answer() -> None:
     reads = kafka()
-    view = cluster_observe.look(
+    view = cluster_observe.observe_cluster(
         reads, FakeWorkers({"a": FakeConnector()}), connect_group(one=[("a", -1), ("a", 0)]), NAMED
     )
 

@@ -266,7 +266,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def observe(reads: FakeKafka, rest: Apart, transactions: FakeCoordinators) -> WorkersSeen:
-    view = cluster_observe.look(reads, rest, GROUP, NAMED)
+    view = cluster_observe.observe_cluster(reads, rest, GROUP, NAMED)
     return worker_observe.observe(view, reads, transactions)
 
 
@@ -343,7 +343,7 @@ def test_brokers_that_tell_nothing_of_transactions_cost_findings_and_not_the_ans
 
 def test_topics_that_may_not_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = kafka(other_groups={"other": NEIGHBOUR})
-    view = cluster_observe.look(reads, calls(), GROUP, NAMED)
+    view = cluster_observe.observe_cluster(reads, calls(), GROUP, NAMED)
 
     def denied(*_: object, **__: object) -> dict[str, Any]:
         raise NotAuthorized("Not allowed to read", why="no Read")

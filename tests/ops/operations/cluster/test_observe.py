@@ -17,7 +17,7 @@ from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.cluster import observe
 from connectctl.ops.operations.cluster.observe import ClusterView
-from connectctl.ops.operations.connectors.observe import see
+from connectctl.ops.operations.connectors.observe import connector_listing
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.restserver import Answer, Asked, rest_server
 from fakes.workers import FakeConnector, FakeWorkers
@@ -49,7 +49,7 @@ def workers() -> FakeWorkers:
 def look(kafka: FakeKafka, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
     """The view of a cluster whose coordinator describes ``group``."""
     kafka.groups[group.id] = group
-    return observe.look(kafka, calls, group, named)
+    return observe.observe_cluster(kafka, calls, group, named)
 
 
 def ids(view: ClusterView) -> list[str]:
@@ -98,16 +98,16 @@ def test_workers_that_let_nobody_in_are_not_taken_for_workers_that_are_down(shut
     with pytest.raises(type(shut)):
         look(kafka(), closed, GROUP, {})
     with pytest.raises(type(shut)):
-        see(closed, kafka(), GROUP, {})
+        connector_listing(closed, kafka(), GROUP, {})
 
 
 def test_a_list_without_target_states_says_that_the_config_topic_could_not_be_seen() -> None:
     blind = kafka()
     blind.forbidden = {"cfg"}
-    seen = see(workers(), blind, GROUP, NAMED)
+    seen = connector_listing(workers(), blind, GROUP, NAMED)
     assert [judged.connector.target_state for judged in seen.connectors] == [None]
     assert [(finding.id, finding.subject) for finding in seen.findings] == [("SIGHT001", "config topic of connect")]
-    assert see(workers(), kafka(), GROUP, NAMED).findings == ()
+    assert connector_listing(workers(), kafka(), GROUP, NAMED).findings == ()
 
 
 def test_with_every_worker_down_nothing_runs_whatever_the_statuses_say() -> None:

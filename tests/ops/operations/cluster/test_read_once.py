@@ -8,9 +8,9 @@ from typing import Any
 
 from connectctl.ops.connect import config_topic
 from connectctl.ops.kafka.records import TopicImage, UnreadTail
-from connectctl.ops.operations.cluster.observe import look
+from connectctl.ops.operations.cluster.observe import observe_cluster
 from connectctl.ops.operations.cluster.read_once import read_once
-from connectctl.ops.operations.connectors.observe import see
+from connectctl.ops.operations.connectors.observe import connector_listing
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.workers import FakeConnector, FakeWorkers
 
@@ -75,13 +75,13 @@ def test_what_open_transactions_held_back_is_read_again() -> None:
 
 def test_a_look_at_a_cluster_reads_its_config_topic_once() -> None:
     reads = kafka()
-    view = look(reads, FakeWorkers({"a": FakeConnector()}), reads.groups["connect"], NOBODY)
+    view = observe_cluster(reads, FakeWorkers({"a": FakeConnector()}), reads.groups["connect"], NOBODY)
     assert [judged.connector.target_state for judged in view.connectors] == ["STARTED"]
     assert [topic for topic in reads.seen if topic.startswith("cfg")] == ["cfg+"]
 
 
 def test_a_list_of_connectors_reads_their_config_topic_once() -> None:
     reads = kafka()
-    seen = see(FakeWorkers({"a": FakeConnector()}), reads, reads.groups["connect"], NOBODY)
+    seen = connector_listing(FakeWorkers({"a": FakeConnector()}), reads, reads.groups["connect"], NOBODY)
     assert [judged.connector.committed_tasks for judged in seen.connectors] == [1]
     assert [topic for topic in reads.seen if topic == "cfg"] == ["cfg"]

@@ -13,7 +13,7 @@ from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried, reversed_pairs
 from connectctl.ops.operations.connectors.config.outlook import of_change, text_of
-from connectctl.ops.operations.connectors.config.values import digest, keep
+from connectctl.ops.operations.connectors.config.values import digest, store_configs
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import read_one
 from fakes.workers import FakeConnector, FakeWorkers
@@ -29,7 +29,7 @@ def context(tmp_path: Path) -> StepContext:
     """``lines`` is stopped; its offset was 10 when the plan was made, and is 60."""
     workers = FakeWorkers({"lines": FakeConnector(own="STOPPED", tasks=[], config=dict(BEFORE))})
     journal = Journal(tmp_path)
-    keep((BEFORE, AFTER), journal)
+    store_configs((BEFORE, AFTER), journal)
     run = journal.begin_plan(Plan("connectors patch", "id", (CARRY, DELETE), group_id="connect"))
     found = StepContext(workers, 5, journal=journal, run=run)
     commit(found, A, 60)

@@ -13,7 +13,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.operations.connectors import context as steps_context
 from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.connectors.context import StepContext
-from connectctl.ops.operations.connectors.observe import ConnectorListing, FactsReader, see
+from connectctl.ops.operations.connectors.observe import ConnectorListing, FactsReader, connector_listing
 from connectctl.ops.operations.connectors.steps import plan_state
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.workers import FakeConnector, FakeWorkers
@@ -48,7 +48,7 @@ class Apart(FakeWorkers):
 
 
 def seen(reads: FakeKafka, calls: FakeWorkers) -> ConnectorListing:
-    return see(calls, reads, GROUP, NAMED)
+    return connector_listing(calls, reads, GROUP, NAMED)
 
 
 def ids(listing: ConnectorListing) -> list[tuple[str, str]]:
@@ -95,7 +95,7 @@ def test_members_that_list_differently_are_compared_where_the_config_topic_is_no
 ) -> None:
     calls = Apart({"a": FakeConnector()}, urls=("http://one:8083", "http://two:8083"))
     calls.second = []
-    listing = see(calls, reads, GROUP if reads else None, {"config": "cfg"} if reads else {})
+    listing = connector_listing(calls, reads, GROUP if reads else None, {"config": "cfg"} if reads else {})
     with pytest.raises(Refused, match="connector a: http://two:8083 does not list it, and another worker does"):
         plan_state("k", listing.connectors, "stop", wait=False)
 
@@ -112,7 +112,7 @@ def test_lists_that_agree_a_moment_later_are_no_contradiction(monkeypatch: pytes
 def test_a_rebalance_is_a_finding_and_statuses_are_shown() -> None:
     reads = kafka("a")
     reads.groups["connect"] = replace(GROUP, state="PreparingRebalance")
-    listing = see(FakeWorkers({"a": FakeConnector()}), reads, GROUP, NAMED)
+    listing = connector_listing(FakeWorkers({"a": FakeConnector()}), reads, GROUP, NAMED)
     assert ids(listing) == [("CLUSTER002", "connect")]
     assert str(listing.connectors[0].verdict) == "RUNNING"
 

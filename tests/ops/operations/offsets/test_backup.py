@@ -12,7 +12,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.operations.offsets import topic_dump
-from connectctl.ops.operations.offsets.backup import everything, saved
+from connectctl.ops.operations.offsets.backup import backup_of, states_by_connector
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
@@ -52,7 +52,7 @@ def world(count: int, **more: dict[str, str]) -> tuple[Kafka, Sources]:
 
 def test_many_connectors_are_saved_from_one_reading_of_their_topic() -> None:
     kafka, sources = world(100, snk={"connector.class": "x.Sink"}, idle=CLASS)
-    found = everything(sources, observe(sources, OffsetsQuery(())), ())
+    found = states_by_connector(sources, observe(sources, OffsetsQuery(())), ())
     assert sorted(found) == sorted([*(f"c{n}" for n in range(100)), "gone", "idle"])
     assert sum(len(list(backup_lines(places))) for places in found.values()) == 301
     latest = kafka.images["ofs"].latest
@@ -73,8 +73,8 @@ def test_a_backup_of_some_connectors_has_their_lines_of_the_backup_of_all(names:
         ConsumerRecord(b'["c1",{}]', None, 1, 0),
     )
     kafka.partitions["ofs"] = 2
-    _, every, _ = saved(sources, ())
-    found, some, sinks = saved(sources, names)
+    _, every, _ = backup_of(sources, ())
+    found, some, sinks = backup_of(sources, names)
     assert sorted(some) == sorted(
         line for line in every if json.loads(json.loads(line)["key"])[0] in {*names} - {"snk"}
     )
@@ -103,7 +103,7 @@ def test_each_connector_gets_what_it_would_get_alone() -> None:
 def test_a_sink_and_a_name_that_nobody_knows_are_bad_input(name: str) -> None:
     _, sources = world(2, snk={"connector.class": "x.Sink"})
     with pytest.raises(BadInput):
-        everything(sources, observe(sources, OffsetsQuery(("c0", name))), ("c0", name))
+        states_by_connector(sources, observe(sources, OffsetsQuery(("c0", name))), ("c0", name))
 
 
 @pytest.mark.parametrize("names", [(), ("c0",), ("c0", "c1")])
@@ -111,7 +111,7 @@ def test_what_an_open_transaction_hides_is_saved_by_nobody(names: tuple[str, ...
     kafka, sources = world(2)
     kafka.held = True
     with pytest.raises(ConnectctlError, match="Could not read all offsets: an open transaction blocks reading"):
-        everything(sources, observe(sources, OffsetsQuery(names)), names)
+        states_by_connector(sources, observe(sources, OffsetsQuery(names)), names)
 
 
 def test_a_dump_that_goes_by_partitions_shows_how_many_there_were_and_nothing_odd() -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.offsets.diff import Difference, differences, effective_of, said_by, without_what_is_same
+from connectctl.ops.operations.offsets.diff import (
+    Difference,
+    differences,
+    effective_values,
+    live_values,
+    without_equal_values,
+)
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot
 from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, topic
@@ -36,12 +42,12 @@ def test_both_values_are_told_and_none_for_nothing() -> None:
 @given(histories())
 def test_a_tombstone_says_nothing(history: list[object]) -> None:
     (at,) = places(history)  # type: ignore[arg-type]
-    assert None not in said_by("c", at).values()
+    assert None not in live_values("c", at).values()
 
 
 def test_bytes_that_are_no_text_are_shown_all_the_same() -> None:
     (at,) = places([record(["c", {"t": "a"}], b"\xff")])
-    assert said_by("c", at) == {("c", '["c",{"t":"a"}]'): "\\xff"}
+    assert live_values("c", at) == {("c", '["c",{"t":"a"}]'): "\\xff"}
 
 
 def snapshot(global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None) -> OffsetsSnapshot:
@@ -53,7 +59,7 @@ def snapshot(global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | No
 
 
 def effective(of: OffsetsSnapshot) -> dict[tuple[str, str], str | None]:
-    return effective_of(assemble(of, OffsetsQuery()))
+    return effective_values(assemble(of, OffsetsQuery()))
 
 
 topics = histories(VALUES + UNREADABLE)
@@ -69,18 +75,18 @@ def test_what_is_the_same_can_be_left_out_before_anything_is_understood(
 ) -> None:
     here = snapshot(one, own)
     there = snapshot(one if same == "global" else other, own if same == "dedicated" else others_own)
-    left, right = without_what_is_same(here, there)
+    left, right = without_equal_values(here, there)
     assert differences(effective(left), effective(right)) == differences(effective(here), effective(there))
 
 
 def test_of_two_equal_sides_nothing_is_left() -> None:
     here = snapshot([record(["c", {"t": "a"}], {"o": 1})], [record(["c", {"t": "b"}], {"o": 2})])
-    for side in without_what_is_same(here, here):
+    for side in without_equal_values(here, here):
         assert side.global_topic is not None
         assert (side.global_topic.image.latest, side.dedicated["c"].image.latest) == ((), ())
 
 
 def test_a_connector_that_is_known_by_its_offsets_only_stays_known() -> None:
     here = snapshot([record(["gone", {"t": "a"}], {"o": 1})], None)
-    left, _ = without_what_is_same(here, here, ("gone",))
+    left, _ = without_equal_values(here, here, ("gone",))
     assert [connector.name for connector in assemble(left, OffsetsQuery(("gone",))).connectors] == ["gone"]

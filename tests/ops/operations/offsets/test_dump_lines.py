@@ -18,7 +18,7 @@ from connectctl.ops.operations.offsets.dump_lines import (
     lines_of,
     ranges_of,
     read_records,
-    wheres_in,
+    topics_in,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -123,7 +123,7 @@ def test_where_the_records_of_a_dump_are_from_is_told_without_reading_them(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "wheres.jsonl"
     path.write_text("\n".join(lines) + ("\n" if ends else ""))
-    found = wheres_in(path)
+    found = topics_in(path)
     assert found == {where for where, _ in read_records(list(blocks_of(path)), "x")}
 
 
@@ -131,7 +131,7 @@ def test_topics_of_one_name_on_two_clusters_are_two(tmp_path: Path) -> None:
     record = ConsumerRecord(b"k", b"{}", 0, 1, 5)
     path = tmp_path / "backup.jsonl"
     path.write_text("".join(f"{line}\n" for at in (None, "b:1") for line in lines_of([record] * 3, "t", at)))
-    assert wheres_in(path) == {(None, "t"), ("b:1", "t")}
+    assert topics_in(path) == {(None, "t"), ("b:1", "t")}
 
 
 @given(st.lists(st.text("ab\n", max_size=5), max_size=20), st.integers(1, 30))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
-from connectctl.ops.operations.offsets.incomplete import check_places
+from connectctl.ops.operations.offsets.incomplete import check_complete
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 GRANT = "Grant Describe on Topic a."
@@ -19,9 +19,9 @@ def test_a_next_step_is_given_once_and_a_text_that_quotes_it_stays_whole() -> No
     quoting = "x: the broker says (Grant Describe on Topic a)"
     found = [place("a: denied", GRANT, DENIED), place(quoting), place("c: silent", "Check the brokers.", SILENT)]
     with pytest.raises(NotAuthorized) as raised:
-        check_places(found)
+        check_complete(found)
     assert (raised.value.why, raised.value.next_step) == (f"a: denied; {quoting}; c: silent (Check the brokers)", GRANT)
 
 
 def test_what_could_be_read_is_no_error() -> None:
-    check_places([OffsetsTopicState("off", Side.DEDICATED, 1)])
+    check_complete([OffsetsTopicState("off", Side.DEDICATED, 1)])

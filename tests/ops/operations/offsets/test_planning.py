@@ -21,7 +21,7 @@ from connectctl.ops.operations.offsets.changes import (
     SetOffsets,
 )
 from connectctl.ops.operations.offsets.planning import ConnectorState, first_to_do, plan_changes
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, put
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, changes_to
 from connectctl.ops.operations.offsets.rest_api import obstacles
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change
@@ -76,7 +76,7 @@ def test_a_running_connector_is_stopped_and_brought_back_to_what_it_was(state: S
 
 def test_a_connector_that_gets_its_own_topic_is_seeded_before_it_is_told() -> None:
     seeded = OffsetsTopicState("own", Side.DEDICATED, 5, partitions_exist=False)
-    of = replace(subject([record(A, OLD)]), places=(*places([record(A, OLD)]), seeded))
+    of = replace(subject([record(A, OLD)]), topic_states=(*places([record(A, OLD)]), seeded))
     assert plan(of, MergeOffsets("c", "dedicated", dedicated_topic="own")) == [
         "back up the offsets of c in global and own",
         "create topic own (compacted, same number of partitions as the global one)",
@@ -133,7 +133,7 @@ def test_a_stale_dedicated_topic_is_refused_until_somebody_chooses(into: str) ->
 
 def committing_to(side: Side, of: ConnectorState) -> ConnectorState:
     """The connector, whose tasks commit to the topic of ``side``."""
-    return replace(of, places=tuple(replace(at, in_use=at.side is side) for at in of.places))
+    return replace(of, topic_states=tuple(replace(at, in_use=at.side is side) for at in of.topic_states))
 
 
 A_LITTLE = ([record(A, NEW, at=NOW)], [record(A, OLD, at=NOW - 1)])
@@ -199,7 +199,7 @@ def test_unreadable_values_refuse(value: bytes) -> None:
 
 def test_what_cannot_be_seen_whole_is_refused() -> None:
     hidden = replace(places([record(A, OLD)])[0], problem="an open transaction blocks reading global-1")
-    assert "blocks reading global-1" in reasons(replace(subject(), places=(hidden,)), PUT)
+    assert "blocks reading global-1" in reasons(replace(subject(), topic_states=(hidden,)), PUT)
 
 
 def test_a_second_topic_of_its_own_is_refused() -> None:
@@ -216,9 +216,9 @@ def test_a_topic_property_cannot_be_changed_without_workers_or_without_the_conne
 
 def test_a_connector_that_writes_to_another_cluster_keeps_its_topic_there() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
-    there = replace(of.places[1], bootstrap="other:9092")
+    there = replace(of.topic_states[1], bootstrap="other:9092")
     wish = MergeOffsets("c", "global", dedicated_topic="own")
-    assert "other:9092" in reasons(replace(of, places=(of.places[0], there)), wish)
+    assert "other:9092" in reasons(replace(of, topic_states=(of.topic_states[0], there)), wish)
 
 
 def test_all_reasons_are_told_at_once() -> None:
@@ -283,7 +283,7 @@ def test_workers_are_asked_only_for_what_ends_in_the_same_records(
 
 def test_workers_are_not_asked_for_what_they_would_write_to_the_other_topic_too() -> None:
     found = places([record(A, OLD)], [record(A, NEW)])
-    only_own = OffsetChanges(tuple(put(found[1], {b'["c",{"t":"a"}]': b'{"lsn":5}'})))
+    only_own = OffsetChanges(tuple(changes_to(found[1], {b'["c",{"t":"a"}]': b'{"lsn":5}'})))
     assert "another topic" in "; ".join(obstacles(only_own, found, WorkerFacts("4.3.1", enabled=True)))
 
 

@@ -32,7 +32,7 @@ changes = st.builds(
 
 
 def after(change: GroupChange, was: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-    writes = {write.place: write.after for write in decide(change, was)}
+    writes = {write.partition: write.after for write in decide(change, was)}
     return {place: offset for place, offset in (was | writes).items() if offset is not None}
 
 

@@ -14,7 +14,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceSelection, FenceTarget
 from connectctl.ops.operations.transactions.abort import EndContext, plan_abort_open
-from connectctl.ops.operations.transactions.hanging import hanging, opened, pick, search
+from connectctl.ops.operations.transactions.hanging import hanging, matching, open_transactions, search
 from connectctl.ops.operations.transactions.lag import measure
 from connectctl.ops.operations.transactions.listing import Criteria, find
 from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging
@@ -58,9 +58,9 @@ def test_a_hanging_transaction_on_the_offsets_topic_is_said_to_stop_connectors()
 
 
 def test_what_ends_between_two_looks_does_not_hang() -> None:
-    before = opened({AT: (OPEN,)})
-    assert hanging(before, {}, {}, opened({AT: ()})) == []
-    assert hanging(before, {}, {}, opened({AT: (replace(OPEN, start_offset=99),)})) == []
+    before = open_transactions({AT: (OPEN,)})
+    assert hanging(before, {}, {}, open_transactions({AT: ()})) == []
+    assert hanging(before, {}, {}, open_transactions({AT: (replace(OPEN, start_offset=99),)})) == []
     assert len(hanging(before, {}, {}, before)) == 1
 
 
@@ -70,7 +70,10 @@ def test_a_coordinator_that_is_silent_makes_nothing_hang() -> None:
     found = search(silent, None, ROLES)
     assert found.found == ()
     assert [finding.id for finding in found.findings] == ["TXN003"]
-    assert hanging(opened({AT: (OPEN,)}), {9: "x"}, {"x": Code.NO_ANSWER}, opened({AT: (OPEN,)})) == []
+    assert (
+        hanging(open_transactions({AT: (OPEN,)}), {9: "x"}, {"x": Code.NO_ANSWER}, open_transactions({AT: (OPEN,)}))
+        == []
+    )
 
 
 def test_partitions_that_may_not_be_looked_at_are_told() -> None:
@@ -97,8 +100,8 @@ def test_a_hanging_transaction_is_aborted_by_a_marker() -> None:
     context = EndContext(broker, 10)
     assert [r.outcome for r in performed(plan.steps, context)] == [Outcome.DONE]
     assert [r.outcome for r in performed(plan.steps, context)] == [Outcome.ALREADY]
-    assert pick([found], AT, 41, None) == []
-    assert pick([found], AT, None, 9) == [found]
+    assert matching([found], AT, 41, None) == []
+    assert matching([found], AT, None, 9) == [found]
 
 
 def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None:

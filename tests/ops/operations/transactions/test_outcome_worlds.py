@@ -14,7 +14,13 @@ from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer
-from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, decide, history, of_place
+from connectctl.ops.operations.transactions.outcome import (
+    DecidedOutcome,
+    TransactionResult,
+    decide,
+    decided_with,
+    history,
+)
 from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,7 +85,7 @@ class World:
         epochs = [each.epoch for each in self.partition if isinstance(each, Batch)]
         producer = PartitionProducer(PID, epochs[-1], 0, self.now, self.start)
         past = history(self.log, PID)
-        wanted = of_place(past, AT, producer.epoch)[-2:]
+        wanted = decided_with(past, AT, producer.epoch)[-2:]
         since = min((each.started_ms for each in wanted), default=0)
         seen = [each for each in self.partition if each.offset <= self.start and _time(each) >= since]
         return decide(past, AT, producer, behind(seen, producer, since))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.config.masking import BY_NAME, MASK
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.connectors.config.directory import PruneRequest, another_one, drift_of, pruned
+from connectctl.ops.operations.connectors.config.directory import PruneRequest, drift_of, pruned, why_not_applied
 from connectctl.ops.operations.connectors.config.history import CLOCKS_MS, ConfigOrigin, ConfigVersion, Write
 from connectctl.ops.operations.connectors.config.values import digest
 from connectctl.ops.operations.connectors.drift import Drift, Newer
@@ -105,13 +105,13 @@ def test_what_is_deleted_as_it_was_applied_has_no_drift() -> None:
 def test_what_may_be_somebody_elses_connector_of_the_same_name_is_known(
     now: dict[str, str], writes: tuple[dict[str, str], ...], topic: tuple[dict[str, str] | None, ...], why: str | None
 ) -> None:
-    said = another_one(now, origin(*writes), versions(*topic), None)
+    said = why_not_applied(now, origin(*writes), versions(*topic), None)
     assert said is None if why is None else (said or "").startswith(why)
 
 
 def test_the_same_content_at_another_time_is_not_what_was_applied() -> None:
     topic = [ConfigVersion(T - CLOCKS_MS - 1, A, 0), ConfigVersion(T + HOUR, B, 1)]
-    assert another_one(B, origin(A), topic, None) is not None
+    assert why_not_applied(B, origin(A), topic, None) is not None
 
 
 def prune(there: list[str], known: dict[str, ConfigOrigin], request: PruneRequest) -> tuple[list[str], dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectctl.ops.operations.connectors.config.directory import AwaitRelease, arranged, takeovers
+from connectctl.ops.operations.connectors.config.directory import AwaitRelease, ordered, takeovers
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 from hypothesis import given
@@ -31,7 +31,7 @@ def test_what_is_deleted_comes_before_what_reads_its_source_partitions_and_other
     former = {"old": reading("/a"), "zombie": reading("/z"), "apart": reading("/c")}
     after = takeovers(former, {"b-new": reading("/a"), "a-new": reading("/x")})
     assert after == {"b-new": ("old",)}
-    steps = arranged([create("b-new"), create("a-new"), *map(delete, former)], after)
+    steps = ordered([create("b-new"), create("a-new"), *map(delete, former)], after)
     assert [(type(s).__name__, s.subject) for s in steps] == [
         ("DeleteConnector", "old"),
         ("CreateConnector", "a-new"),
@@ -45,7 +45,7 @@ def test_what_is_deleted_comes_before_what_reads_its_source_partitions_and_other
 
 def test_a_change_that_gives_source_partitions_up_comes_before_who_takes_them() -> None:
     after = takeovers({"lines": reading("/a")}, {"lines": reading("/b"), "a-lines": reading("/a")})
-    steps = arranged([create("a-lines"), change("lines")], after)
+    steps = ordered([create("a-lines"), change("lines")], after)
     assert steps[:2] == [change("lines"), AwaitRelease("a-lines", "lines", "new-lines")]
     assert isinstance(steps[2], CreateConnector)
 
@@ -58,7 +58,7 @@ def test_who_shared_before_or_keeps_sharing_waits_for_nobody() -> None:
 
 def test_two_that_exchange_their_source_partitions_come_in_order_of_names() -> None:
     after = takeovers({"a": reading("/x"), "b": reading("/y")}, {"a": reading("/y"), "b": reading("/x")})
-    assert [s.subject for s in arranged([change("b"), change("a")], after) if not isinstance(s, AwaitRelease)] == [
+    assert [s.subject for s in ordered([change("b"), change("a")], after) if not isinstance(s, AwaitRelease)] == [
         "a",
         "b",
     ]
@@ -76,7 +76,7 @@ def test_every_step_is_there_once_and_nobody_comes_before_whom_it_waits_for(
 ) -> None:
     later = {name: tuple(o for o in others if o < name) for name, others in after.items()}  # no circle
     steps = [kind(name) for name, kind in kinds.items()]  # type: ignore[operator]
-    found = arranged(steps, later)
+    found = ordered(steps, later)
     own = [s for s in found if not isinstance(s, AwaitRelease)]
     assert sorted((type(s).__name__, s.subject) for s in own) == sorted((type(s).__name__, s.subject) for s in steps)
     at = {step.subject: number for number, step in enumerate(own)}
