@@ -107,6 +107,7 @@ class Rounds:
             outage=run.outage.seconds,
             subscription=ready.subscription,
             tasks=len(self._started.tasks),
+            endless=not ready.job.until.ends,
         )
 
     def _round(self, job: JobRun, tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits) -> Lease:
