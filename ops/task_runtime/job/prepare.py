@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -112,6 +112,12 @@ class PreparedJob:
         finally:
             self.connector.stop()
         return [{**task, "task.class": task_class(self.path)} for task in made]
+
+    def changed_tasks(self, tasks: Sequence[Mapping[str, str]]) -> list[dict[str, str]] | None:
+        """The tasks that replace the running ``tasks``, each with the task's class; None while these are the right ones."""
+        most = int(self.config.get("tasks.max", "1"))
+        made = self.connector.changed_tasks(self.config, tasks, most)
+        return None if made is None else [{**task, "task.class": task_class(self.path)} for task in made]
 
 
 def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
