@@ -16,6 +16,7 @@ def as_json(audit: ArchiveAudit, verdict: AuditVerdict, findings: Iterable[Findi
     orphans, size = audit.orphans
     return {
         "clusterId": audit.cluster_id,
+        "comparesContent": False,
         "directory": audit.directory,
         "manifest": audit.manifest,
         "group": audit.group,
@@ -60,5 +61,6 @@ def show(audit: ArchiveAudit, verdict: AuditVerdict) -> None:
         for each in data["partitions"]
     ]
     terminal.say(f"{audit.manifest}: {verdict.value} ({data['rows']:,} rows in {data['files']:,} files)")
+    terminal.say("Compared: files, rows and offsets; not the content of keys, values and headers.")
     columns = ["PARTITION", "FILES", "ROWS", "FIRST", "LAST", "COMMITTED", "MISSING"]
     terminal.table(columns, rows, empty=f"{audit.manifest} names no file.")

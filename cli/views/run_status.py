@@ -51,9 +51,15 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
             row.append(terminal.duration(ago) + " ago" + (" !" if silent else ""))
             if wide:
                 metrics = part.get("metrics") or {}
-                row += [str(metrics.get("source-record-write-total", "-")), sizes(metrics), *measured(metrics)]
+                partitions = metrics.get("copy-partition-count", metrics.get("partition-count", "-"))
+                row += [
+                    str(partitions),
+                    str(metrics.get("source-record-write-total", "-")),
+                    sizes(metrics),
+                    *measured(metrics),
+                ]
             rows.append([*row, trace[-1] if wide else trace[-1][:60]])
-    more = ["WRITTEN", "SIZE MIN/AVG/MAX", *MEASURED] if wide else []
+    more = ["PARTITIONS", "WRITTEN", "SIZE MIN/AVG/MAX", *MEASURED] if wide else []
     columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", *more, "WHY"]
     spare = () if wide else ("BY",)
     terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchiveTask
+from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchive, ParquetArchiveTask
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, files_of
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
@@ -124,13 +124,12 @@ class Attempt:
         self.consumer = SinkConsumer(archive.log, sorted(archive.log), self.clock)
         self.consumer.group = archive.group
         configs = {"name": "a", "directory": str(archive.path), "max.rows": "4"}
-        configs["value.converter"] = "org.apache.kafka.connect.converters.ByteArrayConverter"
         errors = RecordErrors(ErrorSettings(), "a", 0)
         self.task = WorkerSinkTask(
             self.sink,
             self.consumer,
             configs,
-            reading_converters(configs),
+            reading_converters({**ParquetArchive.default_converters, **configs}),
             errors,
             interval=INTERVAL,
             commit=self.commit,

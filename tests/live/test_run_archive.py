@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import psutil
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, read_manifest
@@ -30,7 +30,7 @@ pytestmark = [
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
-BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+NOT_TEXT = b"\xff\x00\xfe"
 
 
 class Archived(FourPartitions):
@@ -45,9 +45,15 @@ class Archived(FourPartitions):
             "directory": str(self.out),
             "tasks.max": "2",
             "offset.flush.interval.ms": "500",
-            "key.converter": BYTES,
-            "value.converter": BYTES,
         }
+
+    def append(self, count: int) -> None:
+        """Write ``count`` lines, each with a header that is not UTF-8."""
+        producer = Producer({"bootstrap.servers": self.cluster.bootstrap_servers})
+        for n in range(self.written, self.written + count):
+            producer.produce(self.source, f"line {n}", f"{n}", n % 4, headers=[("h", NOT_TEXT)])
+        assert producer.flush(60) == 0
+        self.written += count
 
     @property
     def manifest(self) -> tuple[ArchivedFile, ...]:
@@ -63,7 +69,9 @@ class Archived(FourPartitions):
         spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
         try:
             frame = archived(spark, str(self.out), f"{self.name}-archive", self.kafka.client)
-            found = sorted((row.partition, row.offset, bytes(row.value).decode()) for row in frame.collect())
+            rows = frame.collect()
+            found = sorted((row.partition, row.offset, bytes(row.value).decode()) for row in rows)
+            assert {(name, bytes(value)) for row in rows for name, value in row.headers} == {("h", NOT_TEXT)}
         finally:
             spark.stop()
         assert found == [(p, n // 4, f"line {n}") for p in range(4) for n in range(p, self.written, 4)]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
+from live import localrun
 from live.copying import Copy
-from live.real import connectctl, connector, create_topic, eventually
+from live.real import connectctl, connector, create_topic, eventually, write
+from live.rundirectory import Place
 from otherbrokers import VERSION_2
 
 if TYPE_CHECKING:
@@ -78,8 +81,6 @@ def test_remote_topics_are_made_like_their_source_and_grow_with_it(cluster: Sand
     tasks = copy.start()
     assert source.topics([f"east.{tidy}"])[f"east.{tidy}"].config["cleanup.policy"] == "compact"
     assert [task["task.assigned.partitions"] for task in tasks] == [f"{copy.topic}-0,{tidy}-0", f"{copy.topic}-1"]
-    from confluent_kafka.admin import NewPartitions
-
     admin.create_partitions([NewPartitions(copy.topic, 3)])[copy.topic].result()
     eventually(lambda: len(admin.list_topics(copy.topic, 30).topics[copy.topic].partitions) == 3)
     copy.written.append(0)
@@ -158,3 +159,54 @@ def test_a_worker_and_a_run_take_turns_in_one_topic_and_every_record_is_there_on
         wish = ("--sequence", "$.seq", "--by", "partition", "--first", "0")
         audit = connectctl("--context", f"sandbox-{cluster.spec.name}", "audit", copy.remote, *wish, "-o", "json")
         assert (audit.code, audit.json["verdict"]) == (0, "exactly-once"), audit.out + audit.err
+
+
+class Copied(Place):
+    """A job that copies the topics of ``copy``, in a process of its own without Spark."""
+
+    program = (localrun.__file__,)
+
+    def __init__(self, cluster: Sandbox, directory: Path, copy: Copy):
+        super().__init__(cluster, directory)
+        self.copy, self.config = copy, copy.config
+
+    def rows(self, topic: str, partitions: int) -> list[int]:
+        """Return the number of records in each partition of a remote topic; none before it has ``partitions``."""
+        found = AdminClient({"bootstrap.servers": self.copy.bootstrap}).list_topics(timeout=30).topics.get(topic)
+        there = found is not None and len(found.partitions) == partitions
+        return [len(each) for each in self.copy.seen(topic)] if there else []
+
+
+def test_topics_and_partitions_that_appear_while_it_runs_are_copied_from_their_beginning(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    copy = Copy(cluster, 1, {"refresh.topics.interval.seconds": "2"})
+    later = f"{copy.name}-later"
+    copy.config["topics"] = f"{copy.name}-(in|later)"
+    place = Copied(cluster, tmp_path, copy)
+    copy.write(5)
+    with place.running() as run:
+        eventually(lambda: place.rows(copy.remote, 1) == [5] or run.poll() is not None)
+        create_topic(copy.bootstrap, later, 2, "delete")
+        write(copy.bootstrap, later, ("a", "1"), ("b", "2"), partition=1)
+        admin = AdminClient({"bootstrap.servers": copy.bootstrap})
+        admin.create_partitions([NewPartitions(copy.topic, 3)])[copy.topic].result()
+        copy.written += [0, 0]
+        eventually(lambda: len(copy.seen(copy.topic)) == 3)
+        copy.write(5, 5, 5)
+        eventually(lambda: place.rows(copy.remote, 3) == [10, 5, 5] or run.poll() is not None)
+        eventually(lambda: place.rows(f"east.{later}", 2) == [0, 2] or run.poll() is not None)
+        eventually(lambda: _partitions(place) == 5 or run.poll() is not None)
+        run.send_signal(signal.SIGTERM)
+        out, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    assert json.loads(out)["records"] == 22
+    assert f"{place.name} continues with 2 tasks: topics or partitions have changed" in err
+    assert copy.all_there()
+    assert len(place.standing().tasks) == 2
+
+
+def _partitions(place: Copied) -> int:
+    """Return the number of partitions that the tasks copy, by ``run status``."""
+    found = [task["metrics"] or {} for task in place.status()["tasks"]]
+    return int(sum(metrics.get("copy-partition-count", 0) for metrics in found))

@@ -51,9 +51,8 @@ def member_factory(
 
     def opened() -> TaskMember:
         stable = StableOffsets(shared.target, reads.consumer.group, others, stats.progress.waits, stopped)
-        return TaskMember(
-            shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign, shared.stale_because
-        )
+        given = (shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign)
+        return TaskMember(*given, shared.stale_because, waits_for_topics=spec.endless)
 
     return opened
 

@@ -155,18 +155,22 @@ class SinkAttempts:
                     self._committed(worker)
 
                 settings = error_settings(spec.config)
+                converters = reading_converters({**kind.default_converters, **spec.config})
                 errors = RecordErrors(settings, spec.connector, self.task, letters, self.stats.lines.append)
                 worker = WorkerSinkTask(
                     task,
                     member,
                     self.config,
-                    reading_converters(spec.config),
+                    converters,
                     errors,
                     interval=spec.delivery.interval,
                     commit=counted,
                     note=self.stats.lines.append,
                 )
-                self._loop(worker, member)
+                try:
+                    self._loop(worker, member)
+                finally:
+                    self.stats.lines.extend(converters.warnings())
             finally:
                 letters.discard()
                 member.close()

@@ -44,3 +44,5 @@ class TaskSpec:
     """The topics that a sink or transform reads; None for a source."""
     tasks: int = 1
     """The number of the connector's tasks."""
+    endless: bool = False
+    """Whether the run does not end by itself, so that it waits for input topics until they exist."""

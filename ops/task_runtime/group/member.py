@@ -45,7 +45,8 @@ _PERMANENT = {"TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "INVAL
     "UNSUPPORTED_VERSION",
     "TOPIC_EXCEPTION",
 }
-_PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
+_MISSING = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
+_PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT"} | _MISSING
 """librdkafka retries these by itself, and reports them besides."""
 
 
@@ -54,7 +55,8 @@ class TaskMember:
     """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
     ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
     is ``stopped``; ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the partitions
-    that are its own each time they change, not as it closes.
+    that are its own each time they change, not as it closes. ``waits_for_topics``: for topics that do not exist, without an
+    end.
     """
 
     kafka: Kafka
@@ -65,6 +67,7 @@ class TaskMember:
     stopped: Callable[[], bool] = lambda: False
     on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None
     stale_because: Callable[[], str | None] = lambda: None
+    waits_for_topics: bool = False
 
     def __post_init__(self) -> None:
         from confluent_kafka import Consumer
@@ -111,11 +114,16 @@ class TaskMember:
         beside its successor, may never get an assignment.
         """
         self._listener, self._patience = listener, patience
+        missing = ""
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
         self._call("join its group", lambda: self._consumer.subscribe(list(self.topics), **callbacks))
         end, without, look = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
         while not self._joined and not self.stopped():
-            self._ahead += self._consume(JOIN_POLL, 1)
+            found = self._consume(JOIN_POLL, 1)
+            self._ahead += found
+            if unavailable := [e.str() for m in found if (e := m.error()) is not None and e.name() in _MISSING]:
+                missing = unavailable[0]
+                self.stable.waiting(missing)
             without = without + JOIN_POLL if self._has_epoch else 0.0
             if without > WITHOUT_PARTITIONS:
                 return
@@ -123,10 +131,13 @@ class TaskMember:
                 if why := self.stale_because():
                     raise UnknownOutcome(why)
                 look = time.monotonic() + LOOK
-            if time.monotonic() > end and not self._joined:
+            if time.monotonic() > end and not self._joined and not (missing and self.waits_for_topics):
                 raise TimedOut(
                     f"No assignment received from the group {self.settings.group} for {patience:g} s",
-                    next_step="See its members: kafka-consumer-groups.sh --describe --members.",
+                    why=missing or None,
+                    next_step="Create the topic."
+                    if missing
+                    else "See its members: kafka-consumer-groups.sh --describe --members.",
                 )
 
     @property

@@ -76,6 +76,11 @@ class Until:
     duration: float | None = None
     latency: float | None = None
 
+    @property
+    def ends(self) -> bool:
+        """Whether the run ends by itself."""
+        return not self.idle is self.records is self.duration is None
+
     def __str__(self) -> str:
         good = "" if self.latency is None else f" with a p99 from poll to visible of at most {self.latency * 1000:g} ms"
         return self._end() + good

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,12 @@ from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import read_facts
 
 if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.clients.protocols import BrokerReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
+    from connectctl.ops.task_runtime.job.job_file import Job
+    from connectctl.ops.task_runtime.spi.subscription import Subscription
 
 AUTO_CREATE = "auto.create.topics.enable"
 BUILT_IN_FROM = "connectctl.ops.task_runtime.connectors."
@@ -65,6 +68,26 @@ def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, s
             f"The topic {topic} of {name} does not exist, and the brokers do not create topics automatically",
             why=f"{AUTO_CREATE}=false",
             next_step=f"Create it: kafka-topics.sh --create --topic {topic}",
+            code="no-topic",
+        )
+
+
+def missing_inputs(kafka: Kafka, reads: Subscription) -> list[str]:
+    """Return a clause for each input topic that does not exist, or for the pattern that no topic matches."""
+    if reads.regex is not None:
+        matches = any(re.fullmatch(reads.regex, topic) for topic in kafka.topic_names())
+        return [] if matches else [f"No topic matches topics.regex={reads.regex}"]
+    there = those_that_exist(kafka, *reads.topics)
+    return [f"The input topic {topic} does not exist" for topic in reads.topics if topic not in there]
+
+
+def check_inputs(reads: Subscription, missing: Sequence[str], job: Job) -> None:
+    """Raises ``Refused`` for a job with an end that has nothing to read: it would wait for the topic in vain."""
+    if missing and job.until.ends and len(missing) >= len(reads.topics):
+        raise Refused(
+            missing[0],
+            why=f"the job runs {job.until}, and has no other input",
+            next_step="Create the topic, correct topics, or run it with until: {forever: true}.",
             code="no-topic",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,13 @@ from connectctl.ops.task_runtime.job.internal_topics import (
     check_layout,
     internal_topics,
 )
-from connectctl.ops.task_runtime.job.preconditions import check_brokers, check_target, live_workers
+from connectctl.ops.task_runtime.job.preconditions import (
+    check_brokers,
+    check_inputs,
+    check_target,
+    live_workers,
+    missing_inputs,
+)
 from connectctl.ops.task_runtime.job.steps import (
     OPERATION,
     CreateInternalTopic,
@@ -107,6 +113,12 @@ class PreparedJob:
             self.connector.stop()
         return [{**task, "task.class": task_class(self.path)} for task in made]
 
+    def changed_tasks(self, tasks: Sequence[Mapping[str, str]]) -> list[dict[str, str]] | None:
+        """The tasks that replace the running ``tasks``, each with the task's class; None while these are the right ones."""
+        most = int(self.config.get("tasks.max", "1"))
+        made = self.connector.changed_tasks(self.config, tasks, most)
+        return None if made is None else [{**task, "task.class": task_class(self.path)} for task in made]
+
 
 def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
@@ -142,7 +154,10 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     there = own is None or bool(those_that_exist(scene.target, own))
     check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
-    notes += _input_notes(scene, reads) if reads is not None else ()
+    if reads is not None:
+        missing = missing_inputs(scene.target, reads)
+        check_inputs(reads, missing, job)
+        notes += (*reads.consumer.ignored, *(f"{each}: its records are read once it is created." for each in missing))
     notes += _guarantee_note(before, config) if isinstance(connector, TransformConnector) else ()
     does, group = tuple(outlook.steps), scene.group.id
     ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
@@ -172,7 +187,7 @@ def _config(job: Job, before: ConfigTopicState, *, live: bool) -> tuple[Mapping[
 
 def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, ...]:
     """What becomes of values for which workers have a converter of their own, which nobody can ask them for."""
-    if not connector.converts or "value.converter" in config:
+    if not connector.converts or "value.converter" in config or getattr(connector, "default_converters", None):
         return ()
     return ("value.converter is not set: strings are written unconverted; workers use their own default converter.",)
 
@@ -190,14 +205,6 @@ def _own_topics(connector: Connector, name: str, config: Mapping[str, str]) -> d
     found = {topic: dict(of) for topic, of in connector.internal_topics(name).items()}
     letters = error_settings(config).topic
     return found | ({letters: {}} if letters is not None else {})
-
-
-def _input_notes(scene: RunClients, reads: Subscription) -> tuple[str, ...]:
-    """What has no effect, and the topics that are not there yet: a consumer waits for those."""
-    there = those_that_exist(scene.target, *reads.topics) if reads.topics else ()
-    missing = [topic for topic in reads.topics if topic not in there]
-    waits = f"The input topic {', '.join(missing)} does not exist yet: its records are read once it is created."
-    return (*reads.consumer.ignored, *((waits,) if missing else ()))
 
 
 def _guarantee_note(before: ConfigTopicState, config: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from connectctl.ops.core.finding import counted
 from connectctl.ops.task_runtime.attempt.shared_clients import GLOBAL, PRIMARY
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.job import status_topic as words
@@ -16,8 +18,9 @@ from connectctl.ops.task_runtime.job.latency_report import LatencyReport
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import JobRun
 from connectctl.ops.task_runtime.job.spark_round import SparkRound
-from connectctl.ops.task_runtime.job.stale_run import RegainTasks, TakenOver
+from connectctl.ops.task_runtime.job.stale_run import RegainTasks, TakenOver, replace_tasks
 from connectctl.ops.task_runtime.job.stall_report import StallReport
+from connectctl.ops.task_runtime.job.task_changes import TaskChanges
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.task.offset_store import current_ends
@@ -54,15 +57,23 @@ class Rounds:
         frame: JobDataFrame | None,
     ):
         self._run, self._started, self._board, self._statuses, self._frame = run, started, board, statuses, frame
-        self._generation = started.generation
-        """The newest one: that of the start, or of the last time that the tasks were regained."""
+        self._generation, self._tasks = started.generation, started.tasks
+        """The newest ones: those of the start, or of the last time that the tasks were regained or replaced."""
+        self.most_tasks = len(started.tasks)
+        """The number of tasks that have begun."""
         ready, longest = run.ready, max(run.patience, run.outage.seconds)
+        refresh = ready.connector.refresh_seconds(ready.config)
+        self._changes = TaskChanges(refresh, ready.changed_tasks, run.note)
         self._work = self._spec()
         self._gap = LeaseGap(ready.subscription, run.note)
         self._executors = executor_monitor(run.spark, run.note)
         self._stalled = StallReport(ready.name, longest, run.scene.target.silent, run.note)
         self._latency = LatencyReport(ready.name, run.note)
         self._invisibility_reported = False
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Look for changed tasks while this lasts."""
+        return self._changes.watching(lambda: self._tasks)
 
     def job_run(self) -> JobRun:
         """The run of them, ready to begin; its statuses are written."""
@@ -79,6 +90,7 @@ class Rounds:
             on_progress=self._progress,
             on_round_end=self._write_statuses,
             regain=self._regained,
+            changed=self._replaced,
             note=run.note,
             is_sink=isinstance(ready.connector, SinkConnector),
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
@@ -106,7 +118,8 @@ class Rounds:
             patience=run.patience,
             outage=run.outage.seconds,
             subscription=ready.subscription,
-            tasks=len(self._started.tasks),
+            tasks=len(self._tasks),
+            endless=not ready.job.until.ends,
         )
 
     def _round(self, job: JobRun, tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits) -> Lease:
@@ -117,14 +130,15 @@ class Rounds:
         if run.members is not None:
             run.members.settle(tasks)
         if self._frame is not None:
-            return self._frame.round(work, len(self._started.tasks), tasks, limits, address)
+            return self._frame.round(work, len(self._tasks), tasks, limits, address)
         return SparkRound(run.spark, work, tasks, limits, address)
 
     def _write_statuses(self, job: JobRun) -> None:
         """The statuses behind a round."""
         failure = self._started.failure
         self._statuses.connector(words.FAILED if failure else words.RUNNING, failure)
-        for number, total in job.totals.items():
+        for number in job.tasks:
+            total = job.totals[number]
             self._statuses.task(number, total.state, total.trace, metrics(total))
         self._statuses.flush()
         self._board.messages.clear()
@@ -140,7 +154,7 @@ class Rounds:
         self._gap.look(bool(board.messages))
         if run.ready.subscription is not None and job.has_enough(list(board.messages.values())):
             board.stop()  # another task may wait for one that has ended to leave the consumer group
-        if job.leases_end(dict(board.messages)):
+        if job.leases_end(dict(board.messages), replaced=self._changes.found):
             board.end_leases()
         run.tell(job, board)
 
@@ -160,7 +174,7 @@ class Rounds:
             run.leader,
             ready.name,
             ready.config,
-            self._started.tasks,
+            self._tasks,
             self._generation,
             run.presence.others,
             lambda: bool(run.scene.kafka.group(ready.group).members),
@@ -173,6 +187,26 @@ class Rounds:
             return str(e)
         return None
 
+    def _replaced(self) -> Mapping[int, Mapping[str, str]] | str | None:
+        """Begin a new generation of changed tasks, and return them; why that cannot be; None where nothing changed."""
+        run, name = self._run, self._run.ready.name
+        if (tasks := self._changes.take()) is None:
+            return None
+        most = max(len(self._tasks), len(tasks))
+        self.most_tasks = max(self.most_tasks, most)
+        try:
+            if run.ready.take_over:
+                run.retries("fence older tasks", lambda: run.fence_tasks(most))
+            else:
+                self._generation = replace_tasks(run.leader, name, run.ready.config, self._generation, tasks)
+        except TakenOver as e:
+            return str(e)
+        run.note(f"{name} continues with {counted(len(tasks), 'task')}: topics or partitions have changed")
+        self._tasks = tasks
+        self._statuses.drop_other_tasks(len(tasks))
+        self._work = self._spec()
+        return dict(enumerate(tasks))
+
     def _reached(self) -> dict[str, KnownEnds]:
         work, scene = self._work, self._run.scene
         found = {PRIMARY: current_ends(scene.target, work.offsets)}
@@ -181,6 +215,7 @@ class Rounds:
 
 def write_final_statuses(statuses: StatusWriter, job: JobRun, failure: str | None) -> None:
     statuses.connector(words.FAILED if failure else words.STOPPED, failure)
-    for number, total in job.totals.items():
+    for number in job.tasks:
+        total = job.totals[number]
         state = words.FAILED if total.failure else words.UNASSIGNED
         statuses.task(number, state, total.trace, metrics(total))

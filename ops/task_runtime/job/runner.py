@@ -105,12 +105,16 @@ class JobRunner(JobEnvironment):
             with take_over.held() as taken:
                 started = self.parts(StartTasks, lambda: self._start(taken, statuses))
                 take_over.own_tasks = len(started.tasks)
-                run = Rounds(self, started, board, statuses, self._frame).job_run()
+                rounds = Rounds(self, started, board, statuses, self._frame)
+                run = rounds.job_run()
                 try:
-                    outcome = self.parts(RunTasks, run.run)
+                    with rounds.watching():
+                        outcome = self.parts(RunTasks, run.run)
                 except ConnectctlError as e:
                     write_final_statuses(statuses, run, str(e))
                     raise
+                finally:
+                    take_over.own_tasks = rounds.most_tasks
                 # Whoever has the tasks by now tells of them, and is not to be fenced.
                 take_over.lost = run.reason is not None
                 if not take_over.lost:

@@ -124,6 +124,7 @@ class JobRun:
     run is to end, ``overtaken`` that it ends because another run took the tasks over.
 
     ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where they are ours again.
+    ``changed`` returns tasks that replace these, between two rounds; why they are another's; None where they continue.
     ``on_progress`` is called during a round, ``on_round_end`` after it; ``note`` gets lines for people.
     ``no_executors`` says that no executor is there to run tasks: then no end of a round is waited for. ``lost_rounds``
     counts rounds that Spark lost. Totals have a sink's meter where it ``is_sink``.
@@ -140,6 +141,7 @@ class JobRun:
     on_progress: Callable[[JobRun], None] = lambda run: None
     on_round_end: Callable[[JobRun], None] = lambda run: None
     regain: Callable[[str], str | None] = lambda why: why
+    changed: Callable[[], Mapping[int, Mapping[str, str]] | str | None] = lambda: None
     note: Callable[[str], None] = lambda line: None
     seconds: float = LEASE
     is_sink: bool = False
@@ -170,7 +172,8 @@ class JobRun:
     @property
     def active(self) -> list[int]:
         """The tasks that are not over."""
-        return [n for n, total in self.totals.items() if total.failure is None and total.last != EndReason.ENDED]
+        totals = ((n, self.totals[n]) for n in self.tasks)
+        return [n for n, total in totals if total.failure is None and total.last != EndReason.ENDED]
 
     @property
     def records(self) -> int:
@@ -190,12 +193,12 @@ class JobRun:
         so_far = self.records + sum(each.get("records", 0) for each in messages)
         return self.until.records is not None and so_far >= self.until.records
 
-    def leases_end(self, messages: Mapping[int, Mapping[str, Any]]) -> bool:
-        """Whether a task's lease is over and all others have begun theirs, by what they say of the round that is on. A task
-        that has not begun is not cut short: to begin may take it longer than a lease.
+    def leases_end(self, messages: Mapping[int, Mapping[str, Any]], *, replaced: bool = False) -> bool:
+        """Whether a task's lease is over, or tasks are to be ``replaced``, and all others have begun theirs, by what they
+        say of the round that is on. A task that has not begun is not cut short: to begin may take it longer than a lease.
         """
         reported = [messages.get(number, {}) for number in self.active]
-        return any(each.get("over") for each in reported) and all(each.get("begun") for each in reported)
+        return (replaced or any(each.get("over") for each in reported)) and all(each.get("begun") for each in reported)
 
     def run(self) -> FinalStatus:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
@@ -207,6 +210,11 @@ class JobRun:
                 return self._outcome(FinalStatus.ENDED)
             if self.stop_requested():
                 return self._outcome(FinalStatus.STOPPED)
+            if (replaced := self.changed()) is not None:
+                if isinstance(replaced, str):
+                    self.reason = replaced
+                    return self._outcome(FinalStatus.TAKEN)
+                active = self._replace(replaced)
             before = self.records
             round_ = self._round(active, terms)
             if round_.lost is not None:
@@ -227,6 +235,21 @@ class JobRun:
                 return self._outcome(ended)
             lost = 0 if self.records > before else lost
         return self._outcome(FinalStatus.ENDED)
+
+    def _replace(self, tasks: Mapping[int, Mapping[str, str]]) -> dict[int, Mapping[str, str]]:
+        """Continue with ``tasks``, all of which run, as those of a new generation do; the totals stay."""
+        unwritten = set[str]()
+        for total in (total for n, total in self.totals.items() if n not in tasks):
+            unwritten.update(total.unwritten)
+            total.unwritten = ()
+        self.tasks = dict(tasks)
+        for number in tasks:
+            total = self.totals.setdefault(number, TaskTotals(sink=SinkMeter() if self.is_sink else None))
+            total.state, total.failure, total.trace, total.last, total.idle = "RUNNING", None, None, None, False
+        if unwritten:
+            first = self.totals[min(tasks)]
+            first.unwritten = {*first.unwritten, *unwritten}
+        return dict(tasks)
 
     def _round(self, active: Mapping[int, Mapping[str, str]], terms: TaskLimits) -> Lease:
         round_ = self.lease(active, terms)

@@ -31,6 +31,22 @@ class TakenOver(Exception):
     """Another one has the tasks; the reason is its text."""
 
 
+def replace_tasks(
+    leader: Leader, name: str, config: Mapping[str, str], generation: Generation, tasks: Sequence[Mapping[str, str]]
+) -> Generation:
+    """Return the new generation of ``tasks``, which replace those of ``generation``. Raises ``TakenOver`` where others have
+    replaced these, and what ``Leader.start`` raises.
+    """
+
+    def choose(before: ConfigTopicState) -> Sequence[Mapping[str, str]]:
+        # After a doubt the tasks that stand there may be our own.
+        if before.commit != generation.commit and before.tasks != tuple(map(dict, tasks)):
+            raise TakenOver(f"the connector {name} has already generated a new set of task configs")
+        return tasks
+
+    return leader.start(name, config, choose)
+
+
 @dataclass(frozen=True)
 class RegainTasks:
     """Regains the tasks of a run of ``name``: ``tasks`` are those that it runs, ``generation`` is their stale generation.

@@ -283,6 +283,18 @@ class Connector(ABC):
         source partition belongs to one task, if possible to the same one in each call with the same configuration.
         """
 
+    def refresh_seconds(self, configs: Mapping[str, str]) -> float | None:
+        """Return the seconds between two calls of ``changed_tasks``; None: never."""
+        return None
+
+    def changed_tasks(
+        self, configs: Mapping[str, str], tasks: Sequence[Mapping[str, str]], max_tasks: int
+    ) -> list[dict[str, str]] | None:
+        """Return the task configurations that replace ``tasks``, which run; None while they are the right ones. Called by
+        another thread than the other methods. Raises ``ConnectctlError`` to be called again.
+        """
+        return None
+
     def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
         """Let go of what was opened in ``start``."""
 

@@ -26,7 +26,8 @@ class TaskMeter(CommitMeter):
     instance polls them again. ``empty`` are transactions with offsets only. ``global_failures`` are offsets of a dedicated
     topic that the global offsets topic rejected; they are sent again. ``lag`` is the number of records that a consumer
     group member has left to read, None if unknown, and for all other tasks. ``unopened`` and ``opened`` are batches that a
-    copy has sent, ``lost`` offsets that its source had deleted before they were copied.
+    copy has sent, ``lost`` offsets that its source had deleted before they were copied, ``partitions`` the source's that it
+    copies; None for all other tasks.
     """
 
     polled: int = 0
@@ -43,7 +44,8 @@ class TaskMeter(CommitMeter):
     opened: int = 0
     lost: int = 0
     lag: int | None = None
-    LATEST: ClassVar[Collection[str]] = ("lag",)
+    partitions: int | None = None
+    LATEST: ClassVar[Collection[str]] = ("lag", "partitions")
 
     @property
     def active(self) -> int:
@@ -128,7 +130,7 @@ def metrics(total: Totals) -> Metrics:
         "global-offset-unwritten-count": len(total.unwritten),
         **latency_metrics(total.latency, total.last_latency),
         **(group_metrics(total) if meter.lag is not None else {}),
-        **(copy_metrics(meter) if meter.unopened or meter.opened or meter.lost else {}),
+        **(copy_metrics(meter) if meter.partitions is not None else {}),
     }
 
 
@@ -137,6 +139,7 @@ def copy_metrics(meter: TaskMeter) -> Metrics:
     return {
         "copy-batch-unopened-total": meter.unopened,
         "copy-batch-opened-total": meter.opened,
+        "copy-partition-count": meter.partitions,
         "copy-offset-lost-total": meter.lost,
     }
 

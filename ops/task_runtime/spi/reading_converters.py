@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from connectctl.ops.connect.source_keys import decode_json
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.finding import counted
 from connectctl.ops.task_runtime.spi.converters import BYTES, JSON, SIMPLE, STRING, converter_class, with_schemas
 from connectctl.ops.task_runtime.spi.json_schemas import DataError, value_of
 from connectctl.ops.task_runtime.spi.sink import Schema
@@ -32,10 +35,11 @@ _NOT_AN_ENVELOPE = (
 
 @dataclass(frozen=True)
 class ReadingConverter:
-    """``name`` is the Java class that it reads as."""
+    """``name`` is the Java class that it reads as; ``replaced`` counts the values that it could not keep."""
 
     name: str
     read: Read
+    replaced: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,16 @@ class ReadingConverters:
     key: ReadingConverter
     value: ReadingConverter
     header: ReadingConverter
+
+    def warnings(self) -> list[str]:
+        """Return a line for each converter that has replaced bytes, as Java's do in silence."""
+        return [
+            f"warning: {counted(number, part + ' value')} {'was' if number == 1 else 'were'} not valid text and "
+            f"{'was' if number == 1 else 'were'} changed by {each.name.rpartition('.')[2]}: U+FFFD replaces bytes. "
+            f"{part}.converter=ByteArrayConverter keeps them."
+            for part in ("key", "value", "header")
+            if (number := (each := getattr(self, part)).replaced.total())
+        ]
 
 
 def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
@@ -59,21 +73,30 @@ def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
     kind = converter_class(configs, name)
     if kind == BYTES:
         return ReadingConverter(kind, lambda data: (data, OPTIONAL_BYTES))
+    replaced = Counter[str]()
     if kind == STRING:
-        return ReadingConverter(kind, _text(configs, name))
+        return ReadingConverter(kind, _text(configs, name, replaced), replaced)
     if kind == SIMPLE:
-        return ReadingConverter(kind, _simple)
+        return ReadingConverter(kind, partial(_simple, replaced), replaced)
     return ReadingConverter(JSON, _Envelopes().read if with_schemas(configs, name) else _json)
 
 
-def _text(configs: Mapping[str, str], name: str) -> Read:
+def _text(configs: Mapping[str, str], name: str, replaced: Counter[str]) -> Read:
     """Text never fails: as in Java, a replacement character stands for what is not of the encoding."""
     given = configs.get(f"{name}.converter.encoding", "UTF-8")
     try:
         decode = codecs.lookup(given).decode
     except LookupError as e:
         raise BadInput(f"Unknown encoding {given} ({name}.converter.encoding)", next_step="Use UTF-8.") from e
-    return lambda data: (None if data is None else decode(data, "replace")[0], OPTIONAL_STRING)
+    return lambda data: (None if data is None else _decoded(data, decode, replaced), OPTIONAL_STRING)
+
+
+def _decoded(data: bytes, decode: Callable[..., tuple[str, int]], replaced: Counter[str]) -> str:
+    try:
+        return decode(data)[0]
+    except UnicodeDecodeError:
+        replaced["values"] += 1
+        return decode(data, "replace")[0]
 
 
 def _json(data: bytes | None) -> tuple[Any, Schema | None]:
@@ -130,13 +153,13 @@ def _parsed(data: bytes) -> Any:
         raise DataError("Converting byte[] to Kafka Connect data failed: invalid JSON", why=str(e)) from e
 
 
-def _simple(data: bytes | None) -> tuple[Any, Schema | None]:
+def _simple(replaced: Counter[str], data: bytes | None) -> tuple[Any, Schema | None]:
     """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays and maps. Anything else is the text
     itself: quoted strings, with their quotes, as in Java, and dates, which Java reads.
     """
     if data is None:
         return None, None
-    text = data.decode(errors="replace")
+    text = _decoded(data, codecs.utf_8_decode, replaced)
     try:
         value = json.loads(text, parse_constant=lambda name: name)
     except (ValueError, RecursionError):

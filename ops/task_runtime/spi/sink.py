@@ -161,6 +161,8 @@ class SinkConnector(Connector):
     task: type[SinkTask]
     exactly_once: bool = False
     """Whether offsets are committed in a transaction, with the task's ``transaction_records``."""
+    default_converters: Mapping[str, str] = {}
+    """The converters of a configuration that names none: ``key.converter``, ``value.converter``, ``header.converter``."""
 
     @classmethod
     def internal_topics(cls, name: str) -> Mapping[str, Mapping[str, str]]:

@@ -98,7 +98,7 @@ def is_retriable(error: ConnectctlError) -> bool:
 
 def default_seconds(until: Until) -> float:
     """Return the seconds for a run that does not set them."""
-    return UNBOUNDED_RUN_SECONDS if until.idle is until.records is until.duration is None else BOUNDED_RUN_SECONDS
+    return BOUNDED_RUN_SECONDS if until.ends else UNBOUNDED_RUN_SECONDS
 
 
 def _with_patience_hint(error: NeverAnswered) -> NeverAnswered:

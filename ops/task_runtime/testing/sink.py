@@ -98,11 +98,12 @@ class _SinkAttempts:
     def _attempt(self, killed: list[SinkTask]) -> bool:
         """One process, or one member of the group; whether it came to its end."""
         task, consumer = self._open(), MemoryConsumer(self.kafka, self.log)
+        converters = reading_converters({**self.connector.default_converters, **self.config})
         worker = WorkerSinkTask(
             task,
             consumer,
             self.task,
-            reading_converters(self.config),
+            converters,
             RecordErrors(
                 error_settings(self.config), self.config["name"], 0, _Letters(self.result.dead_letters), self._note
             ),
@@ -132,6 +133,8 @@ class _SinkAttempts:
             with suppress(Exception):  # the first failure is the one to report
                 worker.close()
             raise
+        finally:
+            self.result.notes.extend(converters.warnings())
         return True
 
     def _note(self, line: str) -> None:

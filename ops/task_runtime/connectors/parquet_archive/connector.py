@@ -20,10 +20,13 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
 )
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, manifest_topic
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
-from connectctl.ops.task_runtime.spi.connector import Setting, not_above_zero
+from connectctl.ops.task_runtime.spi.connector import Outlook, Setting, not_above_zero
+from connectctl.ops.task_runtime.spi.converters import BYTES as BYTE_ARRAYS
+from connectctl.ops.task_runtime.spi.converters import KINDS
 from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
+CONVERTERS = ("key.converter", "value.converter", "header.converter")
 DIRECTORY, MAX_ROWS, MAX_BYTES = "directory", "max.rows", "max.bytes"
 ROWS, BYTES = 100_000, 64 * 1024 * 1024
 
@@ -123,6 +126,7 @@ class ParquetArchive(SinkConnector):
 
     task = ParquetArchiveTask
     exactly_once = True
+    default_converters = dict.fromkeys(CONVERTERS, BYTE_ARRAYS)
     settings = (
         Setting("topics", "Topics to read, separated by commas; or set topics.regex."),
         Setting(DIRECTORY, "Absolute path or URI of the archive, the same one on every executor.", required=True),
@@ -143,6 +147,18 @@ class ParquetArchive(SinkConnector):
                 f"Invalid value {directory} for configuration {DIRECTORY}: it must be an absolute path or a URI"
             ]
         return found | not_above_zero(configs, MAX_ROWS, MAX_BYTES)
+
+    def outlook(self, configs: Mapping[str, str]) -> Outlook:
+        """Name the converters that do not keep the bytes of the topics."""
+        given = {name: configs.get(name, BYTE_ARRAYS) for name in CONVERTERS}
+        return Outlook(
+            notes=[
+                f"{name}={kind}: the archive has what it converts to, not the bytes of the topics. "
+                "Leave it out to keep them."
+                for name, kind in given.items()
+                if KINDS.get(kind) != BYTE_ARRAYS
+            ]
+        )
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         return [dict(self.configs) for _ in range(max_tasks)]

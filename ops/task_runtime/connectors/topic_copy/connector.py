@@ -4,12 +4,13 @@ The configuration has MirrorMaker's own names; the source partition is ``{"clust
 offset ``{"offset"}`` of the record that was copied last, as ``MirrorSourceTask`` writes them. Partition, key, value, headers
 and timestamp stay as they are. Record batches are copied unopened where nothing needs their records (``copy.batches``).
 With ``copy.batches: opened`` a record loses a timestamp of 1970-01-01T00:00:00Z. Remote topics are created,
-and get partitions, when a run starts.
+and get partitions, when a run starts, and each ``refresh.topics.interval.seconds``: topics and partitions that have appeared
+are copied from their beginning, by a new generation of tasks.
 
 Differences from MirrorSourceConnector, each of which ``outlook`` reports where the configuration is made for it:
 
-- Records alone are copied. Offset syncs, and with them checkpoints, the sync of configurations and ACLs, and new topics and
-  partitions while it runs, are left to MirrorMaker.
+- Records alone are copied. Offset syncs, and with them checkpoints, and the sync of configurations and ACLs are left to
+  MirrorMaker.
 - A source consumer reads committed records only, unless ``source.consumer.isolation.level`` says otherwise.
 - Bytes are bytes: converters are not asked. A worker without ``header.converter`` writes headers in base64.
 - A poll takes ``records.per.transaction`` records, up to the end of their batch where batches stay unopened, or what comes
@@ -24,7 +25,7 @@ Where the source has lost records before they were copied, the task fails with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
@@ -77,7 +78,6 @@ _LEFT = {
     "emit.offset-syncs.enabled": "offset syncs",
     "sync.topic.configs.enabled": "the sync of topic configurations",
     "sync.topic.acls.enabled": "the sync of topic ACLs",
-    "refresh.topics.enabled": "new topics and partitions while it runs",
 }
 """What MirrorSourceConnector does besides; each is on unless it is switched off."""
 _ONE_CLASS = {
@@ -85,7 +85,9 @@ _ONE_CLASS = {
     "config.property.filter.class": "DefaultConfigPropertyFilter",
     "forwarding.admin.class": "ForwardingAdmin",
 }
-_NUMBERS = {RECORDS: 1, POLL_TIMEOUT: 0, "replication.factor": 1}
+REFRESHES, REFRESH = "refresh.topics.enabled", "refresh.topics.interval.seconds"
+DEFAULT_REFRESH = 600
+_NUMBERS = {RECORDS: 1, POLL_TIMEOUT: 0, "replication.factor": 1, REFRESH: 1}
 
 
 class TopicCopy(SourceConnector):
@@ -115,6 +117,8 @@ class TopicCopy(SourceConnector):
             "auto, unopened or opened: whether record batches are copied as they are; auto opens them where it has to.",
             default=AUTO,
         ),
+        Setting(REFRESH, "Seconds between two looks for new topics and partitions.", default=str(DEFAULT_REFRESH)),
+        Setting(REFRESHES, "Whether new topics and partitions are copied while it runs.", default="true"),
         Setting(POLL_TIMEOUT, "Timeout of a poll in milliseconds.", default=str(DEFAULT_POLL_TIMEOUT)),
     )
 
@@ -159,11 +163,29 @@ class TopicCopy(SourceConnector):
         return wanted
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        shares = mirror_offsets.share(self._wanted.places, max_tasks)
-        return [
-            {**self.configs, mirror_offsets.ASSIGNED: mirror_offsets.encode(places), mirror_offsets.INDEX: str(n)}
-            for n, places in enumerate(shares)
-        ]
+        return mirror_offsets.tasks(self.configs, mirror_offsets.share(self._wanted.places, max_tasks))
+
+    def refresh_seconds(self, configs: Mapping[str, str]) -> float | None:
+        """As MirrorMaker has it."""
+        if configs.get(REFRESHES, "true").strip().lower() == "false":
+            return None
+        return float(configs.get(REFRESH, DEFAULT_REFRESH))
+
+    def changed_tasks(
+        self, configs: Mapping[str, str], tasks: Sequence[Mapping[str, str]], max_tasks: int
+    ) -> list[dict[str, str]] | None:
+        """Create the remote topics and partitions of those that have appeared, and share these out besides."""
+        source = source_clients.source_of(configs, self.context.target.timeout)
+        wanted = self._look(source, configs)
+        running = [mirror_offsets.decode(task[mirror_offsets.ASSIGNED]) for task in tasks]
+        shares = mirror_offsets.share_again(running, wanted.places, max_tasks)
+        if shares == running:
+            return None
+        with source_clients.unreachable(configs["source.cluster.alias"]):
+            remote_topics.prepare(source, self.context.target, wanted, configs)
+        before = {place for share in running for place in share}
+        before -= {place for task in tasks for place in mirror_offsets.decode(task.get(mirror_offsets.ADDED, ""))}
+        return mirror_offsets.tasks(configs, shares, before)
 
     @classmethod
     def supply(cls, share: SourceContext) -> TaskRecordSource | None:
@@ -176,6 +198,7 @@ class TopicCopy(SourceConnector):
             source_clients.reset(configs),
             share.timeout,
             source_clients.reset_given(configs),
+            frozenset(mirror_offsets.decode(configs.get(mirror_offsets.ADDED, ""))),
         )
         whole = stays_unopened(configs, source.consumer, exactly_once=share.delivery.exactly_once)
         reader = BatchReader(source, puts_together(configs)) if whole else TopicReader(source)

@@ -5,13 +5,15 @@ An offset is the one that was copied last: whoever resumes begins behind it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 ASSIGNED, INDEX = "task.assigned.partitions", "task.index"
 """What a task's configuration has besides the connector's."""
+ADDED = "task.added.partitions"
+"""Those of the assigned partitions that have appeared during the run: they are copied from their beginning."""
 
 
 def wrap_partition(alias: str, place: TopicPartition) -> dict[str, Any]:
@@ -36,7 +38,42 @@ def share(places: list[TopicPartition], most: int) -> list[list[TopicPartition]]
     return [places[n::tasks] for n in range(tasks)]
 
 
-def encode(places: list[TopicPartition]) -> str:
+def share_again(
+    running: Sequence[Sequence[TopicPartition]], places: Sequence[TopicPartition], most: int
+) -> list[list[TopicPartition]]:
+    """Return the shares of ``places`` among at most ``most`` tasks, of which some are ``running``. These keep what they
+    have; what is new goes to the smallest shares. Only where fewer tasks are left, all is shared out anew.
+    """
+    there, tasks = set(places), min(most, len(places))
+    if tasks < len(running):
+        return share(list(places), most)
+    shares = [[place for place in each if place in there] for each in running]
+    shares += [[] for _ in range(tasks - len(running))]
+    known = {place for each in shares for place in each}
+    for place in places:
+        if place not in known:
+            min(shares, key=len).append(place)
+    return shares
+
+
+def tasks(
+    configs: Mapping[str, str],
+    shares: Sequence[Sequence[TopicPartition]],
+    before: Collection[TopicPartition] | None = None,
+) -> list[dict[str, str]]:
+    """Return the configuration of a task for each of ``shares``. ``before`` are the partitions with which the run began,
+    where that was earlier.
+    """
+    made = []
+    for number, places in enumerate(shares):
+        config = {**configs, ASSIGNED: encode(places), INDEX: str(number)}
+        if added := [] if before is None else [place for place in places if place not in before]:
+            config[ADDED] = encode(added)
+        made.append(config)
+    return made
+
+
+def encode(places: Sequence[TopicPartition]) -> str:
     """The value of ``task.assigned.partitions``."""
     return ",".join(map(str, places))
 

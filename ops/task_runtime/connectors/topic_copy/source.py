@@ -90,6 +90,7 @@ class CopiedTopics:
             )
         self._size = TransactionSize(self.pace.records, delivery.timeout_ms / 1000)
         self._meter, self._reported = self.stats.meter, set[LostRange]()
+        self._meter.partitions = len(self.places)
         self._keys: dict[TopicPartition, bytes] = {}
         self._latency = None if delivery.latency is None else LatencyPace(delivery.latency)
         self._flushed = time.monotonic()

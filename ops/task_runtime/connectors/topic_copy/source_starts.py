@@ -25,7 +25,8 @@ RESET_PROPERTY = "source.consumer.auto.offset.reset"
 class SourceCluster:
     """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its clients, ``isolation`` and
     ``reset`` are isolation.level and auto.offset.reset, ``reset_given`` whether a person has set that one; ``timeout`` is in
-    seconds, for each request.
+    seconds, for each request. ``added`` are partitions that have appeared while the copy runs: they begin at their
+    beginning, whatever ``reset`` says.
     """
 
     alias: str
@@ -35,6 +36,7 @@ class SourceCluster:
     reset: str
     timeout: float
     reset_given: bool = False
+    added: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ def start_of(source: SourceCluster, place: TopicPartition, at: int | None, exten
         )
     if at is not None and at >= extent.first:
         return Start(at)
+    if at is None and place in source.added:
+        return Start(extent.first)
     end = extent.stable if source.isolation == "read_committed" else extent.end
     start = end if source.reset == "latest" else extent.first
     lost = None if at is None else LostRange(source.alias, place, at, start - 1)

@@ -214,3 +214,22 @@ def test_a_member_is_replaced_once_its_coordinator_has_another_one_with_its_inst
     assert not member.is_replaced
     monkeypatch.setattr(Stable, "holder", "id-2")
     assert member.is_replaced
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_a_member_that_waits_for_a_topic_names_it_and_waits_without_an_end_only_where_its_run_has_none(
+    monkeypatch: pytest.MonkeyPatch, endless: bool
+) -> None:
+    library, heard = Library(), list[str]()
+    text = "Subscribed topic not available: in: Broker: Unknown topic or partition"
+    error = SimpleNamespace(name=lambda: "UNKNOWN_TOPIC_OR_PART", fatal=lambda: False, str=lambda: text)
+    polls = iter([[SimpleNamespace(error=lambda: error)]])
+    monkeypatch.setattr(library, "consume", lambda most, seconds: next(polls, []))
+    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
+    stable: Any = SimpleNamespace(waiting=heard.append)
+    over = iter([False] * 50)
+    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, lambda: next(over, True))
+    member.waits_for_topics = endless
+    with nullcontext() if endless else pytest.raises(TimedOut, match=text):
+        member.join(Quiet(), 0.0)  # type: ignore[arg-type]
+    assert heard == [text]

@@ -13,7 +13,7 @@ from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.task_runtime.job import prepare
 from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
-from connectctl.ops.task_runtime.job.job_file import Job, parse
+from connectctl.ops.task_runtime.job.job_file import Job, Until, parse
 from connectctl.ops.task_runtime.job.preconditions import check_master
 from connectctl.ops.task_runtime.job.prepare import PreparedJob, offsets_topic, plan
 from connectctl.ops.task_runtime.job.run_request import RunRequest
@@ -314,3 +314,27 @@ def test_the_topic_of_dead_letters_has_the_replicas_that_are_asked_for(given: st
     )
     prepare.create_topics(ready, cast(RunClients, SimpleNamespace(kafka=kafka, target=kafka)), lambda line: None)
     assert made == {"own": 2, "dead": replicas}
+
+
+@pytest.mark.parametrize("reads", [{"topics": "in"}, {"topics.regex": "in.*"}])
+def test_a_job_with_an_end_whose_input_does_not_exist_is_refused_and_another_waits(
+    monkeypatch: pytest.MonkeyPatch, reads: Mapping[str, str]
+) -> None:
+    monkeypatch.setattr(prepare, "check_group_is_free", lambda members: None)
+    config = {**{k: v for k, v in TRANSFORM.items() if k != "topics"}, **reads}
+    missing = "The input topic in does not exist" if "topics" in reads else "No topic matches topics.regex=in.*"
+    world = World({"t": (1, "delete")})
+    with pytest.raises(Refused) as refused:
+        world.look(Job("c", config, Until(idle=5)))
+    assert (refused.value.what, refused.value.code) == (missing, "no-topic")
+    assert f"{missing}: its records are read once it is created." in world.look(Job("c", config)).notes
+    there = World({"t": (1, "delete"), "in": (1, "delete")}).look(Job("c", config, Until(idle=5)))
+    assert not any(note.startswith(missing) for note in there.notes)
+
+
+def test_a_job_that_has_another_input_reads_it_and_names_the_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "check_group_is_free", lambda members: None)
+    ready = World({"t": (1, "delete"), "in": (1, "delete")}).look(
+        Job("c", TRANSFORM | {"topics": "in,later"}, Until(idle=5))
+    )
+    assert "The input topic later does not exist: its records are read once it is created." in ready.notes

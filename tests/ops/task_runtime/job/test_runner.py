@@ -155,6 +155,9 @@ class Stage:
             def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
                 return [{} for _ in range(tasks)]
 
+            def refresh_seconds(self, configs: Any) -> None:
+                return None
+
         path = "connectctl.ops.task_runtime.connectors.filestream:FileStreamSource"
         before = ConfigTopicState({}, ({}, {}, {}), 3, 4, 5, 3, target, 0)
         topics = {"config": "a", "offsets": "b", "status": "c"}

@@ -260,3 +260,41 @@ def test_sizes_of_transactions_are_kept_over_rounds() -> None:
     ).run()
     run.run()
     assert (run.totals[0].smallest, run.totals[0].largest) == (3, 20)
+
+
+def test_changed_tasks_replace_all_others_behind_a_round_and_the_totals_stay() -> None:
+    spark = Spark([[report(0, records=5), report(1, "failed", why="gone")], [report(n, "ended") for n in range(3)]])
+    answers: list[dict[int, dict[str, str]] | None] = [{n: {"share": str(n)} for n in range(3)}, None]
+    run = spark.run(2, changed=lambda: answers.pop() if answers else None)
+    assert (run.run(), run.records) == (FinalStatus.ENDED, 5)
+    assert [tasks for tasks, _ in spark.asked] == [[0, 1], [0, 1, 2]]
+    assert [(n, total.state) for n, total in run.totals.items()] == [(n, "RUNNING") for n in range(3)]
+
+
+def test_changed_tasks_that_are_fewer_leave_no_offsets_unwritten_and_wait_for_none_that_are_gone() -> None:
+    first = [report(0), replace(report(1), unwritten=("k",))]
+    answers: list[dict[int, dict[str, str]] | None] = [{0: {}}, None]
+    spark = Spark([first, [report(0)], [report(0, "ended")]])
+    run = spark.run(2, changed=lambda: answers.pop() if answers else None)
+    seen: list[object] = []
+
+    def lease(tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits) -> Lease:
+        seen.append((run.active, run.unwritten))
+        return spark.lease(tasks, limits)
+
+    run.lease = lease
+    assert run.run() is FinalStatus.ENDED
+    assert [tasks for tasks, _ in spark.asked] == [[0, 1], [0], [0]]
+    assert seen == [([0, 1], {}), ([0], {0: {"k"}}), ([0], {})]
+
+
+def test_tasks_that_others_replaced_are_not_replaced_again() -> None:
+    run = Spark([[report(0)]]).run(changed=lambda: "a new set of task configs")
+    assert (run.run(), run.reason) == (FinalStatus.TAKEN, "a new set of task configs")
+
+
+def test_leases_end_early_for_changed_tasks_once_all_have_begun() -> None:
+    run = Spark([[report()]]).run(2)
+    begun = {"begun": True}
+    assert run.leases_end({0: begun, 1: begun}, replaced=True)
+    assert not run.leases_end({0: begun, 1: {"begun": False}}, replaced=True)

@@ -11,7 +11,7 @@ from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.task_runtime.job import generation
 from connectctl.ops.task_runtime.job.config_topic_records import Generation, config_topic_state, count_record, task_set
-from connectctl.ops.task_runtime.job.stale_run import UNOBSERVABLE, RegainTasks, TakenOver
+from connectctl.ops.task_runtime.job.stale_run import UNOBSERVABLE, RegainTasks, TakenOver, replace_tasks
 from connectctl.ops.task_runtime.task import retries
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from fakes.generations import CONFIG, Handle, World, tasks
@@ -199,3 +199,17 @@ def test_who_is_to_end_anyway_does_not_wait(stage: Stage) -> None:
     with pytest.raises(TakenOver, match="another start of c is in progress"):
         stage.regain()
     assert stage.time == 0
+
+
+def test_tasks_of_the_newest_generation_are_replaced_by_others_which_fence_them(stage: Stage) -> None:
+    newer = replace_tasks(stage.world.leader(), "c", CONFIG, stage.ours, tasks(3))
+    state = stage.world.leader().read_state("c")
+    assert (newer.commit, len(state.tasks), state.task_count) == (state.commit, 3, 3)
+    assert state.fenced > newer.commit > stage.ours.commit
+
+
+def test_tasks_that_another_start_has_replaced_are_not_replaced_again(stage: Stage) -> None:
+    start(stage.world, 4)
+    with pytest.raises(TakenOver, match="already generated a new set of task configs"):
+        replace_tasks(stage.world.leader(), "c", CONFIG, stage.ours, tasks(3))
+    assert len(stage.world.leader().read_state("c").tasks) == 4

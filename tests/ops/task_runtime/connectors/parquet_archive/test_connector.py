@@ -7,12 +7,15 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchive, ParquetArchiveTask
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import Row
+from connectctl.ops.task_runtime.spi.transform import Record
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced
+from connectctl.ops.task_runtime.testing.sink import run_sink
 from fakes.archiveworld import Archive, Attempt, Calls, Crash
 
 LONG = {p: [f"{p}:{n}".encode() for n in range(24)] for p in (0, 1)}
@@ -173,3 +176,35 @@ def test_what_will_not_do_is_named(configs: dict[str, str], name: str, message: 
     found = ParquetArchive().validate(configs)
     assert list(found) == [name]
     assert message in found[name][0]
+
+
+NOT_TEXT = [(b"\xc3", b"\xff\x00"), (b"1e3", b"1.50"), (b'{"a":  1}', b'"quoted"'), (None, None)]
+"""Keys and values, and headers' values, that a converter of text or JSON would change."""
+
+
+def _archived(tmp_path: Path, **config: str) -> tuple[list[tuple[bytes | None, bytes | None, bytes | None]], list[str]]:
+    given = [Record(value, key, headers=[("h", value)]) for key, value in NOT_TEXT]
+    run = run_sink(ParquetArchive, {"directory": str(tmp_path), **config}, {"in": given})
+    rows = [row for file in tmp_path.rglob("*.parquet") for row in pq.read_table(file).to_pylist()]
+    return [(row["key"], row["value"], row["headers"][0]["value"]) for row in rows], run.notes
+
+
+def test_keys_values_and_headers_are_archived_byte_for_byte_without_converters(tmp_path: Path) -> None:
+    assert _archived(tmp_path) == ([(key, value, value) for key, value in NOT_TEXT], [])
+
+
+def test_a_converter_that_replaces_bytes_says_so(tmp_path: Path) -> None:
+    rows, notes = _archived(tmp_path, **{"header.converter": "SimpleHeaderConverter"})
+    assert rows[0] == (b"\xc3", b"\xff\x00", "\ufffd\x00".encode())
+    assert notes == [
+        "warning: 1 header value was not valid text and was changed by SimpleHeaderConverter: U+FFFD replaces bytes. "
+        "header.converter=ByteArrayConverter keeps them."
+    ]
+
+
+def test_a_plan_names_converters_that_do_not_keep_the_bytes() -> None:
+    config = {"directory": "/d", "value.converter": "JsonConverter", "key.converter": "ByteArrayConverter"}
+    assert ParquetArchive().outlook(config).notes == [
+        "value.converter=JsonConverter: the archive has what it converts to, not the bytes of the topics. Leave it out to "
+        "keep them."
+    ]

@@ -14,7 +14,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.task_runtime.connectors.topic_copy import remote_topics, source_clients
 from connectctl.ops.task_runtime.connectors.topic_copy.connector import TopicCopy
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import decode, encode, share
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import decode, encode, share, share_again
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     JAVA,
     ReplicationPolicy,
@@ -151,6 +151,59 @@ def test_partitions_are_dealt_in_turn_and_read_back() -> None:
     assert len(share(places, 9)) == 5
     assert encode(places) == "a-b-0,a-b-1,c-0,c-1,c-2"
     assert decode(encode(places)) == places
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.lists(st.integers(0, 4), max_size=4), st.integers(1, 6))
+def test_partitions_that_appear_are_shared_out_and_all_others_stay_where_they_are(
+    before: list[int], after: list[int], most: int
+) -> None:
+    def places(counts: list[int]) -> list[TopicPartition]:
+        return [TopicPartition(f"t{topic}", n) for topic, count in enumerate(counts) for n in range(count)]
+
+    running, now = share(places(before), most), places(after)
+    shares = share_again(running, now, most)
+    assert sorted(place for each in shares for place in each) == now
+    assert len(shares) == min(most, len(now))
+    if len(shares) >= len(running):
+        for old, new in zip(running, shares, strict=False):
+            assert [place for place in old if place in now] == new[: len(set(old) & set(now))]
+    assert now != places(before) or shares == running
+
+
+def test_the_tasks_of_a_copy_change_with_the_topics_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    connector, source, prepared = TopicCopy(), Cluster("e", orders=2), list[Any]()
+    target: Any = Cluster("w", east_orders=2)
+    connector.context = ConnectorContext(target)
+    monkeypatch.setattr(source_clients, "source_of", lambda *_: source)
+    monkeypatch.setattr(
+        remote_topics, "prepare", lambda source, target, wanted, configs: prepared.append(wanted.topics)
+    )
+    connector.start(BASE)
+    running = connector.task_configs(2)
+    assert connector.changed_tasks(BASE, running, 2) is None
+    source.there |= {"orders2": 1}
+    first = connector.changed_tasks(BASE, running, 2)
+    assert first is not None
+    assert [(t["task.assigned.partitions"], t.get("task.added.partitions")) for t in first] == [
+        ("orders-0,orders2-0", "orders2-0"),
+        ("orders-1", None),
+    ]
+    source.there |= {"orders": 3}
+    second = connector.changed_tasks(BASE, first, 2)
+    assert second is not None
+    assert [(t["task.assigned.partitions"], t.get("task.added.partitions")) for t in second] == [
+        ("orders-0,orders2-0", "orders2-0"),
+        ("orders-1,orders-2", "orders-2"),
+    ]
+    assert prepared == [{"orders": 2}, {"orders": 2, "orders2": 1}, {"orders": 3, "orders2": 1}]
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"),
+    [({}, 600.0), ({"refresh.topics.interval.seconds": "5"}, 5.0), ({"refresh.topics.enabled": "False"}, None)],
+)
+def test_a_copy_looks_for_topics_as_often_as_mirrormaker(more: dict[str, str], seconds: float | None) -> None:
+    assert TopicCopy().refresh_seconds(BASE | more) == seconds
 
 
 def test_task_configs_are_those_that_a_java_task_starts_from(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -60,3 +62,10 @@ def test_what_is_left_out_is_committed_at_once() -> None:
     assert start_of(source("latest"), PLACE, None, LOG).leaves_out
     assert not start_of(source(), PLACE, 100, LOG).leaves_out
     assert LostRange("east", PLACE, 40, 99).count == 60
+
+
+@pytest.mark.parametrize("reset", [None, "latest", "none"])
+def test_a_partition_that_appeared_while_the_copy_runs_begins_at_its_beginning(reset: str | None) -> None:
+    cluster = replace(source(reset), added=frozenset({PLACE}))
+    assert start_of(cluster, PLACE, None, LOG) == Start(100)
+    assert start_of(cluster, PLACE, 150, LOG) == Start(150)
