@@ -48,6 +48,7 @@ class Producer:
 
     def __init__(self, *args: Any, **more: Any):
         self.calls: list[str] = []
+        self.bumps_epoch = False
         self.refuse: dict[str, Exception] = {}
         self.sent: dict[TopicPartition, list[Any]] = defaultdict(list)
         self.added: set[TopicPartition] = set()
@@ -143,9 +144,38 @@ def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction
     handle: ColumnarProducer,
 ) -> None:
     producer(handle).refuse["flush"] = Refusal(10)
+    handle.begin()
     with pytest.raises(ConnectctlError, match="write its records"):
         handle.commit(1)
-    assert producer(handle).calls == ["flush", "settle", "end commit=False"]
+    handle.discard()
+    assert producer(handle).calls[:3] == ["flush", "settle", "end commit=False"]
+
+
+@pytest.mark.parametrize(("bumps_epoch", "first"), [(False, "settle"), (True, "drop_unanswered")])
+def test_what_is_open_is_aborted_when_the_producer_is_discarded_unless_its_commit_was_requested(
+    handle: ColumnarProducer, bumps_epoch: bool, first: str
+) -> None:
+    producer(handle).bumps_epoch = bumps_epoch
+    handle.begin()
+    handle.send(TransactionBatch([ProducerRecord("t", None, b"1")]))
+    handle.discard()
+    assert producer(handle).calls[:2] == [first, "end commit=False"]
+    producer(handle).calls.clear()
+    producer(handle).refuse["end"] = TimeoutError("timed out")
+    handle.begin()
+    with pytest.raises(UnknownOutcome):
+        handle.commit(1)
+    handle.discard()
+    assert "end commit=False" not in producer(handle).calls
+
+
+def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(handle: ColumnarProducer) -> None:
+    producer(handle).refuse["flush"] = Refusal(90)
+    handle.begin()
+    with pytest.raises(Fenced):
+        handle.commit(1)
+    handle.discard()
+    assert "end commit=False" not in producer(handle).calls
 
 
 def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:

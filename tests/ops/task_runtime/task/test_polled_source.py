@@ -145,7 +145,16 @@ class TestOrder:
         broker = Broker()
         with pytest.raises(Broken):
             run(broker, Boundary.INTERVAL, poll=poll)
-        assert (broker.records, broker.trace.count("commit")) == ([], 0)
+        assert (broker.records, broker.trace.count("commit"), broker.trace[-1]) == ([], 0, "abort")
+
+    def test_what_is_open_is_aborted_when_update_offsets_raises(self) -> None:
+        def update(offsets: Any) -> Any:
+            raise ConnectctlError("the source is gone")
+
+        broker = Broker()
+        with pytest.raises(ConnectctlError, match="the source is gone"):
+            run(broker, Boundary.INTERVAL, last=23, update=update)
+        assert (broker.records, broker.trace[-2:]) == ([], ["update", "abort"])
 
     def test_a_record_for_the_offsets_topic_is_refused(self) -> None:
         def poll(self: Any) -> Any:
