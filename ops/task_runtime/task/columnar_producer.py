@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BATCH_BYTES = 1_000_000
 """librdkafka's ``batch.size``: just below what a topic takes by default (``max.message.bytes``)."""
 BUFFER_BYTES = 4_000_000
-"""Bytes of single records for a partition, or for a topic, that become batches together."""
+"""Bytes of single records of a topic, for each partition that they name, that become batches together."""
 ALL_BUFFERS_BYTES = 16_000_000
 """Bytes of all waiting single records."""
 _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
@@ -111,8 +111,8 @@ class ColumnarProducer(TaskProducer):
         self._call("write its records", all_)
 
     def _send(self, *, everything: bool) -> None:
-        for (topic, partition), rows, named in self._buffer.take(everything=everything):
-            self._writer.write(topic, rows, partition, named)
+        for topic, rows, named in self._buffer.take(everything=everything):
+            self._writer.write(topic, rows, named)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         rows = Rows()
