@@ -14,20 +14,27 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass
 class Rows:
-    """Records for one place, in their order: lists that are columns to be."""
+    """Records of one topic, in their order: lists that are columns to be. A partition of None is chosen by their writer."""
 
     values: list[bytes | None] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
     timestamps: list[int | None] = field(default_factory=list)
     headers: list[Headers | None] = field(default_factory=list)
+    partitions: list[int | None] = field(default_factory=list)
 
     def add(
-        self, key: bytes | None, value: bytes | None, timestamp: int | None = None, headers: Headers | None = None
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
     ) -> None:
         self.keys.append(key)
         self.values.append(value)
         self.timestamps.append(timestamp)
         self.headers.append(headers)
+        self.partitions.append(partition)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -211,7 +212,7 @@ class Producer:
     def __init__(self, group: Group, id_: str = "g-c-0"):
         self.group, self.id = group, id_
         self.epoch = -1
-        self.in_doubt = False
+        self.in_doubt = self.is_open = False
         self.records: list[bytes] = []
         self.offsets: dict[TopicPartition, int] = {}
 
@@ -229,6 +230,7 @@ class Producer:
 
     def begin(self) -> None:
         self._use()
+        self.is_open = True
         self.records, self.offsets = [], {}
 
     def send(self, batch: TransactionBatch) -> None:
@@ -247,6 +249,7 @@ class Producer:
 
     def commit(self, patience: float) -> None:
         assert not self.in_doubt
+        self.is_open = False
         error = self.group.call()
         self._newest()
         if error is None or self.group.commit_anyway:
@@ -258,6 +261,7 @@ class Producer:
             raise error
 
     def abort(self, patience: float) -> None:
+        self.is_open = False
         self._call()
         self._newest()
         self.records, self.offsets = [], {}
@@ -278,5 +282,11 @@ class Producer:
     def unusable_because(self) -> str | None:
         return None
 
+    def abandon(self) -> None:
+        if self.is_open:
+            with suppress(Exception):
+                self.abort(1)
+
     def discard(self) -> None:
+        self.abandon()
         self.records, self.offsets = [], {}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 KEY = b'["c",{"f":1}]'
 
@@ -50,6 +52,7 @@ class FakeHandle:
         self._log = log
         self._epoch = -1
         self._open: list[Any] = []
+        self._is_open = False
 
     def initialise(self, patience: float) -> None:
         self._raise("initialise")
@@ -61,7 +64,7 @@ class FakeHandle:
 
     def begin(self) -> None:
         self._raise("begin")
-        self._open = []
+        self._open, self._is_open = [], True
 
     def send(self, step: TransactionBatch) -> None:
         self._raise("send")
@@ -72,6 +75,7 @@ class FakeHandle:
         self._open.append(dict(offsets))
 
     def commit(self, patience: float) -> None:
+        self._is_open = False
         error = self._log.count("commit")
         if self._epoch != self._log.epoch:
             raise Fenced("a newer one")
@@ -86,6 +90,7 @@ class FakeHandle:
             raise error
 
     def abort(self, patience: float) -> None:
+        self._is_open = False
         self._raise("abort")
         self._open = []
 
@@ -93,6 +98,9 @@ class FakeHandle:
         return None
 
     def discard(self) -> None:
+        if self._is_open:
+            with suppress(UnknownOutcome, Fenced, ConnectctlError):
+                self.abort(1)
         self._log.trace.append("drop")
 
     def _raise(self, what: str) -> None:

@@ -60,6 +60,7 @@ class Handle:
 
     def __init__(self, broker: Broker):
         self._broker = broker
+        self._is_open = False
 
     def initialise(self, patience: float) -> None:
         self._broker.trace.append("initialise")
@@ -70,6 +71,7 @@ class Handle:
     def begin(self) -> None:
         self._broker.trace.append("begin")
         self._open: list[Any] = []
+        self._is_open = True
         self._offsets: dict[bytes, bytes | None] = {}
 
     def send(self, step: Any) -> None:
@@ -80,6 +82,7 @@ class Handle:
         self._offsets = dict(offsets)
 
     def commit(self, patience: float) -> None:
+        self._is_open = False
         self._broker.commits += 1
         self._broker.trace.append("commit")
         if self._broker.doubt_at == self._broker.commits:
@@ -89,13 +92,15 @@ class Handle:
         self._broker.wrote(*self._offsets)
 
     def abort(self, patience: float) -> None:
+        self._is_open = False
         self._broker.trace.append("abort")
 
     def unusable_because(self) -> str | None:
         return None
 
     def discard(self) -> None:
-        pass
+        if self._is_open:
+            self.abort(1)
 
 
 class Plain(Handle):

@@ -77,8 +77,8 @@ class Place:
         self.offsets = create_topic(cluster.bootstrap_servers, f"{self.connector}-offsets")
         self.global_ = create_topic(cluster.bootstrap_servers, f"{self.connector}-global-offsets")
 
-    def handle(self) -> TaskProducer:
-        return self.kind(self.kafka, f"g-{self.connector}-0", timeout_ms=15_000)
+    def handle(self, timeout_ms: int = 15_000) -> TaskProducer:
+        return self.kind(self.kafka, f"g-{self.connector}-0", timeout_ms=timeout_ms)
 
     def store(self, *, secondary: bool = False) -> OffsetStore:
         behind = CommittedOffsets(self.kafka, self.global_, self.connector) if secondary else None

@@ -75,6 +75,32 @@ def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> 
     assert place.stored() == {"next": 40}
 
 
+@pytest.mark.parametrize("at", ["poll", "commit"])
+def test_an_exception_of_the_source_or_of_a_commit_leaves_no_transaction_open(place: Place, at: str) -> None:
+    """Its coordinator would abort it after transaction.timeout.ms, which is longer here than the test waits."""
+
+    class Failing(Numbers):
+        def next_batch(self) -> TransactionBatch | None:
+            self._next += 1
+            if self._next > 4 and at == "poll":
+                raise ZeroDivisionError
+            columns = ColumnBatch(place.topic, RecordColumns(pa.array([bytes(600_000)] * 4)))
+            return TransactionBatch(record_batches=[columns], offsets={place.key: b"{}"}, more=self._next <= 4)
+
+    if at == "commit":
+        configure_topic(place, place.offsets, "max.message.bytes", "1")
+    with pytest.raises((ZeroDivisionError, ConnectctlError)):
+        place.kernel(open_producer=lambda: place.handle(timeout_ms=600_000)).run(Failing(place, 60))
+
+    def ends() -> list[tuple[int, int]]:
+        extents = place.kafka.extents([place.topic, place.offsets]).values()
+        return [(each.stable, each.end) for by in extents for each in by.values()]
+
+    eventually(lambda: all(stable == end for stable, end in ends()), deadline=300)
+    assert sum(end for _, end in ends()) > 0
+    assert place.seen() == []
+
+
 def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) -> None:
     class Large(Numbers):
         def next_batch(self) -> TransactionBatch | None:
@@ -109,14 +135,14 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
 def test_a_global_topic_that_takes_nothing_for_now_holds_up_nothing_and_gets_the_newest_offset_in_the_end(
     place: Place,
 ) -> None:
-    configure_topic(place, "max.message.bytes", "1")
+    configure_topic(place, place.global_, "max.message.bytes", "1")
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     ended = place.kernel(ledger=place.ledger(behind)).run(Numbers(place, 60))
     assert (ended.stats.records, ended.stats.doubts) == (60, [])
     eventually(lambda: behind.failures > 1)
     behind.close()
     assert (behind.unwritten, behind.problem) == (frozenset({place.key}), "Broker: Message size too large")
-    configure_topic(place, "max.message.bytes", "1000000")
+    configure_topic(place, place.global_, "max.message.bytes", "1000000")
     following = GlobalOffsetsWriter(place.kafka, place.global_, 30, behind.unwritten)
     place.kernel(ledger=place.ledger(following)).run(Numbers(place, 60))  # which has nothing left to write
     eventually(lambda: not following.unwritten)
@@ -126,9 +152,9 @@ def test_a_global_topic_that_takes_nothing_for_now_holds_up_nothing_and_gets_the
     assert store.value(place.key) == b'{"next":60}'
 
 
-def configure_topic(place: Place, name: str, value: str) -> None:
+def configure_topic(place: Place, topic: str, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, place.global_, incremental_configs=[entry])
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
     admin = AdminClient(place.kafka.properties())
     admin.incremental_alter_configs([resource])[resource].result()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import Parts
@@ -46,28 +46,24 @@ class ColumnWriter:
         self._next_partition = random.randrange(1 << 16)
 
     def write(
-        self,
-        topic: str,
-        rows: RecordColumns | Rows,
-        partition: int | None = None,
-        named: Named | None = None,
-        delivered: Delivered | None = None,
+        self, topic: str, rows: RecordColumns | Rows, named: Named | None = None, delivered: Delivered | None = None
     ) -> None:
-        """Put ``rows`` into the transaction: in ``partition``, or where Java's partitioner puts it. ``named`` names one, and
-        ``delivered`` is called for each batch that is answered.
+        """Put ``rows`` into the transaction, those of a partition in their order: each in the one that it names, or where
+        Java's partitioner puts it. ``named`` names one, and ``delivered`` is called for each batch that is answered.
         """
         count = self._producer.partitions(topic, self._patience)
-        if partition is not None and not 0 <= partition < count:
-            raise Refusal(
-                Code.UNKNOWN_TOPIC_OR_PARTITION, said=f"{topic} has {count} partitions, and no partition {partition}"
-            )
+        numbers = rows.partitions if isinstance(rows, Rows) else ()
+        given_numbers = {*numbers} - {None}
+        if wrong := [number for number in given_numbers if not 0 <= number < count]:
+            said = f"{topic} has {count} partitions, and no partition {wrong[0]}"
+            raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=said)
         order: list[Any] = []
         given = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
         _check_timestamps(given.timestamps, named)
         if isinstance(given, Rows):
-            found = self._placed_few(given, partition, count, order)
+            found = self._placed_few(given, count, order)
         else:
-            found = self._placed(given, partition, count, order)
+            found = self._placed(given, numbers if given_numbers else (), count, order)
         placed = [(TopicPartition(topic, number), batch) for number, batch in found]
         self._producer.add({place for place, _ in placed})
         for place, batch in placed:
@@ -83,19 +79,16 @@ class ColumnWriter:
             raise self._too_large(named(0), place.topic, f"its record batch has {size} bytes; {limit}")
         return encoded
 
-    def _placed_few(
-        self, rows: Rows, partition: int | None, count: int, new: list[Any]
-    ) -> Iterator[tuple[int, RowBatch]]:
+    def _placed_few(self, rows: Rows, count: int, new: list[Any]) -> Iterator[tuple[int, RowBatch]]:
         """As ``_placed``, for a few rows, which are no columns."""
         of: dict[int, list[int]] = {}
-        if partition is not None:
-            of[partition] = list(range(len(rows)))
-        else:
-            self._next_partition += 1
-            in_turn = self._next_partition % count
-            for row, key in enumerate(rows.keys):
+        self._next_partition += 1
+        in_turn = self._next_partition % count
+        for row, (key, given) in enumerate(zip(rows.keys, rows.partitions, strict=True)):
+            number = given
+            if number is None:
                 number = in_turn if key is None else java_partition(as_bytes(key), count)
-                of.setdefault(number, []).append(row)
+            of.setdefault(number, []).append(row)
         numbers = sorted(of)
         order = [row for number in numbers for row in of[number]]
         new.append(order)
@@ -104,24 +97,30 @@ class ColumnWriter:
             yield numbers[bisect_right(cuts, batch.start)], batch
 
     def _placed(
-        self, rows: RecordColumns, partition: int | None, count: int, new: list[Any]
+        self, rows: RecordColumns, given: Sequence[int | None], count: int, new: list[Any]
     ) -> Iterator[tuple[int, RowBatch]]:
-        """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn. ``new``
-        gets the order of the rows, where that is another.
+        """Batches with their partitions: those that are ``given``, or empty if none is, keys where Java's partitioner puts
+        them, others batch by batch in turn. ``new`` gets the order of the rows, where that is another.
         """
         import numpy as np
 
-        if partition is not None:
-            yield from ((partition, batch) for batch in batches(rows, self._batch_bytes))
+        if len(only := {*given}) == 1:
+            number = cast("int", only.pop())
+            yield from ((number, batch) for batch in batches(rows, self._batch_bytes))
             return
-        if rows.keys is None:
+        if rows.keys is None and not given:
             for batch in batches(rows, self._batch_bytes):
                 self._next_partition += 1
                 yield self._next_partition % count, batch
             return
         self._next_partition += 1
-        numbers = java_partitions(rows.keys.fill_null(b""), count)
-        numbers[rows.keys.is_null().to_numpy(zero_copy_only=False)] = self._next_partition % count
+        numbers = np.full(len(rows), self._next_partition % count)
+        if rows.keys is not None:
+            keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)
+            numbers = np.where(keyed, java_partitions(rows.keys.fill_null(b""), count), numbers)
+        if given:
+            chosen = np.array([-1 if number is None else number for number in given])
+            numbers = np.where(chosen >= 0, chosen, numbers)
         order = stable_order(numbers, count)
         numbers = numbers[order]
         new.append(order)

@@ -36,8 +36,8 @@ class Deliveries:
     """Callbacks of records: of those that are kept, of those that were sent, and of those that an answer is there for."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], dict[int, Callback]] = defaultdict(dict)
-        self._sent: list[tuple[int, _Reports]] = []
+        self._kept: dict[str, dict[int, Callback]] = defaultdict(dict)
+        self._sent: list[_Reports] = []
         self._due: deque[tuple[Callback, KafkaError | None, Message]] = deque()
 
     @property
@@ -48,19 +48,19 @@ class Deliveries:
     @property
     def are_awaited(self) -> bool:
         """Whether a callback waits for a record to be acknowledged."""
-        return bool(self._kept) or any(reports.callbacks for _, reports in self._sent)
+        return bool(self._kept) or any(reports.callbacks for reports in self._sent)
 
-    def keep(self, place: tuple[str, int], row: int, callback: Callback) -> None:
-        """Have ``callback`` called with what comes of that row of those for ``place``: a topic and a partition."""
-        self._kept[place][row] = callback
+    def keep(self, topic: str, row: int, callback: Callback) -> None:
+        """Have ``callback`` called with what comes of that row of those for ``topic``."""
+        self._kept[topic][row] = callback
 
-    def sending(self, place: tuple[str, int], rows: Rows) -> Delivered | None:
-        """All ``rows`` for ``place`` are about to be sent; gives what is to be told of their answers."""
-        callbacks = self._kept.pop(place, None)
+    def sending(self, topic: str, rows: Rows) -> Delivered | None:
+        """All ``rows`` for ``topic`` are about to be sent; gives what is to be told of their answers."""
+        callbacks = self._kept.pop(topic, None)
         if callbacks is None:
             return None
-        reports = _Reports(place[0], rows, callbacks)
-        self._sent = [each for each in self._sent if each[1].callbacks] + [(place[1], reports)]
+        reports = _Reports(topic, rows, callbacks)
+        self._sent = [each for each in self._sent if each.callbacks] + [reports]
         return partial(self._answered, reports)
 
     def _answered(
@@ -72,17 +72,18 @@ class Deliveries:
                 more = {"error": error} if error is not None else {"offset": offset + number}
                 self._due.append((callback, error, reports.message(row, partition, appended, **more)))
 
-    def drop(self, kept: dict[tuple[str, int], Rows]) -> None:
+    def drop(self, kept: dict[str, Rows]) -> None:
         """Nothing more is sent, or answered: as librdkafka has it, records that were sent have ``_PURGE_INFLIGHT``, and
         those that are ``kept``, and are not any more, ``_PURGE_QUEUE``.
         """
-        rest = [(partition, reports, KafkaError._PURGE_INFLIGHT) for partition, reports in self._sent]
-        for (topic, partition), callbacks in self._kept.items():
-            reports = _Reports(topic, kept[topic, partition], callbacks)
-            rest.append((partition, reports, KafkaError._PURGE_QUEUE))
-        for partition, reports, code in rest:
+        rest = [(reports, KafkaError._PURGE_INFLIGHT) for reports in self._sent]
+        for topic, callbacks in self._kept.items():
+            rest.append((_Reports(topic, kept[topic], callbacks), KafkaError._PURGE_QUEUE))
+        for reports, code in rest:
             error = KafkaError(code)
             for row, callback in reports.callbacks.items():
+                numbered = reports.rows.partitions[row]
+                partition = -1 if numbered is None else numbered
                 self._due.append((callback, error, reports.message(row, partition, error=error)))
         self._kept.clear()
         self._sent.clear()

@@ -67,7 +67,7 @@ class TransactionalProducer:
         )
         self._deliveries = Deliveries()
         self._lock = threading.RLock()
-        self._rows: dict[tuple[str, int], Rows] = defaultdict(Rows)
+        self._rows: dict[str, Rows] = defaultdict(Rows)
         self._bytes = 0
         self._state = TransactionState(partial(self._deliveries.drop, self._rows))
 
@@ -149,11 +149,12 @@ class TransactionalProducer:
             size = size_of(raw_key, raw_value, given)
             if size + ALONE > self._settings.largest:
                 raise too_large(topic, raw_key, size, self._settings.largest)
-            rows = self._rows[topic, partition]
+            rows = self._rows[topic]
             if (call := callback if on_delivery is None else on_delivery) is not None:
-                self._deliveries.keep((topic, partition), len(rows.values), call)
+                self._deliveries.keep(topic, len(rows.values), call)
                 timestamp = timestamp or int(time.time() * 1000)
-            rows.add(raw_key, raw_value, timestamp or None, given)
+            numbered = None if partition == _NO_PARTITION else partition
+            rows.add(raw_key, raw_value, timestamp or None, given, numbered)
             self._bytes += size
             if self._bytes >= BUFFER_BYTES:
                 self._send()
@@ -268,11 +269,10 @@ class TransactionalProducer:
     def _send(self) -> None:
         with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
             while self._rows:
-                place = topic, partition = next(iter(self._rows))
-                rows = self._rows.pop(place)
-                numbered = None if partition == _NO_PARTITION else partition
-                delivered = self._deliveries.sending(place, rows)
-                self._writer.write(topic, rows, numbered, partial(name_of, rows), delivered)
+                topic = next(iter(self._rows))
+                rows = self._rows.pop(topic)
+                delivered = self._deliveries.sending(topic, rows)
+                self._writer.write(topic, rows, partial(name_of, rows), delivered)
         self._bytes = 0
 
 

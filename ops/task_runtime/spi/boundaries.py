@@ -46,7 +46,8 @@ class Requests:
 
     def __init__(self) -> None:
         self._batch: set[End] = set()
-        self._records: dict[int, set[End]] = {}
+        self._records: dict[int, tuple[SourceRecord, set[End]]] = {}
+        """By ``id``, with the record, which is thereby kept: the id of one that is gone is given to the next object."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         self._ask(End.COMMIT, record)
@@ -55,13 +56,13 @@ class Requests:
         self._ask(End.ABORT, record)
 
     def _ask(self, end: End, record: SourceRecord | None) -> None:
-        requests = self._batch if record is None else self._records.setdefault(id(record), set())
+        requests = self._batch if record is None else self._records.setdefault(id(record), (record, set()))[1]
         requests.add(end)
         if len(requests) > 1:
             raise ConnectctlError("The task asked for both a commit and an abort of the same transaction")
 
     def of_record(self, record: SourceRecord) -> End | None:
-        requests = self._records.pop(id(record), set())
+        _, requests = self._records.pop(id(record), (record, set()))
         return requests.pop() if requests else None
 
     def of_batch(self) -> End | None:

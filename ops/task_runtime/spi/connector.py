@@ -120,7 +120,9 @@ class TransactionContext(Protocol):
     """``TransactionContext`` of KIP-618: a task ends its transactions through it. None if the task may not."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
-        """End the transaction after ``record``, or after the batch that ``poll`` returns next."""
+        """End the transaction after ``record``, or after the batch that ``poll`` returns next. A record that ``poll`` does
+        not return ends no transaction.
+        """
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
         """The same, but discard the transaction's records. Their offsets are still committed."""

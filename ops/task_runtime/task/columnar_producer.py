@@ -27,12 +27,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
 from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
-from connectctl.ops.task_runtime.task.transactional_producer import (
-    SOCKET_TIMEOUT_MS,
-    Fenced,
-    TaskProducer,
-    UnknownOutcome,
-)
+from connectctl.ops.task_runtime.task.transactional_producer import SOCKET_TIMEOUT_MS, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -43,7 +38,7 @@ if TYPE_CHECKING:
 BATCH_BYTES = 1_000_000
 """librdkafka's ``batch.size``: just below what a topic takes by default (``max.message.bytes``)."""
 BUFFER_BYTES = 4_000_000
-"""Bytes of single records for a partition, or for a topic, that become batches together."""
+"""Bytes of single records of a topic, for each partition that they name, that become batches together."""
 ALL_BUFFERS_BYTES = 16_000_000
 """Bytes of all waiting single records."""
 _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
@@ -100,6 +95,7 @@ class ColumnarProducer(TaskProducer):
         """Begin a transaction: for the coordinator it begins with its first partition."""
         self._begun = time.monotonic()
         self._buffer.clear()
+        self._is_open = True
 
     def send(self, batch: TransactionBatch) -> None:
         columns = {bulk.topic for bulk in batch.record_batches if isinstance(bulk, ColumnBatch)}
@@ -115,8 +111,8 @@ class ColumnarProducer(TaskProducer):
         self._call("write its records", all_)
 
     def _send(self, *, everything: bool) -> None:
-        for (topic, partition), rows, named in self._buffer.take(everything=everything):
-            self._writer.write(topic, rows, partition, named)
+        for topic, rows, named in self._buffer.take(everything=everything):
+            self._writer.write(topic, rows, named)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         rows = Rows()
@@ -133,21 +129,21 @@ class ColumnarProducer(TaskProducer):
             self._send(everything=True)
             self._producer.flush()
 
-        try:
-            self._call("write its records", all_)
-        except (Fenced, UnknownOutcome, ConnectctlError):
-            # No commit was requested: consumers need not wait until it expires.
-            with suppress(Fenced, UnknownOutcome, ConnectctlError):
-                self.abort(patience)
-            raise
+        self._call("write its records", all_)
         self._commit(lambda: self._producer.end(commit=True))
 
     def abort(self, patience: float) -> None:
-        """Abort the transaction, after requests in flight: no record may be written after the marker."""
+        """Abort the transaction. No record may be written after the marker: requests in flight are waited for, unless their
+        epoch ends with the transaction.
+        """
         self._buffer.clear()
+        self._is_open = False
 
         def all_() -> None:
-            self._producer.settle()
+            if self.bumps_epoch:
+                self._producer.drop_unanswered()
+            else:
+                self._producer.settle()
             self._producer.end(commit=False)
 
         self._call("abort its transaction", all_)
@@ -157,7 +153,8 @@ class ColumnarProducer(TaskProducer):
         return None
 
     def discard(self) -> None:
-        """Close it on another thread: a broker that hangs must not block the task."""
+        """``abandon`` what is open, and close it on another thread: a broker that hangs must not block the task."""
+        self.abandon()
         threading.Thread(target=_close, args=(self._producer,), daemon=True).start()
 
     def _call(self, doing: str, call: Any) -> None:

@@ -8,7 +8,8 @@ The protocol, modelled on KIP-618's task:
 4. read the committed offsets after 2 (``ledger``), and start the record source there, unless they lack commits of this
    task; write to no topic in which a broker has left an older transaction of the task open;
 5. per transaction: records and their offsets together, then the commit; continue only after a confirmed commit;
-6. end between two transactions.
+6. end between two transactions. A transaction that is open at the end, or when anything raises, is aborted as its producer
+   is discarded, unless its commit was requested.
 
 After any unknown outcome the producer is discarded and a new one begins at 1: whether the last transaction was committed
 is read from the topic, never assumed. A fenced task ends, and never initialises again: two attempts of one task would
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 IDLE_PAUSE = REST
 """Seconds between two polls of a source without records."""
-ABORT_PATIENCE = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 SUSPENDED = 2
 """A call that took longer than this multiple of ``patience`` was suspended with its process."""
@@ -171,7 +170,7 @@ class ExactlyOnceTask:
                 transaction.add(source, step)
             elif self.stopped() or source.ended:
                 how = EndReason.ENDED if source.ended else EndReason.STOPPED
-                transaction.finish(source)
+                transaction.commit_open(source)
                 return self._end(how)
             else:
                 self.stats.progress.recovered()
@@ -232,13 +231,6 @@ class TaskTransaction:
                 self._commit(batch.offsets)
         source.committed(batch)
 
-    def finish(self, source: RecordSource) -> None:
-        """Commit the transaction if possible, else abort it, so that consumers need not wait for its timeout."""
-        self.commit_open(source)
-        if self.begun:
-            self._producer.abort(ABORT_PATIENCE)
-            self.begun = False
-
     def commit_open(self, source: RecordSource) -> None:
         """Commit the open transaction if the source has an end for it."""
         if step := source.final_batch():
@@ -277,11 +269,6 @@ class TaskTransaction:
                 send()
         except Fenced as e:
             raise self._explained(e) from e
-        except BaseException:
-            # No commit was requested, so it can be aborted; else consumers would wait until its timeout.
-            with suppress(UnknownOutcome, Fenced, ConnectctlError):
-                self._producer.abort(ABORT_PATIENCE)
-            raise
 
     def _explained(self, fenced: Fenced) -> Fenced | Expired:
         """Return the cause of ``fenced``, which may be a transaction timeout at the coordinator."""

@@ -128,7 +128,13 @@ class PartitionProducers(TaskProducer):
                 return f"the producer of {place}: {why}"
         return None
 
+    def abandon(self) -> None:
+        """Abort all that are open, and whose end was not requested."""
+        self._each(self._in_transaction, lambda producer: producer.abandon())
+        self._in_transaction.clear()
+
     def discard(self) -> None:
+        self.abandon()
         for place in list(self._producers):
             self._close(place)
         self._pool.shutdown(wait=False)

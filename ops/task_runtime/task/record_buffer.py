@@ -1,4 +1,4 @@
-"""Single records of a transaction until they become batches: what several polls gave for a partition is encoded at once."""
+"""Single records of a transaction until they become batches: what several polls gave for a topic is encoded at once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.refusals import Named
-    from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordLists, TransactionBatch
-
-Destination = tuple[str, int | None]
-"""A topic, and a partition or None for the one that Java's partitioner gives a key."""
+    from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 
 
 class Buffered(Rows):
-    """Records for one place, in the order in which they were given."""
+    """Records of one topic, in the order in which they were given."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bytes = 0
+        self.places: set[int | None] = set()
+        """The partitions that records name, with None if one names none."""
         self._from: list[int] = []
         self._steps: list[tuple[TransactionBatch, Sequence[int]]] = []
 
@@ -34,17 +33,20 @@ class Buffered(Rows):
         numbers: Sequence[int],
         keys: Iterable[bytes | None],
         values: list[bytes | None],
+        partitions: Sequence[int | None] = (),
         timestamps: Iterable[int | None] | None = None,
         headers: Iterable[Any] | None = None,
     ) -> None:
-        """Records of ``step`` that have these ``numbers`` in it."""
+        """Add records of ``step`` that have these ``numbers`` in it."""
         self._from.append(len(self.values))
         self._steps.append((step, numbers))
-        known = list(keys)
+        known, none = list(keys), [None] * len(values)
         self.keys += known
         self.values += values
-        self.timestamps += [None] * len(values) if timestamps is None else timestamps
-        self.headers += [None] * len(values) if headers is None else headers
+        self.partitions += partitions or none
+        self.places.update(partitions or (None,))
+        self.timestamps += none if timestamps is None else timestamps
+        self.headers += none if headers is None else headers
         self.bytes += sum(map(len, filter(None, chain(known, values))))
 
     def named(self) -> Named | None:
@@ -61,87 +63,65 @@ class Buffered(Rows):
 
 
 class RecordBuffer:
-    """All that waits: about ``most`` bytes of keys and values for a place, and ``altogether`` for all of them."""
+    """Records that wait, in their order: about ``most`` bytes of keys and values for each partition that those of a topic
+    name, and ``altogether`` for all of them.
+    """
 
     def __init__(self, most: int, altogether: int):
         self._most, self._altogether = most, altogether
-        self._places: dict[Destination, Buffered] = defaultdict(Buffered)
+        self._topics: dict[str, Buffered] = defaultdict(Buffered)
 
     def clear(self) -> None:
-        self._places.clear()
+        self._topics.clear()
 
     def add(self, step: TransactionBatch) -> None:
-        """The records of ``step`` that are not columns."""
+        """Add the records of ``step`` that are not columns."""
         if step.records:
             self._add_records(step)
         number = len(step.records)
         for bulk in step.record_batches:
-            if not isinstance(bulk, ColumnBatch):
-                self._add_lists(step, number, bulk)
+            if not isinstance(bulk, ColumnBatch) and bulk.values:
+                keys = bulk.keys or [None] * len(bulk)
+                numbers = range(number, number + len(bulk))
+                self._topics[bulk.topic].extend(step, numbers, keys, bulk.values, bulk.partitions)
             number += len(bulk)
         for copies in step.copies:
-            self._add_copies(step, number, copies.topic, copies.messages)
+            if copies.messages:
+                self._add_copies(step, number, copies.topic, copies.messages)
             number += len(copies.messages)
 
-    def take(self, *, everything: bool = True) -> Iterator[tuple[Destination, Rows, Named | None]]:
-        """What waits no longer: ``everything``, also where all is too much, else the places that have enough."""
-        everything = everything or sum(each.bytes for each in self._places.values()) >= self._altogether
-        for place in list(self._places):
-            if everything or self._places[place].bytes >= self._most:
-                rows = self._places.pop(place)
-                yield place, rows, rows.named()
+    def take(self, *, everything: bool = True) -> Iterator[tuple[str, Rows, Named | None]]:
+        """Remove and return what waits no longer: ``everything``, also where all is too much, else topics with enough."""
+        everything = everything or sum(each.bytes for each in self._topics.values()) >= self._altogether
+        for topic in list(self._topics):
+            rows = self._topics[topic]
+            if everything or rows.bytes >= self._most * len(rows.places):
+                del self._topics[topic]
+                yield topic, rows, rows.named()
 
     def _add_records(self, step: TransactionBatch) -> None:
-        found: dict[Destination, tuple[list[int], list[ProducerRecord]]] = defaultdict(lambda: ([], []))
+        found: dict[str, list[int]] = defaultdict(list)
         for number, record in enumerate(step.records):
-            numbers, records = found[record.topic, record.partition]
-            numbers.append(number)
-            records.append(record)
-        for place, (numbers, records) in found.items():
-            self._places[place].extend(
+            found[record.topic].append(number)
+        for topic, numbers in found.items():
+            records = [step.records[number] for number in numbers]
+            self._topics[topic].extend(
                 step,
                 numbers,
                 [r.key for r in records],
                 [r.value for r in records],
+                [r.partition for r in records],
                 [r.timestamp for r in records],
                 [r.headers for r in records],
             )
 
-    def _add_lists(self, step: TransactionBatch, first: int, lists: RecordLists) -> None:
-        keys = lists.keys or [None] * len(lists)
-        for partition, numbers in _by_partition(lists.partitions or [None] * len(lists)).items():
-            whole = len(numbers) == len(lists)
-            self._places[lists.topic, partition].extend(
-                step,
-                _shifted(numbers, first),
-                keys if whole else [keys[n] for n in numbers],
-                lists.values if whole else [lists.values[n] for n in numbers],
-            )
-
     def _add_copies(self, step: TransactionBatch, first: int, topic: str, messages: Sequence[Any]) -> None:
-        for partition, numbers in _by_partition([m.partition() for m in messages]).items():
-            some = [messages[n] for n in numbers]
-            self._places[topic, partition].extend(
-                step,
-                _shifted(numbers, first),
-                [m.key() for m in some],
-                [m.value() for m in some],
-                [when if kind else None for kind, when in (m.timestamp() for m in some)],
-                [m.headers() for m in some],
-            )
-
-
-def _by_partition(partitions: list[int | None]) -> dict[int | None, Sequence[int]]:
-    """The numbers of those that have each partition, in their order."""
-    if len(set(partitions)) == 1:
-        return {partitions[0]: range(len(partitions))}
-    found: dict[int | None, list[int]] = defaultdict(list)
-    for number, partition in enumerate(partitions):
-        found[partition].append(number)
-    return dict(found)
-
-
-def _shifted(numbers: Sequence[int], first: int) -> Sequence[int]:
-    if isinstance(numbers, range):
-        return range(first, first + len(numbers))
-    return [first + number for number in numbers]
+        self._topics[topic].extend(
+            step,
+            range(first, first + len(messages)),
+            [m.key() for m in messages],
+            [m.value() for m in messages],
+            [m.partition() for m in messages],
+            [when if kind else None for kind, when in (m.timestamp() for m in messages)],
+            [m.headers() for m in messages],
+        )

@@ -55,7 +55,7 @@ def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str
     given as a reason to ask again. Raises ``Unreachable`` and what asking for offsets raises.
     """
     # Of every partition, and while others of them write: a hundred tasks would ask all the same.
-    known = coalesced(("open", id(kafka), *topics), lambda: _open_in(kafka, topics))
+    known = coalesced(("open", kafka, *topics), lambda: _open_in(kafka, topics))
     if not known:
         return None
     with _calls(kafka) as calls:

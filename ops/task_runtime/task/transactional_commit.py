@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class TransactionalCommit:
     """Commits offsets of ``consumer`` with the records that ``task`` has for them, through ``producer``, which is
-    initialised. ``patience`` is in seconds. Raises ``UnknownOutcome`` and ``Fenced``: the attempt is over then.
+    initialised. ``patience`` is in seconds. Raises ``UnknownOutcome`` and ``Fenced``: the attempt is over then, and its
+    producer is discarded, which aborts what is open.
     """
 
     producer: TaskProducer

@@ -42,6 +42,8 @@ _PERMANENT = {"RECORD_LIST_TOO_LARGE", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORT
 """What a new instance would meet again."""
 _ALARMS = ("REQTMOUT", "FAIL", "TXNERR", "RETRY")
 FULL_PAUSE = 0.05
+ABORT_PATIENCE = 5.0
+"""Seconds for the abort of a transaction that an exception or the end of its task interrupted."""
 FENCING_PAUSES, FENCING_PATIENCE = (0.05, 0.2, 1.0), 5.0
 
 
@@ -93,6 +95,8 @@ class TaskProducer:
 
     existing_topic: str | None = None
     """A topic that certainly exists: see ``initialise``."""
+    _is_open = False
+    """Whether a transaction was begun whose end was not requested."""
 
     @property
     def bumps_epoch(self) -> bool:
@@ -141,6 +145,7 @@ class TaskProducer:
     def begin(self) -> None:
         self._begun = time.monotonic()
         self._call("begin a transaction", self._producer.begin_transaction)
+        self._is_open = True
 
     def send(self, batch: TransactionBatch) -> None:
         """Add the records of ``batch`` to the transaction."""
@@ -239,6 +244,7 @@ class TaskProducer:
         has an IllegalStateException while it writes PREPARE_EPOCH_FENCE. A moment later it tells why. What was answered
         with an error is not on its way any more, so that an abort may be asked for.
         """
+        self._is_open = False
         try:
             self._call("commit its transaction", call)
         except BrokerError:
@@ -255,6 +261,7 @@ class TaskProducer:
 
     def abort(self, patience: float) -> None:
         """Abort the transaction. Only if no commit was requested."""
+        self._is_open = False
         self._call("abort its transaction", lambda: self._producer.abort_transaction(patience))
 
     def unusable_because(self) -> str | None:
@@ -271,8 +278,17 @@ class TaskProducer:
         """Whether its transaction was aborted and no producer of the id was initialised since; None if unknown."""
         return expired(self._kafka, self.id)
 
+    def abandon(self) -> None:
+        """Abort the transaction that is open, so that no reader waits for its timeout. Nothing after a commit was requested,
+        whose outcome only the topic shows, and after a newer producer has ended it.
+        """
+        if self._is_open:
+            with suppress(UnknownOutcome, Fenced, ConnectctlError):
+                self.abort(ABORT_PATIENCE)
+
     def discard(self) -> None:
-        """Close it on another thread: closing takes time, and aborts an open transaction."""
+        """``abandon`` what is open, and close it on another thread, because closing takes time."""
+        self.abandon()
         producer, self._producer = self._producer, None
         if producer is not None:
             threading.Thread(target=_close, args=(producer,), daemon=True).start()
@@ -283,12 +299,14 @@ class TaskProducer:
         try:
             call()
         except KafkaException as e:
+            self._is_open = self._is_open or e.args[0].txn_requires_abort()  # as of records that a commit waited for
             self._fail(e.args[0], doing, e)
 
     def _fail(self, error: Any, doing: str, cause: Exception) -> None:
         if error.name() == "FENCED_INSTANCE_ID":
             raise MemberFenced(error.str()) from cause
         if error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower()):
+            self._is_open = False
             raise Fenced(error.str()) from cause
         if error.name() == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
             raise NotAuthorized(

@@ -100,6 +100,19 @@ def error(told: pytest.ExceptionInfo[KafkaException]) -> Any:
     return told.value.args[0]
 
 
+@pytest.mark.parametrize("count", [3, 300])
+def test_records_of_a_partition_are_written_in_their_order_whether_it_is_named_or_chosen(
+    begun: TransactionalProducer, count: int
+) -> None:
+    home = java_partition(b"k", 3)
+    for n in range(count):
+        more: Any = {"partition": home} if n % 3 == 1 else {"key": b"k"}
+        begun.produce("t", b"%d" % n, **more)
+    begun.commit_transaction()
+    sent = cast(Any, begun)._producer.sent
+    assert [int(record.value) for record in sent[TopicPartition("t", home)]] == list(range(count))
+
+
 def test_records_are_sent_as_they_were_given_when_the_transaction_is_committed(begun: TransactionalProducer) -> None:
     begun.produce("t", "text", "k", timestamp=1_700_000_000_000, headers={"a": "1", "b": None})
     begun.produce("t", None, b"k", headers=[("a", b"1"), ("a", b"2")])

@@ -48,6 +48,7 @@ class Producer:
 
     def __init__(self, *args: Any, **more: Any):
         self.calls: list[str] = []
+        self.bumps_epoch = False
         self.refuse: dict[str, Exception] = {}
         self.sent: dict[TopicPartition, list[Any]] = defaultdict(list)
         self.added: set[TopicPartition] = set()
@@ -143,9 +144,38 @@ def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction
     handle: ColumnarProducer,
 ) -> None:
     producer(handle).refuse["flush"] = Refusal(10)
+    handle.begin()
     with pytest.raises(ConnectctlError, match="write its records"):
         handle.commit(1)
-    assert producer(handle).calls == ["flush", "settle", "end commit=False"]
+    handle.discard()
+    assert producer(handle).calls[:3] == ["flush", "settle", "end commit=False"]
+
+
+@pytest.mark.parametrize(("bumps_epoch", "first"), [(False, "settle"), (True, "drop_unanswered")])
+def test_what_is_open_is_aborted_when_the_producer_is_discarded_unless_its_commit_was_requested(
+    handle: ColumnarProducer, bumps_epoch: bool, first: str
+) -> None:
+    producer(handle).bumps_epoch = bumps_epoch
+    handle.begin()
+    handle.send(TransactionBatch([ProducerRecord("t", None, b"1")]))
+    handle.discard()
+    assert producer(handle).calls[:2] == [first, "end commit=False"]
+    producer(handle).calls.clear()
+    producer(handle).refuse["end"] = TimeoutError("timed out")
+    handle.begin()
+    with pytest.raises(UnknownOutcome):
+        handle.commit(1)
+    handle.discard()
+    assert "end commit=False" not in producer(handle).calls
+
+
+def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(handle: ColumnarProducer) -> None:
+    producer(handle).refuse["flush"] = Refusal(90)
+    handle.begin()
+    with pytest.raises(Fenced):
+        handle.commit(1)
+    handle.discard()
+    assert "end commit=False" not in producer(handle).calls
 
 
 def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,11 +417,31 @@ def test_single_records_and_messages_go_with_them(handle: ColumnarProducer) -> N
     handle.send(step)
     handle.commit(1)
     sent = producer(handle).sent
-    home = TopicPartition("t", java_partition(b"k", 3))
-    by_hand = [(b"k", b"one"), (None, b"two")]
-    by_key = [(b"k", None), (b"k", None)]
-    expected = {TopicPartition("t", 2): by_hand, home: by_key} if home.partition != 2 else {home: by_hand + by_key}
+    expected: dict[TopicPartition, list[Any]] = defaultdict(list)
+    home = java_partition(b"k", 3)
+    for partition, record in [(2, (b"k", b"one")), (home, (b"k", None)), (2, (None, b"two")), (home, (b"k", None))]:
+        expected[TopicPartition("t", partition)].append(record)
     assert {place: [(r.key, r.value) for r in records] for place, records in sent.items()} == expected
+
+
+@pytest.mark.parametrize("count", [4, 400])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_records_of_a_partition_arrive_in_their_order_whether_it_is_named_or_chosen(
+    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch, keyed: bool, count: int
+) -> None:
+    partitions = 3 if keyed else 1
+    monkeypatch.setattr(producer(handle), "partitions", lambda topic, patience: partitions)
+    key = b"k" if keyed else None
+    home = java_partition(b"k", partitions)
+    handle.begin()
+    for first in range(0, count, 4):
+        values: list[bytes | None] = [b"%d" % n for n in range(first, first + 4)]
+        records = [ProducerRecord("t", key, values[0]), ProducerRecord("t", None, values[1], home)]
+        lists = RecordLists("t", values[2:], [None, key], [home, None])
+        handle.send(TransactionBatch(records, [lists]))
+    handle.commit(1)
+    assert [int(r.value) for r in producer(handle).sent[TopicPartition("t", home)]] == list(range(count))
+    assert len(producer(handle).sent) == 1
 
 
 def test_headers_and_timestamps_of_single_records_go_with_them(handle: ColumnarProducer) -> None:

@@ -92,6 +92,22 @@ class TestBoundaries:
             with pytest.raises(ConnectctlError, match="both a commit and an abort"):
                 requests.abort_transaction(which)
 
+    @pytest.mark.parametrize("end", End)
+    def test_a_request_for_a_record_that_is_not_returned_ends_no_transaction_of_other_records(self, end: End) -> None:
+        def poll(self: Any) -> Any:
+            if not self.tried:
+                type(self).tried = True
+                # The ids of these hundred, which are gone after this poll, are given to the next ones.
+                for record in [SourceRecord(PARTITION, {"n": n}, "t", n) for n in range(100)]:
+                    self._ask(end, record)
+                raise RetriableError("the source is busy")
+            return Task.poll(self)
+
+        broker = Broker()
+        ended = run(broker, Boundary.CONNECTOR, poll=poll, tried=False, last=99, batch=100, asks={99: End.COMMIT})
+        assert (broker.records, offset(broker), ended.stats.aborted) == (list(range(100)), 99, 0)
+        assert broker.commits == 1
+
     def test_each_request_is_answered_once(self) -> None:
         record = SourceRecord(PARTITION, None, "t", 1)
         requests = Requests()
@@ -129,7 +145,16 @@ class TestOrder:
         broker = Broker()
         with pytest.raises(Broken):
             run(broker, Boundary.INTERVAL, poll=poll)
-        assert (broker.records, broker.trace.count("commit")) == ([], 0)
+        assert (broker.records, broker.trace.count("commit"), broker.trace[-1]) == ([], 0, "abort")
+
+    def test_what_is_open_is_aborted_when_update_offsets_raises(self) -> None:
+        def update(offsets: Any) -> Any:
+            raise ConnectctlError("the source is gone")
+
+        broker = Broker()
+        with pytest.raises(ConnectctlError, match="the source is gone"):
+            run(broker, Boundary.INTERVAL, last=23, update=update)
+        assert (broker.records, broker.trace[-2:]) == ([], ["update", "abort"])
 
     def test_a_record_for_the_offsets_topic_is_refused(self) -> None:
         def poll(self: Any) -> Any:

@@ -25,24 +25,22 @@ def test_what_several_polls_gave_is_together_in_its_order_and_each_is_named_by_i
     buffer = RecordBuffer(1000, 10_000)
     buffer.add(poll(0, 3))
     buffer.add(poll(3, 2))
-    found = {place: (rows.values, named) for place, rows, named in buffer.take()}
-    assert {place: values for place, (values, _) in found.items()} == {
-        ("t", None): [b"0", b"2", b"m0", b"m2", b"4", b"m0"],
-        ("t", 1): [b"1", b"m1", b"3", b"m1"],
-    }
-    names = {place: [named(n) for n in range(len(values))] for place, (values, named) in found.items() if named}
+    ((topic, rows, named),) = buffer.take()
+    assert named is not None
+    assert (topic, rows.values) == ("t", [b"0", b"1", b"2", b"m0", b"m1", b"m2", b"3", b"4", b"m0", b"m1"])
+    assert rows.partitions == [None, 1, None, None, 1, None, 1, None, None, 1]
     # A row of columns has the number behind the records: 3 in the first poll, 2 in the second.
-    first, second = ["record 0 from 0", "record 2 from 0", "record 4 from 0", "record 6 from 0"], "from 3"
-    assert names["t", None] == [*first, f"record 1 {second}", f"record 3 {second}"]
-    assert names["t", 1] == ["record 1 from 0", "record 5 from 0", f"record 0 {second}", f"record 4 {second}"]
+    first, second = [f"record {n} from 0" for n in (0, 1, 2, 4, 5, 6)], [f"record {n} from 3" for n in (0, 1, 3, 4)]
+    assert [named(n) for n in range(len(rows))] == [*first, *second]
     assert list(buffer.take()) == []
 
 
 def test_records_that_nobody_can_name_have_no_names() -> None:
     buffer = RecordBuffer(1000, 10_000)
     buffer.add(poll(0, 2))
-    buffer.add(TransactionBatch([ProducerRecord("t", None, b"x")]))
-    assert {place: named is None for place, _, named in buffer.take()} == {("t", None): True, ("t", 1): False}
+    buffer.add(TransactionBatch([ProducerRecord("t", None, b"x"), ProducerRecord("u", None, b"x")]))
+    buffer.add(TransactionBatch([ProducerRecord("v", None, b"x")], describe_record=lambda n: f"record {n}"))
+    assert {topic: named is None for topic, _, named in buffer.take()} == {"t": True, "u": True, "v": False}
 
 
 def test_only_what_is_large_enough_is_taken_where_not_everything_is() -> None:
@@ -50,14 +48,22 @@ def test_only_what_is_large_enough_is_taken_where_not_everything_is() -> None:
     buffer.add(TransactionBatch([ProducerRecord("t", b"k" * 50, b"v" * 49), ProducerRecord("u", None, None)]))
     assert list(buffer.take(everything=False)) == []
     buffer.add(TransactionBatch([ProducerRecord("t", None, b"v")]))
-    assert [place for place, _, _ in buffer.take(everything=False)] == [("t", None)]
-    assert [place for place, _, _ in buffer.take()] == [("u", None)]
+    assert [topic for topic, _, _ in buffer.take(everything=False)] == ["t"]
+    assert [topic for topic, _, _ in buffer.take()] == ["u"]
 
 
-def test_everything_is_taken_where_many_places_have_too_much_together() -> None:
+def test_a_topic_waits_for_enough_of_each_partition_that_its_records_name() -> None:
+    buffer = RecordBuffer(100, 1000)
+    buffer.add(TransactionBatch([ProducerRecord("t", None, b"v" * 60, n) for n in range(3)]))
+    assert list(buffer.take(everything=False)) == []
+    buffer.add(TransactionBatch([ProducerRecord("t", None, b"v" * 120, 0)]))
+    assert [topic for topic, _, _ in buffer.take(everything=False)] == ["t"]
+
+
+def test_everything_is_taken_where_many_topics_have_too_much_together() -> None:
     buffer = RecordBuffer(100, 120)
-    buffer.add(TransactionBatch([ProducerRecord("t", None, b"v" * 60, n) for n in range(2)]))
-    assert [place for place, _, _ in buffer.take(everything=False)] == [("t", 0), ("t", 1)]
+    buffer.add(TransactionBatch([ProducerRecord(topic, None, b"v" * 60) for topic in ("t", "u")]))
+    assert [topic for topic, _, _ in buffer.take(everything=False)] == ["t", "u"]
 
 
 def test_columns_without_keys_headers_and_times_have_none() -> None:
