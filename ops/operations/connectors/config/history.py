@@ -144,7 +144,6 @@ def chosen_version(found: Sequence[ConfigVersion], name: str, number: int) -> Co
     return found[number - 1]
 
 
-FROM_FILES = ("connectors apply", "connectors create")
 WRITES = (CreateConnector.__name__, ChangeConnector.__name__)
 
 
@@ -175,7 +174,7 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
     found: dict[str, ConfigOrigin] = {}
     wanted = frozenset(names)
     for run in reversed(journal.runs()):
-        here = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith("connectors ")
+        here = (run.cluster_id, run.group_id) == (cluster_id, group_id)
         if not here or run.state is RunState.UNDONE or not run.changed or wanted.isdisjoint(run.subjects):
             continue
         for step, at in _done(journal, run):
@@ -185,8 +184,7 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
             if kind == DeleteConnector.__name__:
                 found.pop(name, None)
             elif kind in WRITES:
-                file = step.get("file") if run.operation in FROM_FILES else None
-                found.setdefault(name, ConfigOrigin()).writes.append(Write(step["after"], at, run.id, file))
+                found.setdefault(name, ConfigOrigin()).writes.append(Write(step["after"], at, run.id, step.get("file")))
     return found
 
 
