@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.core.operation import WHOLE, Operation, Remaining
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 
 if TYPE_CHECKING:
@@ -47,39 +48,31 @@ def report_unfinished(journal: Journal, plan: Plan) -> None:
     """
     if not plan.group_id:
         return
+    from connectctl.migrations.operations import OPERATIONS
+
     others = (run for run in journal.unfinished_runs(plan.cluster_id, plan.group_id) if run.id != plan.undoes)
-    found = [run for run in others if _is_unfinished(journal, run)]
-    for run in found[:MOST_SHOWN]:
+    known = [(run, OPERATIONS.get(run.operation)) for run in others]
+    found = [(run, operation) for run, operation in known if _is_unfinished(journal, run, operation)]
+    for run, operation in found[:MOST_SHOWN]:
         what = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end."
-        line = f"{what} Continue it with: connectctl runs resume {run.id}. {_undo_hint(run)}"
-        terminal.note(line.rstrip(), style="yellow")
+        resume = operation.resume_command if operation else Operation.resume_command
+        undo = operation.undo_hint(run) if operation and operation.can_be_undone else ""
+        terminal.note(f"{what} Continue it with: {resume} {run.id}. {undo}".rstrip(), style="yellow")
     if len(found) > MOST_SHOWN:
         terminal.note(f"warning: {len(found) - MOST_SHOWN} more runs did not end: connectctl runs list", style="yellow")
 
 
-def _is_unfinished(journal: Journal, run: Run) -> bool:
+def _is_unfinished(journal: Journal, run: Run, operation: Operation[Any, Any] | None) -> bool:
     """Whether ``runs resume`` has something to do; also if the plan cannot be read."""
     from connectctl.ops.registry import KINDS
     from connectctl.ops.task_runtime.job.steps import OPERATION, hand_back_left
 
+    if operation is not None:
+        return operation.is_unfinished(journal, run)
     try:
-        if run.operation == OPERATION:
-            return hand_back_left(journal.plan_of(run, KINDS), run) is not None
-        return run.is_open or not journal.plan(run.id).get("independent")
+        return run.operation != OPERATION or hand_back_left(journal.plan_of(run, KINDS), run) is not None
     except ConnectctlError:
         return True
-
-
-def _undo_hint(run: Run) -> str:
-    """Return how to undo the run, empty if nothing can be undone."""
-    from connectctl.ops.operations.upgrade.run_state import OPERATION
-
-    if run.operation == OPERATION:
-        return f"Roll it back with: connectctl upgrade abort {run.id}"
-    from connectctl.ops.registry import OPERATIONS
-
-    operation = OPERATIONS.get(run.operation)
-    return operation.undo_hint(run) if operation is not None and operation.can_be_undone else ""
 
 
 def carry_out(
@@ -91,12 +84,13 @@ def carry_out(
     *,
     on_result: Callable[[Result], None] | None,
     on_step: Callable[[Any], None] = lambda step: None,
-    start: int = 0,
-    again: Collection[int] = (),
+    remaining: Remaining = WHOLE,
+    until: int | None = None,
+    resume_hint: str = Operation.resume_command,
 ) -> list[Result]:
-    """Execute the plan as ``run`` from step ``start`` on, and ``again`` what is done, with the cluster's lock.
+    """Execute the steps of ``remaining`` as ``run``, with the cluster's lock; the run pauses before step ``until``.
 
-    ``on_step`` announces steps, ``on_result`` prints results.
+    ``on_step`` announces steps, ``on_result`` prints results. ``resume_hint`` is the command that resumes a run.
     """
     from connectctl.ops.core.executor import execute
 
@@ -109,8 +103,10 @@ def carry_out(
         on_step=on_step,
         on_result=on_result or (lambda result: None),
         independent=plan.independent,
-        start=start,
-        again=again,
+        start=remaining.start,
+        again=remaining.again,
+        until=until,
+        resume_hint=resume_hint,
         undoes=filter(None, [plan.undoes]),
     )
 
@@ -131,9 +127,14 @@ def announce(step: Any) -> None:
         terminal.note(f"{step.describe()} …", style="dim")
 
 
-def show(plan: Plan, output: Output) -> None:
+def show(plan: Plan, output: Output, findings: Sequence[Finding] = ()) -> None:
     """Print the plan, for ``--dry-run``."""
-    terminal.emit("Plan", plan.as_json(), output, lambda wide: print_plan(plan))
+    terminal.emit("Plan", plan_data(plan, findings), output, lambda wide: print_plan(plan, wide))
+
+
+def plan_data(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the JSON of a plan, with ``findings`` if there are any."""
+    return plan.as_json() | ({"findings": [finding.as_json() for finding in findings]} if findings else {})
 
 
 def confirm(
@@ -184,12 +185,13 @@ def somebody_is_there() -> bool:
     return sys.stdin.isatty()
 
 
-def summary(plan: Plan) -> Sequence[str]:
-    """Return the lines of the plan for users."""
+def summary(plan: Plan, wide: bool = False) -> Sequence[str]:
+    """Return the lines of the plan for users; ``wide``: with the reasons of steps."""
     lines = [f"{plan.operation}, on the Kafka cluster {plan.cluster_id}:"]
-    lines += [
-        f"  {n}. {step.describe()}" + (f" (now {step.now})" if step.now else "") for n, step in enumerate(plan.steps, 1)
-    ]
+    for number, step in enumerate(plan.steps, 1):
+        reason = getattr(step, "reason", "") if wide else ""
+        more = [f"(now {step.now})" if step.now else "", f" [{reason}]" if reason else ""]
+        lines.append(" ".join(filter(None, [f"  {number}. {step.describe()}", *more])))
     lines += [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops)]
     return lines + [f"  warning: {warning}" for warning in plan.warnings]
 
@@ -206,8 +208,8 @@ def _grouped_by_reason(noops: Iterable[Noop]) -> list[tuple[str, str]]:
     return found
 
 
-def print_plan(plan: Plan) -> None:
-    for line in summary(plan):
+def print_plan(plan: Plan, wide: bool = False) -> None:
+    for line in summary(plan, wide):
         terminal.say(line)
     if not plan.steps:
         terminal.say("  Nothing to do.")

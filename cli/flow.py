@@ -12,14 +12,17 @@ from connectctl.cli.plan_file import check_fresh
 from connectctl.cli.views.operations import view_of
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.operation import Access, Operation, Planned, Undone
+from connectctl.ops.core.operation import WHOLE, Access, Operation, Planned, Remaining, Undone
 from connectctl.ops.core.plan import Outcome, Plan
 from connectctl.ops.core.saved_plan import check_same_cluster, check_where
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions
+    from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
+    from connectctl.cli.views.view import View
     from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.core.plan import Result
 
 R = TypeVar("R")
 A = TypeVar("A", bound=Access)
@@ -47,8 +50,9 @@ def apply_plan(session: Session, operation: Operation[R, A], saved: Plan, option
     check_where((saved.cluster_id, saved.group_id), (access.cluster_id(), access.group_id))
     with without_collection():
         planned = operation.plan_again(access, saved)
-    check_fresh(saved, planned.plan)
-    carry_out(session, operation, access, replace(planned, plan=saved), options)
+    check_fresh(saved, planned.plan, operation.printed_by(saved))
+    plan = replace(saved, conditions=planned.plan.conditions)
+    carry_out(session, operation, access, replace(planned, plan=plan), options)
 
 
 def resume(
@@ -59,24 +63,52 @@ def resume(
     assert access is not None, "a run has steps"
     check_same_cluster(run, access.cluster_id(), access.group_id)
     remaining = operation.remaining(access, run, plan)
-    steps = tuple(plan.steps[number] for number in remaining.numbers(run, plan))
-    left = replace(plan, operation=f"resume {plan.operation}", steps=steps, noops=())
+    decided = operation.decided(journal, run, plan)
+    steps = tuple(decided.steps[number] for number in remaining.numbers(run, plan))
+    left = replace(decided, operation=f"resume {plan.operation}", steps=steps, noops=())
     if options.dry_run:
         apply.show(left, options.output)
         return
-    apply.confirm(session, left, yes=options.yes)
-    context = context_of(operation, access, Planned(plan))
+    operation.check_start(plan, steps, attended=apply.somebody_is_there())
+    apply.confirm(session, left, options.output.for_people, yes=options.yes)
+    planned = Planned(plan)
+    context = context_of(operation, access, planned)
     context.resumed = True
-    on_result = apply.print_result if options.output.for_people else None
-    results = apply.carry_out(
-        session, plan, context, journal, run, on_result=on_result, start=remaining.start, again=remaining.again
-    )
-    apply.report(plan, results, options.output)
+    view = view_of(operation.name).of_resumed_run()
+    results = _execute(session, operation, journal, run, planned, context, view, options.output, remaining)
+    view.report(planned, context, results, options.output)
+
+
+def _execute(
+    session: Session,
+    operation: Operation[R, A],
+    journal: Journal,
+    run: Run,
+    planned: Planned,
+    context: RunContext,
+    view: View,
+    output: Output,
+    remaining: Remaining = WHOLE,
+) -> list[Result]:
+    context.run = run
+    with view.execution(planned, context, output) as on_result:
+        return apply.carry_out(
+            session,
+            planned.plan,
+            context,
+            journal,
+            run,
+            on_result=on_result,
+            on_step=view.on_step(planned, context, output),
+            remaining=remaining,
+            until=operation.pause_after,
+            resume_hint=operation.resume_command,
+        )
 
 
 def undo(session: Session, operation: Operation[R, A], undone: Undone, options: ApplyOptions) -> None:
     """Restore what a run changed. Raises ``Refused`` if the cluster is another one, or others changed it since."""
-    from connectctl.ops.registry import OPERATIONS
+    from connectctl.migrations.operations import OPERATIONS
 
     access = operation.access_for(session, undone.plan) if undone.run.changed else None
     if access is None:
@@ -84,7 +116,8 @@ def undo(session: Session, operation: Operation[R, A], undone: Undone, options: 
     check_same_cluster(undone.run, access.cluster_id(), access.group_id)
     with without_collection():
         planned = operation.undo(access, undone)
-    carry_out(session, OPERATIONS[planned.plan.operation], access, planned, options)
+    performed = (OPERATIONS | {operation.name: operation})[planned.plan.operation]
+    carry_out(session, performed, access, planned, options)
 
 
 def carry_out(session: Session, operation: Operation[R, A], access: A, planned: Planned, options: ApplyOptions) -> None:
@@ -97,6 +130,8 @@ def carry_out(session: Session, operation: Operation[R, A], access: A, planned: 
         view.show(planned, output)
         planned.check(dry_run=True)
         return
+    if plan.steps:
+        operation.check_start(plan, plan.steps, attended=apply.somebody_is_there())
     view.before(planned, output, asked=changes and not options.yes)
     planned.check(dry_run=False)
     if not plan.steps:
@@ -120,10 +155,7 @@ def carry_out(session: Session, operation: Operation[R, A], access: A, planned: 
     planned.store(journal)
     results = apply.unchanged(plan, output)
     run, context = journal.begin_plan(plan, planned.subjects), context_of(operation, access, planned)
-    with view.execution(planned, context, output) as on_result:
-        results += apply.carry_out(
-            session, plan, context, journal, run, on_result=on_result, on_step=view.on_step(output)
-        )
+    results += _execute(session, operation, journal, run, planned, context, view, output)
     done = any(result.outcome is Outcome.DONE for result in results)
     if operation.can_be_undone and operation.offers_undo and output.for_people and changes and done:
         terminal.say(operation.undo_hint(run))

@@ -18,13 +18,6 @@ NOT_APPLIED = {
     "upgrade abort": "End the run: connectctl upgrade abort --leave.",
 }
 """The command to use instead of applying a plan, by its operation or the first word of it."""
-PRINTED_BY = {
-    "run": "run JOB",
-    "run sweep": "run JOB --sweep",
-    "run members": "run status NAME --remove-members",
-    "upgrade": "upgrade plan …",
-}
-"""The command that prints a plan, where it has another name than the operation."""
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -45,11 +38,13 @@ def read_plan(path: Path) -> dict[str, Any]:
     raise BadInput(f"{path} is not a plan", why=why, next_step="Save one: --dry-run -o json > FILE.")
 
 
-def check_fresh(saved: Plan, now: Plan) -> None:
-    """Raise ``Refused`` if ``now``, the plan for the same request now, differs from the saved plan."""
+def check_fresh(saved: Plan, now: Plan, printed_by: str) -> None:
+    """Raise ``Refused`` if ``now``, the plan for the same request now, differs from the saved plan.
+
+    ``printed_by`` is the command that prints it.
+    """
     if now.digest == saved.digest:
         return
     was, now_is = (list(map(str.strip, apply.summary(plan)[1:])) for plan in (saved, now))
     why = next((f"now it would be: {line}" for line in now_is if line not in was), "its inputs have changed")
-    command = PRINTED_BY.get(saved.operation, f"{saved.operation} …")
-    raise stale(why, f"Make a new plan: connectctl {command} --dry-run -o json.")
+    raise stale(why, f"Make a new plan: {printed_by}.")

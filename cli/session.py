@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -341,7 +341,7 @@ class Session:
         section = self.settings.section("workers") or ({"driver": "sandbox"} if sandbox else {})
         encrypted = any(str(url).startswith("https:") for url in self.settings.get("rest") or ())
         driver_context = DriverContext(
-            tell or terminal.note,
+            tell or partial(terminal.note, style="bold"),
             SandboxWorkers,
             secrets=self._secrets,
             scheme="https" if encrypted or self.settings.section("rest_tls") else "http",

@@ -15,11 +15,12 @@ from connectctl.ops.operations.upgrade.mode import SourceSupport
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import MigrationInput, MigrationStatus
-    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
+    from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
+    from connectctl.ops.operations.upgrade.planning import RollRequest
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
-def plan(inputs: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
+def plan(inputs: MigrationInput, request: RollRequest) -> PlannedSteps:
     """Plan ``request``; ``inputs.before`` are the steps that merge offsets. Raises ``Refused`` if they are missing."""
     moved = {step.subject for step in inputs.before}
     left = [name for name in inputs.snapshot.dedicated if name not in moved]
@@ -30,15 +31,14 @@ def plan(inputs: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
             code="dedicated-topics",
         )
     found = planning.plan(inputs.snapshot, request, inputs.findings, inputs.before)
-    if inputs.observed:
-        found = replace(found, remarks=inputs.observed)
+    found = replace(found, warnings=(*(inputs.observed or ()), *found.warnings))
     if not found.steps:
         return found
     note = (
         "The older release is not checked: any release before 3.3 is accepted, and connectors whose plugins or "
         "configurations it does not support will fail."
     )
-    return replace(found, unknown=(*found.unknown, note))
+    return replace(found, warnings=(*found.warnings, note))
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
@@ -46,7 +46,7 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return down_from(snapshot, (SourceSupport.NOT_SUPPORTED,))
 
 
-def migration(number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedUpgrade]) -> Migration:
+def migration(number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedSteps]) -> Migration:
     """Return a hard downgrade with ``plan``: it merges offsets first, and a rollback undoes that merge."""
     back = offset_moves.roll_back
     return Migration(

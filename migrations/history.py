@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.migrations.registry import migrations
+from connectctl.migrations.registry import migrations, named
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.operations.upgrade import run_state
 
@@ -58,7 +58,7 @@ def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
 
 
 def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: RollingSnapshot) -> Listed:
-    run = next((run for run, plan in done if applies(migration, plan["request"])), None)
+    run = next((run for run, plan in done if applies(migration, plan)), None)
     status = migration.status_of(snapshot)
     return Listed(
         id=migration.id,
@@ -73,8 +73,11 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
     )
 
 
-def applies(migration: Migration, request: dict[str, Any]) -> bool:
-    """Whether a completed run of ``request`` applied the migration. The rollback of another run does not."""
-    if request["aborts"]:
+def applies(migration: Migration, plan: Mapping[str, Any]) -> bool:
+    """Whether a completed run of ``plan`` applied the migration. The rollback of another run does not."""
+    if plan.get("undoes"):
         return False
-    return request["name"] == migration.name or str(request["to"]) in migration.satisfies
+    request = plan["request"]
+    name = request["migration"]
+    reached = request["to"] if name is None else named(name).leads_to
+    return reached in migration.satisfies or (name is not None and named(name) is migration)

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
 from connectctl.migrations.status import up_to
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import RollRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "prepare-exactly-once"
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """Every worker becomes preparing; those that are enabled stay enabled."""
     stay = {w.address: SourceSupport.ENABLED for w in inputs.snapshot.workers if w.value is SourceSupport.ENABLED}
-    return planning.plan(
-        inputs.snapshot, UpgradeRequest(SourceSupport.PREPARING, NAME, targets=stay), inputs.findings, inputs.before
-    )
+    request = RollRequest(SourceSupport.PREPARING, targets=stay)
+    return planning.plan(inputs.snapshot, request, inputs.findings, inputs.before)
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

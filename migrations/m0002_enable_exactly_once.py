@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
 from connectctl.migrations.status import up_to
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import RollRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enable-exactly-once"
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """Every worker becomes enabled."""
-    return planning.plan(inputs.snapshot, UpgradeRequest(SourceSupport.ENABLED, NAME), inputs.findings, inputs.before)
+    return planning.plan(inputs.snapshot, RollRequest(SourceSupport.ENABLED), inputs.findings, inputs.before)
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

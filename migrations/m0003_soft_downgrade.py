@@ -15,19 +15,19 @@ from __future__ import annotations
 
 from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
 from connectctl.migrations.status import down_from
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import RollRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "soft-downgrade"
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """Every worker becomes disabled, in one roll."""
-    return planning.plan(
-        inputs.snapshot, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True), inputs.findings, inputs.before
-    )
+    request = RollRequest(SourceSupport.DISABLED, straight=True)
+    return planning.plan(inputs.snapshot, request, inputs.findings, inputs.before)
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
@@ -35,4 +35,4 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return down_from(snapshot, (SourceSupport.DISABLED, SourceSupport.NOT_SUPPORTED))
 
 
-MIGRATION = Migration(3, NAME, __doc__, plan, status, leads_to="downgrade", satisfies=("disabled",))
+MIGRATION = Migration(3, NAME, __doc__, plan, status, leads_to="downgrade", satisfies=("disabled", "downgrade"))

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 from connectctl.migrations import hard_downgrade
 from connectctl.migrations.registry import MigrationInput
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import RollRequest
 
 NAME = "hard-downgrade-two-steps"
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """Disabled in one roll, then older binaries in another."""
-    return hard_downgrade.plan(inputs, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
+    return hard_downgrade.plan(inputs, RollRequest(SourceSupport.DISABLED, straight=True, binaries=True))
 
 
 MIGRATION = hard_downgrade.migration(4, NAME, __doc__, plan)

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from connectctl.migrations import hard_downgrade
 from connectctl.migrations.registry import MigrationInput
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
+from connectctl.ops.operations.upgrade.planning import RollRequest
 
 NAME = "hard-downgrade-one-step"
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """Older binaries in one roll, then a restart of tasks that failed in it."""
-    return hard_downgrade.plan(inputs, UpgradeRequest(None, NAME, binaries=True))
+    return hard_downgrade.plan(inputs, RollRequest(None, binaries=True))
 
 
 MIGRATION = hard_downgrade.migration(5, NAME, __doc__, plan)

@@ -15,19 +15,12 @@ undo`` restores them, and carries over what was committed since; ``connectctl up
 from __future__ import annotations
 
 from connectctl.migrations import offset_moves, single_run
-from connectctl.migrations.registry import (
-    ClusterAccess,
-    Given,
-    Migration,
-    MigrationInput,
-    MigrationStatus,
-    Observed,
-    Status,
-)
+from connectctl.migrations.access import UpgradeAccess
+from connectctl.migrations.registry import Given, Migration, MigrationInput, MigrationStatus, Observed, Status
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.operations.offsets.changes import MergeOffsets
 from connectctl.ops.operations.offsets.planning import ConnectorState
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "own-offsets-topic"
@@ -38,7 +31,7 @@ PARAMETERS = {
 }
 
 
-def observe(access: ClusterAccess, given: Given) -> Observed:
+def observe(access: UpgradeAccess, given: Given) -> Observed:
     """Return the steps of ``offsets merge --into dedicated --topic`` for the connector."""
     name = given.get("connector", "").strip()
     if not name:
@@ -52,17 +45,14 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return offset_moves.merges(access, {name: topic}, request)
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """The merge into the connector's dedicated topic: the steps ``inputs.before``."""
     name = single_run.required_parameter(inputs, "connector", "connector")
     single_run.refuse_without_workers(inputs)
     why = "workers do not fall back to the global topic, so its own must be filled first"
     steps = single_run.included_steps(inputs, why)
-    return single_run.plan(inputs, NAME, steps, remarks=inputs.observed or (), unknown=_unknown(name) if steps else ())
-
-
-def _unknown(name: str) -> tuple[str, ...]:
-    return (f"The offsets of {name} are copied as they are when it is stopped.",)
+    copied = (f"The offsets of {name} are copied as they are when it is stopped.",) if steps else ()
+    return single_run.plan(inputs, steps, (*(inputs.observed or ()), *copied))
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

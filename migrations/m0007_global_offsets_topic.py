@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from connectctl.migrations import offset_moves, single_run
 from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "global-offsets-topic"
@@ -25,11 +25,11 @@ PARAMETERS = {
 }
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """The merge into the global topic: the steps ``inputs.before``; ``inputs.observed`` lists how the topics differ."""
     single_run.refuse_without_workers(inputs)
     steps = single_run.included_steps(inputs, "the global topic is written outside of transactions, and may be behind")
-    return single_run.plan(inputs, NAME, steps, remarks=inputs.observed or ())
+    return single_run.plan(inputs, steps, inputs.observed or ())
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

@@ -16,15 +16,8 @@ Guaranteed: no change without ``--set stale=``; the former offsets are backed up
 from __future__ import annotations
 
 from connectctl.migrations import offset_moves, single_run
-from connectctl.migrations.registry import (
-    ClusterAccess,
-    Given,
-    Migration,
-    MigrationInput,
-    MigrationStatus,
-    Observed,
-    Status,
-)
+from connectctl.migrations.access import UpgradeAccess
+from connectctl.migrations.registry import Given, Migration, MigrationInput, MigrationStatus, Observed, Status
 from connectctl.migrations.status import down_from
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.last_commit import Side
@@ -32,8 +25,8 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.planning import ConnectorState
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "stale-offsets-topics"
@@ -45,7 +38,7 @@ PARAMETERS = {
 }
 
 
-def observe(access: ClusterAccess, given: Given) -> Observed:
+def observe(access: UpgradeAccess, given: Given) -> Observed:
     """Return the stale topics, and the steps for them if ``stale`` is given."""
     topics = {
         name: str(topic)
@@ -67,7 +60,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return steps, (*lines, *remarks)
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """Plan the ``--set stale=`` change for every stale topic. Raises ``BadInput`` if it is missing."""
     wanted = inputs.given.get("stale")
     if wanted not in (None, MERGE, UNSET):
@@ -80,7 +73,7 @@ def plan(inputs: MigrationInput) -> PlannedUpgrade:
             code="stale-topics",
         )
     why = "KIP-618, Hard downgrade: a stale topic wins over newer offsets when it is read again"
-    return single_run.plan(inputs, NAME, single_run.included_steps(inputs, why), remarks=inputs.observed or ())
+    return single_run.plan(inputs, single_run.included_steps(inputs, why), inputs.observed or ())
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

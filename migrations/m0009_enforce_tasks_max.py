@@ -14,20 +14,13 @@ restarted once. If a connector then generates even more, because it multiplies t
 from __future__ import annotations
 
 from connectctl.migrations import single_run
-from connectctl.migrations.registry import (
-    ClusterAccess,
-    Given,
-    Migration,
-    MigrationInput,
-    MigrationStatus,
-    Observed,
-    Status,
-)
+from connectctl.migrations.access import UpgradeAccess
+from connectctl.migrations.registry import Given, Migration, MigrationInput, MigrationStatus, Observed, Status
 from connectctl.ops.checks.tasks_max.observe import Release
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.tasks_max.remedies import RemedyChoice
 from connectctl.ops.operations.upgrade import runs
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -41,13 +34,13 @@ PARAMETERS = {
 }
 
 
-def observe(access: ClusterAccess, given: Given) -> Observed:
+def observe(access: UpgradeAccess, given: Given) -> Observed:
     """Return the connectors with their tasks, and the planned release."""
     version = given.get("version")
     return (), (access.tasks(), None if version is None else Release.parse(version))
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """Two steps for each connector that will fail; ``inputs.observed`` is ``(TasksSeen, Release | None)``."""
     seen, release = inputs.observed
     found = remedies.remedies_for(seen, release)
@@ -60,10 +53,10 @@ def plan(inputs: MigrationInput) -> PlannedUpgrade:
         for remedy in found
         if chosen[remedy.connector] is RemedyChoice.RAISE
     ]
-    return single_run.plan(inputs, NAME, steps, remarks=remarks, unknown=unknown)
+    return single_run.plan(inputs, steps, (*remarks, *unknown))
 
 
-def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
+def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
     """Restore the settings of reconfigured connectors."""
     return runs.reconfigure_rollback(restored), ()
 

@@ -20,15 +20,15 @@ from __future__ import annotations
 from connectctl.migrations import streams
 from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 
 NAME = "group-aware-producers"
 PARAMETERS = streams.PARAMETERS | {"value": "exactly_once_v2 or exactly_once_beta; by default as its release supports"}
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """The remaining rolls, and the fencing of unused ids of the old producer model."""
-    return streams.plan(inputs, NAME, ProducerModel.GROUP_AWARE, value=inputs.given.get("value"))
+    return streams.plan(inputs, ProducerModel.GROUP_AWARE, value=inputs.given.get("value"))
 
 
 MIGRATION = streams.migration(10, NAME, __doc__, plan, PARAMETERS)

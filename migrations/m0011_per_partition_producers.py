@@ -17,18 +17,18 @@ from connectctl.migrations import streams
 from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 
 NAME = "per-partition-producers"
 PARAMETERS = streams.PARAMETERS | {"binaries": "older: a release before 2.6 is installed afterwards, in another roll"}
 
 
-def plan(inputs: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedSteps:
     """The property back in one roll, then older binaries if requested."""
     binaries = inputs.given.get("binaries")
     if binaries not in (None, "older"):
         raise BadInput(f"binaries={binaries} is not older", next_step="Leave it out to stay on the release.")
-    return streams.plan(inputs, NAME, ProducerModel.PER_PARTITION, older=binaries == "older")
+    return streams.plan(inputs, ProducerModel.PER_PARTITION, older=binaries == "older")
 
 
 MIGRATION = streams.migration(11, NAME, __doc__, plan, PARAMETERS)

@@ -14,13 +14,14 @@ from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.steps import IncludedStep
 
 if TYPE_CHECKING:
-    from connectctl.migrations.registry import ClusterAccess, Given, Observed
+    from connectctl.migrations.access import UpgradeAccess
+    from connectctl.migrations.registry import Given, Observed
     from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 
-def to_global(access: ClusterAccess, given: Given) -> Observed:
+def to_global(access: UpgradeAccess, given: Given) -> Observed:
     """Return the steps that move connectors to the global topic, as ``offsets merge --into global --unset-topic`` does."""
     policy, chosen = policy_of(given)
 
@@ -42,7 +43,7 @@ def policy_of(given: Given) -> tuple[str, bool]:
     return policy or MergePolicy.EFFECTIVE.value, policy is not None
 
 
-def connectors(access: ClusterAccess, given: Given) -> list[str]:
+def connectors(access: UpgradeAccess, given: Given) -> list[str]:
     """Return the given connectors; by default all with a dedicated offsets topic."""
     return listed(given, "connector") or list(access.snapshot.dedicated)
 
@@ -53,7 +54,7 @@ def listed(given: Given, name: str) -> list[str]:
 
 
 def merges(
-    access: ClusterAccess, topics: Mapping[str, str | None], request: Callable[[ConnectorState], OffsetRequest]
+    access: UpgradeAccess, topics: Mapping[str, str | None], request: Callable[[ConnectorState], OffsetRequest]
 ) -> Observed:
     """Return the steps of ``request`` for the connectors of ``topics``, and lines on how their topics differ."""
     if not topics:
@@ -64,7 +65,7 @@ def merges(
     return changes.plan.steps, tuple(current_states(pairs, changes))
 
 
-def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
+def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
     """Return the steps that restore the run's backups, and resume the connectors that it stopped."""
     plain: list[Any] = [step.inner if isinstance(step, IncludedStep) else step for step in restored.steps]
     backs = rollbacks(access.journal, restored.run, plain)

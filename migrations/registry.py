@@ -6,26 +6,20 @@ A migration is a module ``mNNNN_name`` with a docstring that gives the reason an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.tasks_max.observe import TasksSeen
+    from connectctl.migrations.access import UpgradeAccess
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.offsets.engine import View
-    from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.offsets.purpose import Purpose
-    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.upgrade.observe import ClusterReader
-    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
+    from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
     from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -82,29 +76,7 @@ class MigrationInput:
     observed: Any = None
 
 
-class ClusterAccess(Protocol):
-    """The access of a migration to the cluster: the snapshot of a roll, and reads of offsets, tasks and applications."""
-
-    @property
-    def snapshot(self) -> RollingSnapshot: ...
-    @property
-    def reader(self) -> ClusterReader: ...
-    @property
-    def journal(self) -> Journal: ...
-    @property
-    def timeout(self) -> float: ...
-    @property
-    def where(self) -> tuple[str, str]: ...
-    def leaving_out(self, without: Collection[str]) -> ClusterAccess: ...
-    def findings(self, goal: str) -> Iterable[Finding]: ...
-    def offsets(
-        self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = ...
-    ) -> tuple[View | None, list[ConnectorState]]: ...
-    def tasks(self) -> TasksSeen: ...
-    def application(self, name: str) -> tuple[ApplicationReader, list[str]]: ...
-
-
-def _observe_nothing(access: ClusterAccess, of: Given | LoadedRun) -> Observed:
+def _observe_nothing(access: UpgradeAccess, of: Given | LoadedRun) -> Observed:
     return (), ()
 
 
@@ -113,22 +85,22 @@ class Migration:
     """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``status`` evaluates a cluster.
 
     ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
-    none. ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters``: the names for
+    none. ``satisfies``: modes and goals whose runs count as this migration applied. ``parameters``: the names for
     ``--set`` with their meaning. ``observe`` reads what ``plan`` needs in addition to the workers; ``roll_back`` returns
-    the steps, with remarks, that roll back a run that changed no worker. ``for_workers``: whether it needs any.
+    the steps, with warnings, that roll back a run that changed no worker. ``for_workers``: whether it needs any.
     ``of_connectors``: whether its status depends on the connectors.
     """
 
     number: int
     name: str
     description: str
-    plan: Callable[[MigrationInput], PlannedUpgrade]
+    plan: Callable[[MigrationInput], PlannedSteps]
     status: Callable[[RollingSnapshot], MigrationStatus]
     leads_to: str | None = None
     satisfies: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
-    observe: Callable[[ClusterAccess, Given], Observed] = _observe_nothing
-    roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _observe_nothing
+    observe: Callable[[UpgradeAccess, Given], Observed] = _observe_nothing
+    roll_back: Callable[[UpgradeAccess, LoadedRun], Observed] = _observe_nothing
     for_workers: bool = True
     of_connectors: bool = False
 

@@ -6,20 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest, plan_of
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import MigrationInput
 
 
-def plan(
-    inputs: MigrationInput, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
-) -> PlannedUpgrade:
-    """Return a plan of ``steps``, unchanged."""
-    request = UpgradeRequest(None, name, parameters=dict(inputs.given))
-    made = plan_of(inputs.snapshot, steps)
-    return PlannedUpgrade(inputs.snapshot, request, made, tuple(unknown), tuple(inputs.findings), tuple(remarks))
+def plan(inputs: MigrationInput, steps: Sequence[Any], warnings: Iterable[str] = ()) -> PlannedSteps:
+    """Return ``steps``, unchanged."""
+    return PlannedSteps(tuple(steps), tuple(warnings), tuple(inputs.findings))
 
 
 def included_steps(inputs: MigrationInput, reason: str) -> list[Any]:

@@ -13,11 +13,13 @@ from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.streams_upgrade import planning, run_state
 from connectctl.ops.operations.streams_upgrade.observe import observe as observe_application
 from connectctl.ops.operations.upgrade import runs
+from connectctl.ops.operations.upgrade.request import request_in
 
 if TYPE_CHECKING:
-    from connectctl.migrations.registry import ClusterAccess, Given, MigrationInput, Observed
+    from connectctl.migrations.access import UpgradeAccess
+    from connectctl.migrations.registry import Given, MigrationInput, Observed
     from connectctl.ops.kafka.streams_eos import ProducerModel
-    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
+    from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
     from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -30,7 +32,7 @@ PAUSE = 0.3
 """Seconds between two polls of a group that rebalances."""
 
 
-def observe(access: ClusterAccess, given: Given) -> Observed:
+def observe(access: UpgradeAccess, given: Given) -> Observed:
     """Take the snapshot of the Streams application; None if none is named, which the plan refuses."""
     name = given.get("application", "").strip()
     if not name:
@@ -40,18 +42,15 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     def rebalanced() -> bool | None:  # a rebalance hides the members' metadata until it is over
         return None if "Rebalance" in reader.groups.group(name).state else True
 
-    wait_until(rebalanced, access.timeout, PAUSE)
+    wait_until(rebalanced, access.clients.timeout, PAUSE)
     return (), observe_application(reader, listed(given, "instances") or known)
 
 
-def plan(
-    inputs: MigrationInput, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False
-) -> PlannedUpgrade:
+def plan(inputs: MigrationInput, to: ProducerModel, *, value: str | None = None, older: bool = False) -> PlannedSteps:
     """Plan the change of the application; ``inputs.observed`` is its snapshot."""
     single_run.required_parameter(inputs, "application", "application")
     request = planning.ApplicationRequest(to, value, older, _members(inputs.given.get("members")))
-    made = planning.plan(inputs.observed, request)
-    return single_run.plan(inputs, name, made.steps, remarks=made.remarks, unknown=made.unknown)
+    return planning.plan(inputs.observed, request)
 
 
 def _members(text: str | None) -> int | None:
@@ -67,19 +66,19 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return MigrationStatus(Status.POSSIBLE, "it concerns a stream application: --set application=ID")
 
 
-def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
+def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
     """Return the steps of a roll that restores the instances' former values."""
     was = run_state.ApplicationNotes.load(access.journal, restored.run.id).was
     if not was:
         return (), ()
-    request, given = runs.application_rollback(restored, was), restored.request.parameters
+    request, given = runs.application_rollback(restored, was), request_in(restored.plan).parameters
     reader, known = access.application(given["application"].strip())
     made = planning.plan(observe_application(reader, listed(given, "instances") or known), request)
-    return made.steps, made.remarks
+    return made.steps, made.warnings
 
 
 def migration(
-    number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedUpgrade], parameters: Mapping[str, str]
+    number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedSteps], parameters: Mapping[str, str]
 ) -> Migration:
     """A migration of a stream application with ``plan``, which needs no workers."""
     return Migration(

@@ -1,12 +1,10 @@
-"""All operations, and every kind of step by its name, for plans that were written down."""
+"""The operations of this package, and every kind of step by its name, for plans that were written down."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.operation import Operation
-from connectctl.ops.core.step import step_from_data
 from connectctl.ops.operations.cluster import logger_operations
 from connectctl.ops.operations.connectors import cure_operation, state_operations
 from connectctl.ops.operations.connectors.config import operations as configurations
@@ -53,7 +51,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     )
 }
 """Operations by the name in their plans."""
-_ROLLS = (
+ROLLS = (
     rolling.ChangeProperty,
     rolling.RestartWorker,
     rolling.ReplaceBinaries,
@@ -74,13 +72,6 @@ _ROLLS = (
 _RUNS = (job.CreateInternalTopic, job.StopOnWorkers, job.StartConnector, job.StartTasks, job.RunTasks, job.HandBack)
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kinds in (*(operation.steps for operation in OPERATIONS.values()), _ROLLS, _RUNS)
+    for kinds in (*(operation.steps for operation in OPERATIONS.values()), ROLLS, _RUNS)
     for kind in kinds
 }
-
-
-def steps_from_data(data: Any) -> tuple[Any, ...]:
-    """The steps that ``step_to_data`` wrote as ``data``. Raises ``BadInput`` for those that this version does not know."""
-    if not isinstance(data, list):
-        raise BadInput("The plan has no array of steps")
-    return tuple(step_from_data(step, KINDS) for step in data)

@@ -103,4 +103,4 @@ def undo(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOpti
     """
     from connectctl.cli.commands.runs.undo import undo_run
 
-    undo_run(ctx.obj, run, UndoOptions(**vars(options)), SetLevels.name)
+    undo_run(ctx.obj, run, UndoOptions(**vars(options)), SetLevels())

@@ -59,7 +59,7 @@ class FenceView(View):
         self, planned: Planned, context: RunContext, output: Output
     ) -> Iterator[Callable[[Result], None] | None]:
         """Show the progress, and the results of the ids once they are known, also after an interruption."""
-        from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+        from connectctl.ops.operations.fencing.steps import FenceContext
 
         assert isinstance(context, FenceContext)
         selection, began = _selection_of(planned), time.monotonic()
@@ -72,7 +72,7 @@ class FenceView(View):
                 _show_results(selection, context, time.monotonic() - began, output)
 
             def on_result(result: Result) -> None:
-                if result.error is None and isinstance(planned.plan.steps[context.step], FenceIds):
+                if result.error is None and context.step == 0:
                     show()
                 elif context.error is None:
                     failed = result.error is not None

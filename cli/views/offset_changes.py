@@ -49,7 +49,7 @@ class OffsetsView(View):
             for line in _lines(_changes_of(planned)):
                 terminal.note(line)
 
-    def on_step(self, output: Output) -> Callable[[Step[Any]], None]:
+    def on_step(self, planned: Planned, context: RunContext, output: Output) -> Callable[[Step[Any]], None]:
         """Announce each step: reading and writing of many offsets takes a while."""
         return apply.announce
 

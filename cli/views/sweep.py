@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.cli.output import terminal
 from connectctl.cli.views.view import View
-from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import SHOWN, RemoveOrphans
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import SHOWN, files_of
 
 if TYPE_CHECKING:
     from connectctl.cli.output.terminal import Output
@@ -21,7 +21,7 @@ class SweepView(View):
         super().show(planned, output)
         if not output.for_people:
             return
-        files = [each for step in planned.plan.steps if isinstance(step, RemoveOrphans) for each in step.files]
+        files = files_of(planned.plan)
         for each in files[:SHOWN]:
             terminal.say(f"     {each.name} ({each.bytes:,} bytes)")
         if len(files) > SHOWN:

@@ -1,194 +1,62 @@
-"""Output of upgrades: plans, status and runs, as text and JSON."""
+"""The output of an upgrade: its progress, and how to continue after a pause."""
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.commands.upgrade.scene import Scene
 from connectctl.cli.output import terminal
-from connectctl.cli.output.terminal import Block
-from connectctl.ops.connect.health import UnhealthyComponent
-from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.journal import Run
-from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
-from connectctl.ops.operations.upgrade.runs import LoadedRun, contradictions
-from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
-from connectctl.ops.operations.upgrade.steps import mode_label
+from connectctl.cli.views.view import View
+from connectctl.migrations.operation import Upgrade
+from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from connectctl.cli.output.terminal import Output
+    from connectctl.ops.core.context import RunContext
+    from connectctl.ops.core.operation import Planned
+    from connectctl.ops.core.plan import Result
+    from connectctl.ops.core.step import Step
 
 
-def nothing_to_do(plan: PlannedUpgrade) -> str:
-    """Return the line for an empty plan; it has the workers' modes only if the plan is for workers."""
-    if plan.request.end is None:
-        return "  Nothing to do."
-    left_out = f", without {', '.join(plan.request.without)}" if plan.request.without else ""
-    workers = plan.snapshot.workers
-    modes = sorted({mode_label(worker.value) for worker in workers})
-    return f"  Nothing to do: every worker ({len(workers)}{left_out}) is {' or '.join(modes)}."
+class UpgradeView(View):
+    """The plan; then each step with its number and what it waits for, and its result."""
 
+    def of_resumed_run(self) -> View:
+        """Return the same presentation."""
+        return self
 
-def plan_lines(plan: PlannedUpgrade, wide: bool = False) -> list[str]:
-    """Return a plan as text: its steps, remarks, and what is unknown."""
-    snapshot = plan.snapshot
-    head = f"upgrade of {snapshot.group_id}, on the Kafka cluster {snapshot.cluster_id}:"
-    remarks = ["Read before applying:", *(f"  - {line}" for line in plan.remarks)] if plan.remarks else []
-    if not plan.steps:
-        return [head, nothing_to_do(plan), *remarks]
-    lines = [head]
-    if plan.request.without:
-        lines.append(f"  without {', '.join(plan.request.without)}, which is not in the group")
-    for number, step in enumerate(plan.steps, 1):
-        now = f" (now {step.now})" if step.now else ""
-        lines.append(f"{number:>4}. {step.describe()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
-    lines += remarks
-    if plan.unknown:
-        lines += ["Unknown or not verified:", *(f"  - {line}" for line in plan.unknown)]
-    return lines
+    @contextmanager
+    def execution(
+        self, planned: Planned, context: RunContext, output: Output
+    ) -> Iterator[Callable[[Result], None] | None]:
+        """Print instructions for the operator, what is awaited, and results."""
+        assert isinstance(context, UpgradeContext)
+        context.tell = lambda line: terminal.note(line, style="bold")
+        context.progress = lambda line: terminal.note(f"       {line}", style="dim")
+        with super().execution(planned, context, output) as on_result:
+            yield on_result
 
+    def on_step(self, planned: Planned, context: RunContext, output: Output) -> Callable[[Step[Any]], None]:
+        """Announce each step with its number."""
+        total = len(planned.plan.steps)
+        return lambda step: terminal.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
 
-def workers_block(snapshot: RollingSnapshot) -> Block:
-    """Return the table of workers, with their modes and the confidence of each."""
-    columns = ["WORKER", "LEADER", "VERSION", "MODE", "CONFIDENCE", "SOURCE", "PROBLEM"]
-    return Block(columns, [_row(worker) for worker in snapshot.workers], "No workers in the group.", ("VERSION",))
-
-
-def _row(worker: RollingWorker) -> list[str]:
-    return [
-        worker.address,
-        "leader" if worker.leader else "",
-        worker.version or "-",
-        str(worker.value),
-        worker.mode.how,
-        worker.mode.source,
-        worker.problem or worker.obstacle or "",
-    ]
-
-
-def group_block(snapshot: RollingSnapshot) -> Block:
-    """Return the table of the group, with the driver of its workers."""
-    delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
-    columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "UNHEALTHY", "DRIVER"]
-    inside = sum(worker.member is not None for worker in snapshot.workers)
-    workers = str(inside) if inside == len(snapshot.workers) else f"{inside} of {len(snapshot.workers)}"
-    unhealthy = len(snapshot.unhealthy_workers) + len(snapshot.baseline)
-    row = [snapshot.group_id, snapshot.state, workers, delay, str(unhealthy)]
-    return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
-
-
-def unhealthy_line(component: UnhealthyComponent) -> str:
-    """Return the line for an unhealthy connector or task, and whether its state is transient."""
-    if not component.is_transient:
-        return f"Unhealthy: {component}"
-    return f"In transition: {component}. It resolves when the rebalance or restart is over; check again."
-
-
-def run_lines(restored: LoadedRun) -> list[str]:
-    """Return the progress of a run, and why it stopped."""
-    run, steps = restored.run, restored.steps
-    done = restored.first_undone
-    lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
-    if done < len(steps):
-        lines.append(f"  Next is step {done + 1}: {restored.taken(done).describe()}")
-    if failure := failure_of(run):
-        lines.append(f"  It stopped: {failure}")
-    return lines
-
-
-def failure_of(run: Run) -> str | None:
-    """Return why a run stopped; None if its last step did not fail: it was paused or killed."""
-    last = run.marks[-1] if run.marks else None
-    return last.detail if last is not None and last.what == "failed" else None
-
-
-def lock_of(scene: Scene) -> dict[str, Any]:
-    """Return the holder of the cluster lock as JSON; ``problem`` is why it is unknown."""
-    if scene.session.settings.get("lock") == "local":
-        return {"holder": None, "problem": "not checked (--lock local)"}
-    try:
-        holder = scene.session.cluster_lock.holder()
-    except ConnectctlError as e:
-        return {"holder": None, "problem": str(e)}
-    return {"holder": holder.as_json() if holder else None, "problem": None}
-
-
-def lock_line(lock: dict[str, Any]) -> str | None:
-    """Return the line for the holder of the cluster lock; None without one."""
-    if lock["problem"]:
-        return f"Could not read the holder of the cluster lock: {lock['problem']}"
-    holder = lock["holder"]
-    if holder is None:
-        return None
-    named = f"run {holder['run']} of {holder['by']}" if holder["run"] else holder["by"]
-    return f"Locked by {named} since {holder['since'] or 'an unknown time'} (at {holder['address'] or 'unknown'})"
-
-
-def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> dict[str, Any]:
-    """Return the status of the workers and of the ``last`` run as JSON."""
-    snapshot = scene.snapshot
-    return {
-        "clusterId": snapshot.cluster_id,
-        "groupId": snapshot.group_id,
-        "state": snapshot.state,
-        "rebalanceDelayMs": snapshot.delay_ms,
-        "driver": snapshot.driver,
-        "workers": [worker_json(worker) for worker in snapshot.workers],
-        "notSeen": list(snapshot.unseen),
-        "unhealthy": [*map(str, snapshot.unhealthy_workers), *map(str, snapshot.baseline)],
-        "transient": [str(component) for component in snapshot.baseline if component.is_transient],
-        "run": run_json(last) if last else None,
-        "unfinished": unfinished,
-        "lock": lock_of(scene),
-        "nextStep": next_step(scene, last if unfinished else None),
-    }
-
-
-def show_status(scene: Scene, last: LoadedRun | None, data: dict[str, Any]) -> None:
-    """Print the status; ``data`` is the result of ``status_json``."""
-    terminal.blocks([group_block(scene.snapshot), workers_block(scene.snapshot)])
-    lines = ["", *(run_lines(last) if last else ["No upgrade of this cluster is in the journal."])]
-    lines += [f"Could not read {unseen}" for unseen in scene.snapshot.unseen]
-    lines += (f"Unhealthy: {worker}" for worker in scene.snapshot.unhealthy_workers)
-    lines += map(unhealthy_line, scene.snapshot.baseline)
-    lines += filter(None, [lock_line(data["lock"]), data["nextStep"] and f"Next: {data['nextStep']}"])
-    for line in lines:
-        terminal.say(line)
-
-
-def worker_json(worker: RollingWorker) -> dict[str, Any]:
-    """Return a worker as JSON."""
-    return {
-        "address": worker.address,
-        "leader": worker.leader,
-        "version": worker.version,
-        "mode": str(worker.value),
-        "known": str(worker.mode.how),
-        "source": worker.mode.source,
-        "inGroup": worker.member is not None,
-        "problem": worker.problem,
-        "obstacle": worker.obstacle,
-    }
-
-
-def run_json(restored: LoadedRun) -> dict[str, Any]:
-    """Return a run as JSON."""
-    run, steps = restored.run, restored.steps
-    following = restored.first_undone
-    return {
-        "id": run.id,
-        "subjects": list(run.subjects),
-        "state": run.state.value,
-        "done": following,
-        "steps": len(steps),
-        "next": restored.taken(following).describe() if following < len(steps) else None,
-        "failure": failure_of(run),
-    }
-
-
-def next_step(scene: Scene, restored: LoadedRun | None) -> str | None:
-    """Return the next command, None if there is nothing to do."""
-    if restored is not None:
-        abort = f"connectctl upgrade abort {restored.run.id}"
-        if contradictions(restored, scene.snapshot):
-            return f"{abort}, or {abort} --leave"
-        return f"connectctl upgrade resume {restored.run.id}, or {abort}"
-    values = {worker.value for worker in scene.snapshot.workers if worker.member is not None}
-    return "connectctl upgrade plan" if len(values) > 1 else None
+    def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
+        """Print the results for scripts, and the next command if the run paused."""
+        plan, run = planned.plan, context.run if context else None
+        paused = isinstance(context, UpgradeContext) and context.is_open()
+        next_step = f"{Upgrade.resume_command} {run.id}" if run and paused else None
+        data = {
+            "operation": plan.operation,
+            "clusterId": plan.cluster_id,
+            "groupId": plan.group_id,
+            "run": run.id if run else None,
+            "paused": next_step is not None,
+            "results": [result.as_json() for result in results if context],
+            "nextStep": next_step,
+        }
+        done = f"Done, run {run.id}. See connectctl upgrade status." if run else "Nothing to do."
+        line = f"Paused. Resume with: {next_step}" if next_step else done
+        terminal.emit("UpgradeResult", data, output, lambda wide: terminal.say(line))

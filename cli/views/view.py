@@ -23,7 +23,7 @@ class View:
     def show(self, planned: Planned, output: Output) -> None:
         """Print the plan on standard output, for ``--dry-run``."""
         terminal.findings(planned.findings)
-        apply.show(planned.plan, output)
+        apply.show(planned.plan, output, planned.findings)
 
     def before(self, planned: Planned, output: Output, *, asked: bool) -> None:
         """Print details on standard error before the confirmation; ``asked``: there will be one."""
@@ -36,7 +36,11 @@ class View:
         """Yield the function that prints each result, None for scripts."""
         yield apply.print_result if output.for_people else None
 
-    def on_step(self, output: Output) -> Callable[[Step[Any]], None]:
+    def of_resumed_run(self) -> View:
+        """Return the presentation of a run that is resumed."""
+        return View()
+
+    def on_step(self, planned: Planned, context: RunContext, output: Output) -> Callable[[Step[Any]], None]:
         """Return the function that announces steps before their execution: waits, for people."""
 
         def waits(step: Step[Any]) -> None:

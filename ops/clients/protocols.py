@@ -441,6 +441,23 @@ class Clients(Protocol):
     def cluster_lock(self) -> ClusterLock:
         """The lock of the Connect cluster."""
 
+    def driver(self) -> WorkerDriver:
+        """The driver of the workers."""
+
+    def application(self, name: str) -> tuple[WorkerDriver, list[str]]:
+        """The driver of a stream application's instances, and their names. Raises ``BadInput`` for an unknown one."""
+
+    @property
+    def client_groups(self) -> GroupReads:
+        """The consumer groups of the workers' Kafka cluster."""
+
+    @property
+    def acls(self) -> AclReads:
+        """The ACLs of the workers' Kafka cluster."""
+
+    def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
+        """The ACLs of another Kafka cluster."""
+
     def journal(self, *, read_only: bool = False) -> Journal:
         """The user's journal. Raises ``ConnectctlError`` if it is damaged or cannot be written."""
 

@@ -87,6 +87,11 @@ class Run:
         return any(mark.what in ("done", "begun") for mark in self.marks)
 
     @property
+    def is_unfinished(self) -> bool:
+        """Whether the run changed something and did not end successfully."""
+        return self.changed and self.state in (RunState.OPEN, RunState.FAILED)
+
+    @property
     def is_open(self) -> bool:
         """Whether the run has begun and not ended: it is still running, or was killed."""
         return self.state is RunState.OPEN

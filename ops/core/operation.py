@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -68,6 +68,7 @@ class Remaining:
         ]
 
 
+WHOLE = Remaining()
 R = TypeVar("R")
 A = TypeVar("A", bound=Access)
 
@@ -84,8 +85,14 @@ class Operation(Generic[R, A]):
     irreversible: ClassVar[str | None] = None
     offers_undo: ClassVar[bool] = True
     """Whether a run ends with the command that undoes it."""
+    independent: ClassVar[bool] = False
+    """Whether a failed step skips only the later ones of its resource, as in its plans."""
     needs_group: ClassVar[bool] = False
     """Whether it changes a Connect cluster, which is locked if its ``group.id`` is known."""
+    resume_command: ClassVar[str] = "connectctl runs resume"
+    """The command that resumes a run, without its id."""
+    pause_after: int | None = None
+    """The number of steps after which a run pauses."""
 
     def access(self, clients: Clients, request: R) -> A:
         """Return the clients for ``request``. Raises ``ConnectctlError`` if the cluster cannot be observed."""
@@ -109,6 +116,9 @@ class Operation(Generic[R, A]):
         request = self.request_of(saved)
         return Planned(saved) if request is None else self.plan(access, request)
 
+    def check_start(self, plan: Plan, steps: Sequence[Step[Any]], *, attended: bool) -> None:
+        """Raise ``BadInput`` if ``steps`` of a plan cannot be executed like this; ``attended``: by a user at a terminal."""
+
     def check_confirmed(self, access: A, planned: Planned) -> None:
         """Raise ``Refused`` if what the user confirmed after a prompt changed meanwhile."""
 
@@ -116,9 +126,17 @@ class Operation(Generic[R, A]):
         """Return the context of the steps."""
         raise NotImplementedError
 
+    def decided(self, journal: Journal, run: Run, plan: Plan) -> Plan:
+        """Return the plan of a run with what the run has decided since."""
+        return plan
+
+    def is_unfinished(self, journal: Journal, run: Run) -> bool:
+        """Whether a run that was not done is to be resumed: failures of independent steps were its results."""
+        return run.is_open or not self.independent
+
     def remaining(self, access: A, run: Run, plan: Plan) -> Remaining:
         """Return what is left of a run that did not end. Raises ``Refused`` if it cannot continue."""
-        return Remaining()
+        return WHOLE
 
     def undo(self, access: A, undone: Undone) -> Planned:
         """Return the plan that restores what a run changed. Raises ``Refused`` if others changed it since."""
@@ -128,6 +146,14 @@ class Operation(Generic[R, A]):
             next_step=self.instead(undone.run),
             code="irreversible",
         )
+
+    def begun_undo(self, journal: Journal, run: Run) -> Run | None:
+        """Return the unfinished run that undoes ``run``, and is resumed instead of another undo."""
+        return None
+
+    def printed_by(self, plan: Plan) -> str:
+        """Return the command that prints such a plan for ``runs apply``."""
+        return f"connectctl {f'runs undo {plan.undoes}' if plan.undoes else f'{self.name} …'} --dry-run -o json"
 
     def instead(self, run: Run) -> str:
         """Return what to do about a run that cannot be undone."""

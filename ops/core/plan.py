@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -32,7 +32,8 @@ class Plan:
 
     ``group_id`` is the Connect cluster's, empty if none is involved or known. ``independent``: a failed step skips only
     the later ones of its resource; otherwise it ends the run. ``undoes`` is the run that the plan undoes.
-    ``warnings`` are sentences to be read before it is confirmed.
+    ``warnings`` are sentences to be read before it is confirmed. ``request`` is what was asked for, where the steps do not
+    say it. ``conditions`` is what the steps are executed with besides, as it was observed or given; nobody confirms it.
     """
 
     operation: str
@@ -43,6 +44,8 @@ class Plan:
     independent: bool = False
     undoes: str | None = None
     warnings: tuple[str, ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -60,7 +63,8 @@ class Plan:
         return str(self.as_json()["digest"])
 
     def _content(self) -> dict[str, Any]:
-        return ({"undoes": self.undoes} if self.undoes else {}) | {
+        optional = {"undoes": self.undoes, "request": dict(self.request)}
+        return {name: value for name, value in optional.items() if value} | {
             "operation": self.operation,
             "clusterId": self.cluster_id,
             "groupId": self.group_id,
@@ -73,8 +77,9 @@ class Plan:
         """Return the JSON of the plan, for scripts and the journal; ``from_json`` is the inverse."""
         content = self._content()
         # Warnings are read, not done: what they rest on may move without changing a step.
-        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
-        return content | warnings | {"digest": self._digest_of(content)}
+        optional = {"warnings": list(self.warnings), "conditions": dict(self.conditions)}
+        more = {name: value for name, value in optional.items() if value}
+        return content | more | {"digest": self._digest_of(content)}
 
     def _digest_of(self, content: Mapping[str, Any]) -> str:
         """Return the digest of ``content``, which is this plan's, without what its steps only observed."""
@@ -95,6 +100,8 @@ class Plan:
                 data["independent"],
                 data.get("undoes"),
                 tuple(data.get("warnings", ())),
+                data.get("request", {}),
+                data.get("conditions", {}),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as e:
             raise BadInput("The plan cannot be read", why=str(e)) from e
@@ -113,7 +120,7 @@ _SHAPE = an_object(
         "unchanged": array(an_object({"subject": text, "why": text})),
         "independent": flag,
     },
-    {"undoes": text},
+    {"undoes": text, "request": an_object({}), "conditions": an_object({})},
 )
 
 

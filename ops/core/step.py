@@ -38,11 +38,6 @@ class Step(Generic[C_contra]):
         def now(self) -> str:
             """The state of the resource when the plan was made, empty if the step does not depend on it."""
 
-    @property
-    def kind(self) -> str:
-        """The kind of step in plans of rolls: ``restart-failed``."""
-        return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self).__name__).lstrip("-")
-
     def describe(self) -> str:
         """Return the step in one line, in the imperative: ``stop orders``."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ import pytest
 from connectctl.cli import flow
 from connectctl.cli.main import app
 from connectctl.cli.options import ApplyOptions
+from connectctl.migrations import operations
 from connectctl.ops import registry
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.journal import Journal, RunState
@@ -86,7 +87,7 @@ class WriteNote(Operation[tuple[str, str], Notes]):
 @pytest.fixture(autouse=True)
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
-    monkeypatch.setitem(registry.OPERATIONS, WriteNote.name, WriteNote())
+    monkeypatch.setitem(operations.OPERATIONS, WriteNote.name, WriteNote())
     monkeypatch.setitem(registry.KINDS, SetNote.__name__, SetNote)
     monkeypatch.setitem(NOTES, "todo", "old")
     return tmp_path / "journal"

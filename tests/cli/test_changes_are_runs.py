@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from connectctl.cli import flow
+from connectctl.migrations.operations import OPERATIONS as REGISTRY
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.registry import KINDS
-from connectctl.ops.registry import OPERATIONS as REGISTRY
 from connectctl.ops.task_runtime.job.run_request import RunRequest
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
 from depth import deep
@@ -75,6 +75,7 @@ def test_a_change_is_in_the_list_of_runs_and_held_the_lock(world: World, operati
 ELSEWHERE = {
     "offsets": "tests/ops/operations/offsets/test_fail_at.py",
     "run": "tests/cli/test_run_sweep.py",
+    "upgrade": "tests/ops/operations/upgrade/test_fail_at.py",
     "loggers undo": "tests/cli/test_loggers.py",
 }
 """Operations that this world does not have, by name or noun, and the test that performs and undoes them."""
@@ -415,6 +416,28 @@ def test_a_take_over_that_was_killed_is_resumed_by_handing_the_connector_back(wo
     assert world.coordinators.asked == ["connect-off-0"]
     assert world.workers.connectors["off"].own == "RUNNING"
     assert (world.runs()[0]["state"], world.session.lock.taken) == ("done", [run])
+
+
+def test_a_change_names_earlier_runs_that_did_not_end_and_reads_none_of_their_plans(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(world.directory / "journal")
+    for operation, state in (("connectors stop", RunState.FAILED), ("offsets set", RunState.FAILED), ("upgrade", None)):
+        run = journal.begin(operation, "fake-cluster", "connect", ("a",), {})
+        journal.mark(run.id, 0, "begun")
+        if state:
+            journal.end(run.id, state)
+
+    def read(*given: Any) -> None:
+        raise AssertionError("a plan was read")
+
+    monkeypatch.setattr(Journal, "read", read)
+    stopped = world.run("connectors", "stop", "orders", "--yes")
+    assert stopped.exit_code == 0, stopped.output
+    told = [
+        each for each in ("connectors stop", "offsets set", "upgrade") if f"({each} a) did not end" in stopped.stderr
+    ]
+    assert told == ["offsets set", "upgrade"]
 
 
 @pytest.mark.usefixtures("nobody_else")

@@ -9,7 +9,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.upgrade.mode import PROPERTY
+from connectctl.ops.registry import KINDS
 from fakes.rollingworld import FENCED, TAKEN_OVER, FakeWorker, RollingWorld
 from typer.testing import Result
 
@@ -29,18 +32,22 @@ def checked(result: Result, schema: str) -> Any:
     return data
 
 
+def modes_before(plan: Any) -> dict[str, str]:
+    return {address: worker["mode"] for address, worker in plan["conditions"]["baseline"]["workers"].items()}
+
+
 def test_the_plan_for_scripts_is_as_documented(world: RollingWorld) -> None:
     data = checked(world.run("upgrade", "plan", "-o", "json"), "plan")
-    assert (data["operation"], data["to"], data["groupId"]) == ("upgrade", "enabled", "connect")
-    assert data["from"] == {"a:8083": "disabled", "b:8083": "disabled"}
-    first = [(s["kind"], s["worker"]) for s in data["steps"][:6]]
+    assert (data["operation"], data["request"]["to"], data["groupId"]) == ("upgrade", "enabled", "connect")
+    assert modes_before(data) == {"a:8083": "disabled", "b:8083": "disabled"}
+    first = [(s["step"], s["subject"]) for s in data["steps"][:6]]
     assert first == [
-        ("gate", None),
-        *[(kind, "a:8083") for kind in ("change-property", "restart", "rejoin", "gate")],
-        ("change-property", "b:8083"),
+        ("FirstGate", "cluster"),
+        *[(kind, "a:8083") for kind in ("ChangeProperty", "RestartWorker", "Rejoin", "Gate")],
+        ("ChangeProperty", "b:8083"),
     ]
-    assert data["steps"][9]["kind"] == "check-modes"
-    assert any("cannot be verified from outside" in line for line in data["unknown"])
+    assert data["steps"][9]["step"] == "CheckModes"
+    assert any("cannot be verified from outside" in line for line in data["warnings"])
 
 
 def test_exit_code_3_says_that_something_is_pending(world: RollingWorld) -> None:
@@ -98,12 +105,16 @@ def test_a_saved_plan_with_other_steps_than_would_be_done_is_stale_though_they_r
 ) -> None:
     path = tmp_path / "plan.json"
     assert world.run("upgrade", "plan", "--to", "preparing", "--out", str(path)).exit_code == 0
-    plan = json.loads(path.read_text())
-    next(step for step in plan["steps"] if step["kind"] == "gate" and step["worker"])["step"]["forgives_fencing"] = True
-    path.write_text(json.dumps(plan))
+    written = json.loads(path.read_text())
+    next(step for step in written["steps"] if step["step"] == "Gate")["forgives_fencing"] = True
+    path.write_text(json.dumps(written))
+    edited = world.run(*APPLY, str(path))
+    assert (edited.exit_code, "changed after it was made" in edited.stderr) == (2, True), edited.output
+    del written["digest"]
+    path.write_text(json.dumps(Plan.from_json(written, KINDS).as_json()))
     result = world.run(*APPLY, str(path))
     assert (result.exit_code, world.history) == (4, [])
-    assert "the steps would be different now" in result.stderr
+    assert "The plan is stale: its inputs have changed" in result.stderr
 
 
 APPLYING = pytest.mark.parametrize("applying", [("upgrade", "apply"), ("runs", "apply")])
@@ -118,10 +129,10 @@ def test_a_saved_abort_is_applied_while_the_run_that_it_rolls_back_stands_where_
     planned = world.run("upgrade", "abort", "--dry-run", "-o", "json")
     path.write_text(planned.stdout)
     runs = json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]
-    assert checked(planned, "plan")["aborts"] == runs[0]["id"]
+    assert checked(planned, "plan")["undoes"] == runs[0]["id"]
     world.workers["a"].version = "4.2.0"
     stale = world.run(*applying, str(path), "--yes")
-    assert (stale.exit_code, "upgrade abort --dry-run -o json" in stale.stderr) == (4, True), stale.output
+    assert (stale.exit_code, f"runs undo {runs[0]['id']} --dry-run -o json" in stale.stderr) == (4, True), stale.output
     world.workers["a"].version = "4.3.1"
     assert world.run(*applying, str(path), "--dry-run").exit_code == 0
     done = world.run(*applying, str(path), "--yes")
@@ -131,7 +142,7 @@ def test_a_saved_abort_is_applied_while_the_run_that_it_rolls_back_stands_where_
         "undone",
     ]
     again = world.run(*applying, str(path), "--yes")
-    assert (again.exit_code, "is undone; there is nothing to resume" in again.stderr) == (4, True), again.output
+    assert (again.exit_code, "is undone; there is nothing to undo" in again.stderr) == (4, True), again.output
 
 
 @APPLYING
@@ -201,7 +212,7 @@ def test_status_tells_how_each_mode_is_known(world: RollingWorld) -> None:
 def test_without_a_hook_what_was_done_is_believed(world: RollingWorld) -> None:
     world.tells = False
     plan = world.run("upgrade", "plan", "-o", "json")
-    assert json.loads(plan.stdout)["from"] == {"a:8083": "unknown", "b:8083": "disabled"}
+    assert modes_before(json.loads(plan.stdout)) == {"a:8083": "unknown", "b:8083": "disabled"}
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     status = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
     assert sorted((w["mode"], w["known"]) for w in status["workers"]) == [
@@ -339,6 +350,65 @@ def test_abort_goes_back_through_preparing(world: RollingWorld) -> None:
     assert last == ["preparing", "disabled", "disabled"]
 
 
+def last_run(world: RollingWorld) -> Any:
+    return json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"][0]
+
+
+def test_a_roll_that_is_done_is_undone_by_runs_undo(world: RollingWorld) -> None:
+    assert world.run(*APPLY).exit_code == 0
+    run, before = last_run(world)["id"], list(world.history)
+    planned = checked(world.run("runs", "undo", run, "--dry-run", "-o", "json"), "plan")
+    assert (planned["undoes"], world.history) == (run, before)
+    assert world.run("runs", "undo", run, "--yes").exit_code == 0
+    assert (set(world.modes().values()), world.violations) == ({"disabled"}, [])
+    assert last_run(world)["subjects"] == [f"back from {run}"]
+    assert world.notes().get(run).state is RunState.UNDONE
+    again = world.run("runs", "undo", run, "--yes")
+    assert (again.exit_code, "is undone already" in again.stderr) == (4, True), again.output
+
+
+def test_a_roll_that_is_done_is_not_undone_where_a_worker_was_changed_since(world: RollingWorld) -> None:
+    assert world.run(*APPLY, "--to", "preparing").exit_code == 0
+    run, before = last_run(world)["id"], list(world.history)
+    world.workers["a"].file = world.workers["a"].mode = "enabled"
+    failing(world.run("runs", "undo", run, "--yes"), "its workers have been changed since", "a:8083", code=4)
+    assert world.history == before
+
+
+def test_the_plan_in_the_journal_is_the_one_that_was_printed(world: RollingWorld) -> None:
+    printed = checked(world.run("upgrade", "apply", "--dry-run", "-o", "json"), "plan")
+    world.run(*APPLY, "--pause-after", "1")
+    journal = world.notes()
+    plan = journal.plan_of(journal.get(last_run(world)["id"]), KINDS)
+    assert plan.digest == printed["digest"]
+    assert Plan.from_json(plan.as_json(), KINDS) == plan
+    assert plan.conditions["gates"]["looks"] == 2
+    assert printed["conditions"]["gates"]["looks"] == 3
+
+
+def test_gates_of_a_resumed_run_and_of_its_undo_are_those_that_it_began_with(world: RollingWorld) -> None:
+    world.run(*APPLY, "--pause-after", "5")
+    world.run("upgrade", "resume", "--yes", "--pause-after", "6")
+    assert world.run("upgrade", "abort", "--yes", "--gate-timeout", "20").exit_code == 0
+    gates = world.notes().plan(last_run(world)["id"])["conditions"]["gates"]
+    assert (gates["looks"], gates["timeout"]) == (2, 20)
+
+
+def test_a_saved_plan_takes_what_fails_by_now_as_the_baseline(world: RollingWorld, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert world.run("upgrade", "plan", "--to", "preparing", "--out", str(path)).exit_code == 0
+    world.tasks["orders", 0] = "FAILED"
+    assert world.run(*APPLY, str(path)).exit_code == 0
+    (failed,) = world.notes().plan(last_run(world)["id"])["conditions"]["baseline"]["unhealthy"]
+    assert (failed["connector"], failed["task"]) == ("orders", 0)
+
+
+@pytest.mark.parametrize("command", ["resume", "abort"])
+def test_a_run_of_another_operation_is_not_resumed_nor_aborted(world: RollingWorld, command: str) -> None:
+    run = world.notes().begin_plan(Plan("fence", "fake-cluster", (), group_id="connect"), ["app-0"])
+    failing(world.run("upgrade", command, run.id, "--yes"), "is not a run of upgrade; it is a run of fence", code=2)
+
+
 def test_abort_can_leave_all_as_it_is(world: RollingWorld) -> None:
     world.run(*APPLY, "--pause-after", "5")
     shown = world.run("upgrade", "abort", "--leave", "--dry-run", "-o", "json")
@@ -368,7 +438,7 @@ def test_a_person_is_told_and_waited_for(world: RollingWorld) -> None:
 def test_workers_that_roll_together_have_one_turn(tmp_path: Path) -> None:
     world = RollingWorld.of(tmp_path, "disabled", "disabled", together="KafkaConnect prod/connect")
     data = checked(world.run("upgrade", "plan", "-o", "json"), "plan")
-    assert [s["worker"] for s in data["steps"] if s["kind"] == "restart"] == [None, None]
+    assert [s["workers"] for s in data["steps"] if s["step"] == "RestartWorker"] == [["a:8083", "b:8083"]] * 2
     result = world.run(*APPLY)
     assert result.exit_code == 0, result.stderr
     assert set(world.modes().values()) == {"enabled"}

@@ -85,8 +85,8 @@ def test_without_a_lost_worker_is_recorded_in_the_plan_and_asked_for_once(world:
     result = world.run("upgrade", "plan", "--without", "c:8083", "--out", str(path), "-o", "json")
     data = json.loads(result.stdout)
     jsonschema.Draft202012Validator(json.loads((SCHEMAS / "plan.json").read_text())).validate(data)
-    assert data["without"] == ["c:8083"]
-    assert "c:8083" not in data["from"]
+    assert data["request"]["without"] == ["c:8083"]
+    assert "c:8083" not in data["conditions"]["baseline"]["workers"]
     assert "without c:8083" in world.run("upgrade", "plan", "--without", "c:8083").stdout
     assert world.run(*APPLY, str(path)).exit_code == 0
     assert {name: w.mode for name, w in world.workers.items()} == {"a": "enabled", "b": "enabled", "c": None}
@@ -218,8 +218,8 @@ def test_workers_that_somebody_restarts_by_hand_are_marked_in_the_plan(world: Ro
     world.by_hand = True
     assert "restart a:8083 (by hand)" in world.run("upgrade", "plan").stdout
     steps = json.loads(world.run("upgrade", "plan", "-o", "json").stdout)["steps"]
-    assert {step["byHand"] for step in steps if step["kind"] in ("change-property", "restart")} == {True}
-    assert {step["byHand"] for step in steps if step["kind"] in ("gate", "check-modes")} == {False}
+    assert {step["by_hand"] for step in steps if step["step"] in ("ChangeProperty", "RestartWorker")} == {True}
+    assert {step.get("by_hand", False) for step in steps if step["step"] in ("Gate", "CheckModes")} == {False}
     world.by_hand = False
     assert "by hand" not in world.run("upgrade", "plan").stdout
 

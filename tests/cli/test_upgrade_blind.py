@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from connectctl.cli.commands.upgrade import scene
+from connectctl.migrations import access
 from connectctl.ops.operations.cluster import group_workers
 from connectctl.ops.operations.connectors import observe
 from fakes.rollingworld import FakeWorker, RollingWorld
@@ -79,7 +79,7 @@ def test_a_worker_that_settings_name_otherwise_than_it_advertises_is_one_worker(
     world: RollingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     addresses = {"b": "10.0.0.2", "worker-b": "10.0.0.2"}
-    monkeypatch.setattr(scene, "addresses_of", lambda host: frozenset({addresses.get(host, host)}))
+    monkeypatch.setattr(access, "addresses_of", lambda host: frozenset({addresses.get(host, host)}))
     world.told["rest"] = ["http://worker-b:8083"]
     for command in (("upgrade", "status"), ("upgrade", "plan", "--to", "preparing")):
         result = world.run(*command)

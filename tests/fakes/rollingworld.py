@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from connectctl.cli.commands.upgrade import apply
-from connectctl.cli.commands.upgrade.scene import Scene
+from connectctl.cli import flow
+from connectctl.migrations.access import UpgradeAccess
 from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.worker import NOT_ENABLED
@@ -317,18 +317,18 @@ class RollingWorld:
     def run(self, *args: str) -> Result:
         """Run connectctl in this world."""
         session = self.session()
-        original = apply.context_of
+        original = flow.context_of
 
         def context_of(*given: Any) -> Any:
-            context = original(*given)
+            context: Any = original(*given)
             context.now = context.wall = lambda: self.clock
             context.sleep = self.sleep
             return context
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
-            patch.setattr(apply, "context_of", context_of)
-            patch.setattr(Scene, "findings", lambda scene, goal: ())
+            patch.setattr(flow, "context_of", context_of)
+            patch.setattr(UpgradeAccess, "findings", lambda access, goal: ())
             return invoke(list(args), obj=session)
 
     def notes(self) -> Journal:

@@ -69,10 +69,10 @@ def test_an_application_is_switched_while_it_copies_and_taken_back(cluster: Sand
         eventually(lambda: f"{name}-0_3" in ids(cluster, application))
         eventually(lambda: len(planned_or_none(cluster, application)) > 0)
         made = planned(cluster, application, "group-aware-producers")
-        kinds = [step["kind"] for step in made["steps"]]
-        turn = ["set-guarantee", "restart-instance", "await-instance", "application-gate"]
-        assert kinds == ["application-gate", *turn, *turn, "fence-leftovers"]  # 3.9 is group-aware already
-        assert any("4 transactional ids are per-partition" in line for line in made["remarks"])
+        kinds = [step["step"] for step in made["steps"]]
+        turn = ["SetGuarantee", "RestartInstance", "AwaitInstance", "ApplicationGate"]
+        assert kinds == ["ApplicationGate", *turn, *turn, "FenceUnusedIds"]  # 3.9 is group-aware already
+        assert any("4 transactional ids are per-partition" in line for line in made["warnings"])
 
         zombie = producer_of(cluster, f"{name}-0_9")  # a task of old whose transaction nobody would end
         upgrade(cluster, application, "upgrade", "apply", "--migration", "group-aware-producers", *which)
@@ -96,7 +96,7 @@ def test_a_release_that_is_not_group_aware_is_replaced_in_a_first_roll(cluster: 
     name = f"upgraded-{uuid.uuid4().hex[:6]}"
     with pipe(name, tmp_path, cluster.bootstrap_servers, BEFORE) as application:
         steps = eventually(lambda: planned_or_none(cluster, application))
-        assert [step["kind"] for step in steps].count("restart-instance") == 4
+        assert [step["step"] for step in steps].count("RestartInstance") == 4
         assert any("with Streams 3.0 or newer" in step["description"] for step in steps)
         which = ("--migration", "group-aware-producers", "--set", f"application={name}", "--yes", *QUICK)
         upgrade(cluster, application, "upgrade", "apply", *which)

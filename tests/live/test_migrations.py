@@ -78,7 +78,7 @@ def test_a_connector_gets_its_own_topic_and_gives_it_back_and_loses_no_line(
         assert plan(cluster, "own-offsets-topic", f"connector={name}")["steps"] == []
 
         back = plan(cluster, "global-offsets-topic", f"connector={name}")
-        assert any(line.startswith(f"{name}: {name}-offsets has 1 source partition;") for line in back["remarks"])
+        assert any(line.startswith(f"{name}: {name}-offsets has 1 source partition;") for line in back["warnings"])
         apply(cluster, "global-offsets-topic", f"connector={name}")
         assert "offsets.storage.topic" not in rest.call("GET", f"/connectors/{name}/config").json()
         written = file.stop()
@@ -155,4 +155,4 @@ def test_too_many_tasks_are_allowed_for_good_or_for_now(cluster: Sandbox, name: 
         eventually(lambda: [rest.state(each) for each in names] == [["RUNNING"] * 3] * 2)
         later = plan(cluster, "enforce-tasks-max", f"leave={names[1]}", "others=leave")
         assert later["steps"] == []
-        assert not any(line.startswith(f"{names[0]}:") for line in later["remarks"])
+        assert not any(line.startswith(f"{names[0]}:") for line in later.get("warnings", []))

@@ -47,7 +47,7 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
 ) -> None:
     plan = tmp_path / "plan.json"
     with growing(sandbox, TOPIC, tmp_path / "in.txt") as writer:
-        assert run("plan", "--out", str(plan), "--exit-code", "-o", "json", code=3).json["to"] == "enabled"
+        assert run("plan", "--out", str(plan), "--exit-code", "-o", "json", code=3).json["request"]["to"] == "enabled"
         ran = run("apply", str(plan), "--yes", *PATIENCE)
         assert "Done, run" in ran.out
         assert set(modes().values()) == {("enabled", "verified")}

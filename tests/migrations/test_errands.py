@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.migrations.planning import rollback_plan
+from connectctl.migrations.planning import plan_rollback
 from connectctl.migrations.registry import MigrationInput, named
 from connectctl.ops.checks.tasks_max.observe import TasksSeen
 from connectctl.ops.connect.connector import State
@@ -23,13 +23,12 @@ from connectctl.ops.operations.offsets.record_changes import RecordChange
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
 from connectctl.ops.operations.upgrade import runs
-from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
-from connectctl.ops.operations.upgrade.planning import UpgradeRequest
-from connectctl.ops.operations.upgrade.runs import LoadedRun
-from connectctl.ops.operations.upgrade.snapshot import Baseline, RollingSnapshot, RollingWorker
-from connectctl.ops.operations.upgrade.steps import IncludedStep
+from connectctl.ops.operations.upgrade.request import UpgradeRequest
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
+from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 from fakes.applicationworld import NAME, ApplicationWorld
+from fakes.plans import loaded
 
 UP = RollingWorker(
     "a", "http://a/", WorkerMode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), leader=True, member="m"
@@ -74,10 +73,9 @@ def test_offsets_are_moved_behind_a_look_at_the_clusters_health(name: str) -> No
         cluster(), before=MERGE, given={"connector": "orders", "stale": "merge"}, observed=("orders: so it stands",)
     )
     made = named(name).plan(ask)
-    assert [step.kind for step in made.steps] == ["gate", "set-target-state"]
-    assert made.remarks == ("orders: so it stands",)
-    assert made.as_json()["parameters"] == {"connector": "orders", "stale": "merge"}
-    assert made.as_json()["to"] is None
+    first, moved = made.steps
+    assert (isinstance(first, FirstGate), moved.inner) == (True, MERGE[0])
+    assert made.warnings[0] == "orders: so it stands"
     assert named(name).plan(MigrationInput(cluster(), given={"connector": "orders"})).steps == ()
 
 
@@ -112,7 +110,7 @@ def test_what_is_needed_and_not_given_is_asked_for(name: str) -> None:
 
 def test_nothing_is_planned_for_connectors_that_keep_to_their_tasks_max() -> None:
     made = named("enforce-tasks-max").plan(MigrationInput(cluster(), observed=(TasksSeen("cluster", (), ()), None)))
-    assert (made.steps, made.remarks) == ((), ())
+    assert (made.steps, made.warnings) == ((), ())
 
 
 # --------------------------------------------------------------------------------------------------- on the command line
@@ -152,7 +150,7 @@ def test_a_saved_plan_is_stale_when_other_steps_would_be_done(tmp_path: Path) ->
     world.sleep(10)
     result = world.run("upgrade", "apply", str(saved), "--yes")
     assert result.exit_code == 4
-    assert "the steps would be different now" in result.stderr
+    assert "The plan is stale: now it would be: " in result.stderr
     assert world.run("upgrade", "plan", *which, "--out", str(saved)).exit_code == 0
     assert world.run("upgrade", "apply", str(saved), "--yes").exit_code == 0
     assert set(world.values().values()) == {"exactly_once_v2"}
@@ -173,18 +171,18 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     )
     marks = (StepEvent(0, "done", None, ""), StepEvent(1, "done", None, ""), StepEvent(2, "begun", None, ""))
     run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
-    restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "enforce-tasks-max"), GateSettings())
+    restored = loaded(run, *made, migration="enforce-tasks-max")
     assert runs.has_own_rollback(restored)
-    back = rollback_plan(SimpleNamespace(snapshot=cluster()), restored)
+    access: Any = SimpleNamespace(snapshot=cluster())
+    back = plan_rollback(access, restored, UpgradeRequest(migration="enforce-tasks-max"))
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
-    assert back.request.aborts == "r"
 
 
 @pytest.mark.parametrize(("was", "verb"), [("RUNNING", "resume"), ("PAUSED", "pause")])
 def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_what_it_was(was: str, verb: str) -> None:
     made = (IncludedStep(SetTargetState("a", "stop", was), "before its offsets are moved"),)
     run = Run("r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ())
-    restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "own-offsets-topic"), GateSettings())
+    restored = loaded(run, *made, migration="own-offsets-topic")
     stopped = ConnectorState("a", (), State.STOPPED, True, {})
     running = ConnectorState("a", (), State.RUNNING, True, {})
     back = runs.restart_steps(restored, [stopped])

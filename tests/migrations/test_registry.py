@@ -10,6 +10,7 @@ from connectctl.migrations.registry import Migration, MigrationInput, Status, mi
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
+from connectctl.ops.operations.upgrade.steps import RestartWorker
 from sources import ROOT, below, nodes
 
 FOLDER = Path(registry.__file__).resolve().parent
@@ -86,7 +87,7 @@ def test_a_converged_cluster_has_an_empty_plan(migration: Migration) -> None:
 
 def test_preparing_leaves_enabled_workers_alone() -> None:
     steps = named("prepare-exactly-once").plan(MigrationInput(cluster(E, D))).steps
-    assert {step.worker for step in steps if step.kind == "restart"} == {"b"}
+    assert {step.worker for step in steps if isinstance(step, RestartWorker)} == {"b"}
 
 
 @pytest.mark.parametrize("name", ["hard-downgrade-two-steps", "hard-downgrade-one-step"])

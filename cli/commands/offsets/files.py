@@ -119,8 +119,11 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
       connectctl offsets history orders 'test-*'
     """
     from connectctl.cli.commands.runs.app import as_json
+    from connectctl.migrations.operations import OPERATIONS
+    from connectctl.ops.operations.offsets.operations import OffsetsOperation
 
-    runs = [run for run in ctx.obj.journal(read_only=True).runs() if run.operation.startswith("offsets ")]
+    names = {name for name, operation in OPERATIONS.items() if isinstance(operation, OffsetsOperation)}
+    runs = [run for run in ctx.obj.journal(read_only=True).runs() if run.operation in names]
     wanted = connectors or ["*"]
     found = [run for run in runs if any(s == name or fnmatchcase(s, name) for s in run.subjects for name in wanted)]
 
@@ -148,13 +151,11 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
 
 def undo_offsets(session: Session, run: str, options: OffsetOptions) -> None:
     """Restore the offsets that a run saved. Raises ``Refused`` for a run that saved none."""
-    from connectctl.cli.commands.runs.app import steps_of
     from connectctl.ops.core.operation import Undone
-    from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.operations import UndoOffsets
+    from connectctl.ops.registry import KINDS
 
     journal = session.journal()
     found = journal.get(run)
-    plan = Plan(found.operation, found.cluster_id, steps_of(found, journal), group_id=found.group_id)
-    undone = Undone(journal, found, plan, stop=options.stop)
+    undone = Undone(journal, found, journal.plan_of(found, KINDS), stop=options.stop)
     flow.undo(session, UndoOffsets(), undone, options)

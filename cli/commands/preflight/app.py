@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,13 +18,9 @@ if TYPE_CHECKING:
 
     from connectctl.cli.session import Session
     from connectctl.ops.checks.acls.principals import Principals
-    from connectctl.ops.checks.context import CheckContext, Edges
+    from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.runner import CheckRun
-    from connectctl.ops.checks.tasks_max.observe import Release
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.roll_state import RollState
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.cluster.observe import ClusterView
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -104,6 +99,8 @@ def preflight(
         own_rights.check_self(ctx.obj, connectors or [], command or [], options)
     release = findings.release(for_version)
     given = principals_in(principal or [])
+    from connectctl.ops.checks.cluster_checks import check_run
+
     run = _existing(
         ctx.obj, lambda: check_run(ctx.obj, connectors or [], for_, given, acls=emit is not None, release=release)
     )
@@ -143,68 +140,6 @@ def principals_in(given: Sequence[str]) -> Principals | None:
     from connectctl.ops.checks.acls.principals import parse_principals
 
     return parse_principals(given) if given else None
-
-
-def check_run(
-    session: Session,
-    connectors: list[str],
-    goal: Goal,
-    principals: Principals | None = None,
-    *,
-    acls: bool = False,
-    release: Release | None = None,
-) -> CheckRun:
-    """Return the checks of this session's cluster; ``acls`` also without a named principal."""
-    from connectctl.ops.checks.acls import principals as acl_principals
-    from connectctl.ops.checks.context import see
-    from connectctl.ops.checks.runner import CheckRun
-
-    given = principals or acl_principals.Principals()
-    group = session.group()
-    scene = see(edges_of(session, group), group, session.named_topics, connectors)
-    known = any(acl_principals.identity(each.config) for each in scene.sources)
-    return CheckRun(scene, goal, given if principals or acls or known else None, release)
-
-
-def edges_of(session: Session, group: ConnectGroup) -> Edges:
-    """Return the session's clients for preflight."""
-    from connectctl.ops.checks.context import Edges
-
-    driver = session.driver()
-
-    def configured(worker: str, name: str) -> str | None:
-        with suppress(ConnectctlError):
-            found = driver.configured(worker, name)
-            return found.value if found else None
-        return None
-
-    return Edges(
-        session.kafka,
-        session.connect_to(group),
-        lambda: session.transactions,
-        lambda: session.brokers,
-        lambda: session.acls,
-        session.other_acls,
-        session.other_kafka,
-        str(session.settings.get("bootstrap_servers")),
-        configured,
-        session.settings.named_servers,
-        lambda view: _roll(session, view),
-    )
-
-
-def _roll(session: Session, view: ClusterView) -> RollState:
-    """Return how far a rolling change of the workers is; a journal that does not exist is not created."""
-    from connectctl.ops.config import paths
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.upgrade.observe import ClusterReader
-    from connectctl.ops.operations.upgrade.roll_state import roll_state
-
-    directory = paths.journal_directory()
-    journal = Journal(directory) if (directory / "journal.db").exists() else None
-    calls = session.connect_to(view.group)
-    reader = ClusterReader(session.kafka, calls, view.group.id, session.transactions, session.driver())
-    return roll_state(reader, journal, view.group, view.workers)
 
 
 def _print(scene: CheckContext, found: tuple[Finding, ...], wide: bool) -> None:

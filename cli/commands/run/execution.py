@@ -42,7 +42,7 @@ def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved:
     """
     run = plan_run(_access(session), request, saved, waits=not options.dry_run)
     if saved is not None:
-        check_fresh(saved.plan, run.plan)
+        check_fresh(saved.plan, run.plan, "connectctl run JOB --dry-run -o json")
         run = replace(run, plan=saved.plan)
     if run.refusal is not None and (options.dry_run or not options.yes):
         raise run.refusal  # no confirmation and no journal entry for a run that is refused

@@ -61,14 +61,12 @@ def show(ctx: typer.Context, run: RunArgument, output: OutputOption = Output.TAB
 
 
 def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
-    """Return the steps of a run of any operation; those of a roll name the workers chosen."""
-    from connectctl.ops.operations.upgrade import run_state, runs
+    """Return the steps of a run, as far as they are decided."""
+    from connectctl.migrations.operations import OPERATIONS
     from connectctl.ops.registry import KINDS
 
-    if run.operation != run_state.OPERATION:
-        return journal.plan_of(run, KINDS).steps
-    restored = runs.restored(journal, run)
-    return tuple(map(restored.taken, range(len(restored.steps))))
+    plan, operation = journal.plan_of(run, KINDS), OPERATIONS.get(run.operation)
+    return (operation.decided(journal, run, plan) if operation else plan).steps
 
 
 @app.command("apply")

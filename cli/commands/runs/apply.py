@@ -6,39 +6,42 @@ The cluster is observed and planned again only for a comparison: the saved plan 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from connectctl.cli import flow
-from connectctl.cli.commands.upgrade.options import GateOptions
 from connectctl.cli.options import ApplyOptions
 from connectctl.cli.plan_file import read_plan
 from connectctl.cli.session import Session
+from connectctl.migrations.operations import OPERATIONS
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.operation import Operation
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.upgrade.run_state import OPERATION as UPGRADE
-from connectctl.ops.registry import KINDS, OPERATIONS
+from connectctl.ops.registry import KINDS
 from connectctl.ops.task_runtime.job.saved_run import SavedRun
 from connectctl.ops.task_runtime.job.steps import OPERATION as RUN
 
 
-def apply_file(session: Session, path: Path, options: ApplyOptions) -> None:
-    """Execute the plan in ``path``. Raises ``Refused`` if stale or of another cluster, ``BadInput`` if it is not a plan."""
-    data = read_plan(path)
-    operation = str(data.get("operation"))
-    if operation == UPGRADE:
-        from connectctl.cli.commands.upgrade.apply import apply_saved
+def apply_file(session: Session, path: Path, options: ApplyOptions, only: Operation[Any, Any] | None = None) -> None:
+    """Execute the plan in ``path``; ``only`` is the one operation that the command performs.
 
-        apply_saved(session, data, path, GateOptions(**vars(options)))
-        return
-    if operation not in (*OPERATIONS, RUN):
+    Raises ``Refused`` if stale or of another cluster, ``BadInput`` if it is not a plan.
+    """
+    data = read_plan(path)
+    name = str(data.get("operation"))
+    if only is not None and name != only.name:
+        what = f"it is a plan of {name}" if "operation" in data else "it has no operation"
+        hint = "Write one with connectctl upgrade plan --out FILE."
+        raise BadInput(f"{path} is not an upgrade plan", why=what, next_step=hint)
+    if name not in (*OPERATIONS, RUN):
         raise BadInput(
-            f"{path} is not a plan that runs apply accepts: it is a plan of {operation}",
+            f"{path} is not a plan that runs apply accepts: it is a plan of {name}",
             next_step="To continue an unfinished run: connectctl runs resume RUN.",
         )
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
     saved = Plan.from_json(data, KINDS)
-    if operation in OPERATIONS:
-        flow.apply_plan(session, OPERATIONS[operation], saved, options)
+    if operation := only or OPERATIONS.get(name):
+        flow.apply_plan(session, operation, saved, options)
     else:
         from connectctl.cli.commands.run.execution import run_job
 

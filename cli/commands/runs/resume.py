@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from connectctl.cli import apply, flow
-from connectctl.cli.commands.upgrade.options import GateOptions
+from connectctl.cli.commands.runs.operation_of import operation_of
 from connectctl.cli.options import ApplyOptions
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.core.operation import Operation, Remaining
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
@@ -18,29 +20,24 @@ from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
 from connectctl.ops.operations.transactions.sources import sources_of
-from connectctl.ops.operations.upgrade.run_state import OPERATION as UPGRADE
-from connectctl.ops.registry import KINDS, OPERATIONS
+from connectctl.ops.registry import KINDS
 
 LEAST_PATIENCE = 60.0
 """Least seconds for a connector to start on its workers."""
 
 
-def resume_run(session: Session, id: str, options: ApplyOptions) -> None:
-    """Print, or execute, the remaining steps of a run.
+def resume_run(session: Session, id: str, options: ApplyOptions, only: Operation[Any, Any] | None = None) -> None:
+    """Print, or execute, the remaining steps of a run; ``only`` is the one operation that the command resumes.
 
     Raises ``Refused`` if the cluster is another one, or has changed since the confirmation.
     """
     journal = session.journal()
     run = journal.get(id)
-    if run.operation == UPGRADE:
-        from connectctl.cli.commands.upgrade.apply import take_up
-
-        take_up(session, id, GateOptions(**vars(options)))
-        return
+    operation = operation_of(run, only)
     if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         raise Refused(f"The run {id} is {run.state}; there is nothing to resume")
     plan = journal.plan_of(run, KINDS)
-    if operation := OPERATIONS.get(plan.operation):
+    if operation is not None:
         flow.resume(session, operation, journal, run, plan, options)
     else:
         _hand_back(session, journal, run, plan, options)
@@ -88,7 +85,9 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
         apply.confirm(session, left, yes=options.yes)
         on_result = apply.print_result if options.output.for_people else None
         context = JobContext(work=work)
-        results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, start=number)
+        results = apply.carry_out(
+            session, plan, context, journal, run, on_result=on_result, remaining=Remaining(number)
+        )
     finally:
         presence.leave()
     apply.report(plan, results, options.output)

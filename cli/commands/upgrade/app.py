@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.commands.upgrade.options import GateOptions, RollOptions
-from connectctl.cli.options import HealthOption, ListOption, OutputOption, PendingOption, with_options
+from connectctl.cli.options import ApplyOptions, HealthOption, ListOption, OutputOption, PendingOption, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.plan_file import read_plan
 
 if TYPE_CHECKING:
+    from connectctl.cli.session import Session
     from connectctl.migrations.history import Listed
+    from connectctl.ops.core.journal import Run
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -69,7 +70,7 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
 
     Applied: according to the journal on this machine.
     """
-    from connectctl.cli.commands.upgrade.scene import observe_cluster
+    from connectctl.migrations.access import observe_cluster
     from connectctl.migrations.history import listed
 
     scene = observe_cluster(ctx.obj)
@@ -119,16 +120,15 @@ def plan(
     unknown or only assumed. It is refused (exit code 4) if preflight finds errors, or if a worker of the last run is no
     longer in the group and --without does not name it. Nothing is changed.
     """
-    from connectctl.cli.commands.upgrade import plan as upgrade_plan
+    from connectctl.cli import flow
+    from connectctl.cli.commands.upgrade.request import requested, write_plan
+    from connectctl.migrations.operation import Upgrade
 
-    given = upgrade_plan.checked_parameters(None, to, migration, set_)
-    _, made = upgrade_plan.planned(ctx.obj, (to or TargetMode.ENABLED, migration, given), without)
+    request = requested(to, migration, set_, without)
+    planned = flow.perform(ctx.obj, Upgrade(begins=False), request, ApplyOptions(dry_run=True, output=output))
     if out is not None:
-        upgrade_plan.write_plan(made, out)
-    upgrade_plan.show(made, output)
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(made.findings)
-    if exit_code and made.steps:
+        write_plan(planned, out)
+    if exit_code and planned.plan.steps:
         raise typer.Exit(3)
 
 
@@ -158,16 +158,15 @@ def apply(
     roll stops with exit code 7 and changes nothing more. Then: connectctl upgrade status, resume or abort. Workers that
     must be restarted by hand are marked in the plan; without a terminal they require --by-hand-timeout.
     """
-    from connectctl.cli.commands.upgrade import apply as upgrade_apply
-    from connectctl.cli.commands.upgrade import plan as upgrade_plan
+    from connectctl.cli import flow
+    from connectctl.cli.commands.runs.apply import apply_file
+    from connectctl.cli.commands.upgrade.request import check_plan_alone, requested
 
-    given = upgrade_plan.checked_parameters(plan_file, to, migration, set_, without)
     if plan_file is not None:
-        upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, options)
+        check_plan_alone(to, migration, set_, without)
+        apply_file(ctx.obj, plan_file, options, options.operation())
         return
-    request = to or TargetMode.ENABLED, migration, given
-    scene, made = upgrade_plan.planned(ctx.obj, request, without, begins=True)
-    upgrade_apply.apply_plan(scene, made, options)
+    flow.perform(ctx.obj, options.operation(), requested(to, migration, set_, without), options)
 
 
 @app.command()
@@ -184,14 +183,17 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
     temporarily unassigned during a rebalance or restart. UNHEALTHY counts workers, connectors and tasks; with
     --exit-code the command exits with 1 if there are any, or if something could not be read.
     """
-    from connectctl.cli.commands.upgrade.scene import observe_cluster
-    from connectctl.cli.views import upgrade as upgrade_view
-    from connectctl.ops.operations.upgrade import run_state, runs
+    from connectctl.cli.views import upgrade_status as upgrade_view
+    from connectctl.migrations.access import observe_cluster
+    from connectctl.ops.operations.upgrade import run_state
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
+    from connectctl.ops.registry import KINDS
 
     scene = observe_cluster(ctx.obj, read_only=True)
     known = run_state.runs_here(scene.journal, *scene.where)
     open_ = run_state.unfinished(scene.journal, *scene.where)
-    last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
+    run = next(iter(open_ or known), None)
+    last = LoadedRun.load(scene.journal, run, scene.journal.plan_of(run, KINDS)) if run else None
     data = upgrade_view.status_json(scene, last, unfinished=bool(open_))
     terminal.emit("UpgradeStatus", data, output, lambda wide: upgrade_view.show_status(scene, last, data))
     terminal.findings(scene.snapshot.findings)
@@ -212,9 +214,9 @@ def resume(ctx: typer.Context, run: LastRunArgument = None, options: RollOptions
     Completed steps are not repeated, and a worker that is still starting is not restarted. If what the run did was
     changed meanwhile, the run is not resumed (exit code 4).
     """
-    from connectctl.cli.commands.upgrade import apply as upgrade_apply
+    from connectctl.cli.commands.runs.resume import resume_run
 
-    upgrade_apply.take_up(ctx.obj, run, options)
+    resume_run(ctx.obj, _run(ctx.obj, run).id, options, options.operation())
 
 
 @app.command()
@@ -235,6 +237,19 @@ def abort(
     The rollback is a roll with the same gates, through preparing where that is needed. An abort that was
     interrupted is resumed by the same command.
     """
-    from connectctl.cli.commands.upgrade import apply as upgrade_apply
+    from connectctl.cli.commands.runs.undo import undo_run
+    from connectctl.cli.commands.runs.undo_options import UndoOptions
+    from connectctl.cli.commands.upgrade.leave import leave_run
 
-    upgrade_apply.abort_run(ctx.obj, run, options, leave=leave)
+    found = _run(ctx.obj, run)
+    if leave:
+        leave_run(ctx.obj, found, options)
+    else:
+        undo_run(ctx.obj, found.id, UndoOptions(options.dry_run, options.yes, options.output), options.operation())
+
+
+def _run(session: Session, name: str | None) -> Run:
+    """Return the run ``name`` of this cluster, or its newest that has not ended."""
+    from connectctl.ops.operations.upgrade import runs
+
+    return runs.pick(session.journal(), (session.kafka.cluster_id(), session.group_id), name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.options import ApplyOptions
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.upgrade.context import GateSettings
+    from connectctl.migrations.operation import Upgrade
 
 PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
 FailuresOption = Annotated[
@@ -52,10 +52,12 @@ class GateOptions(ApplyOptions):
     by_hand: ByHandOption = None
     pause_after: int | None = None
 
-    def over(self, patience: GateSettings) -> GateSettings:
-        """Return ``patience`` with the gate settings from the command line."""
+    def operation(self) -> Upgrade:
+        """Return the operation with the gate settings from the command line."""
+        from connectctl.migrations.operation import Upgrade
+
         given = {name: getattr(self, name) for name in ("looks", "timeout", "max_failures", "by_hand")}
-        return replace(patience, **{name: value for name, value in given.items() if value is not None})
+        return Upgrade({name: value for name, value in given.items() if value is not None}, self.pause_after)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ R = TypeVar("R")
 class ConnectorOperation(Operation[R, ClusterAccess]):
     """An operation whose steps work with a ``StepContext``."""
 
+    independent = True
     needs_group = True
 
     def access(self, clients: Clients, request: R) -> ClusterAccess:

@@ -77,6 +77,7 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
 
     name = "fence"
     steps = (FenceIds, AwaitFailed, RestartFenced)
+    independent = True
     irreversible = "a fenced producer can never commit again"
 
     def access(self, clients: Clients, request: FenceAndRestart) -> FenceAccess:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
@@ -76,6 +76,8 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
     """The base of operations on offsets."""
 
     needs_group = True
+    deletes_all: ClassVar[bool] = False
+    """Whether it may delete all offsets of a group, whose name is then typed."""
     steps = (
         SetTargetState,
         Await,
@@ -159,7 +161,7 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
             lambda: targets_of_groups,
             stop=all(target.connector for target in targets_of_groups),
             via=groups[0].via,
-            typed=every[0] if every and plan.operation == ResetOffsets.name else None,
+            typed=every[0] if every and self.deletes_all else None,
             undoes=groups[0].undoes,
         )
 
@@ -210,6 +212,7 @@ class ResetOffsets(OffsetsOperation):
     """``offsets reset``."""
 
     name = "offsets reset"
+    deletes_all = True
 
 
 class RestoreOffsets(OffsetsOperation):

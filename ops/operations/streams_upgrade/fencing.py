@@ -7,7 +7,7 @@ fences it. While its transaction is open, consumers that fetch stable offsets wa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
@@ -67,7 +67,6 @@ class FenceUnusedIds(Step["UpgradeContext"]):
     to: str
     reason: str = "KIP-447: open transactions of old producers block the fetch of stable offsets"
     now: str = ""
-    kind: ClassVar[str] = "fence-leftovers"
 
     def describe(self) -> str:
         old = ProducerModel.PER_PARTITION if self.to == ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE

@@ -18,6 +18,7 @@ from connectctl.ops.kafka.streams_eos import (
     model_of_value,
     process_of,
 )
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.streams_upgrade.fencing import FenceUnusedIds
 from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance
 from connectctl.ops.operations.streams_upgrade.steps import (
@@ -51,16 +52,7 @@ class ApplicationRequest:
     only: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class ApplicationSteps:
-    """The steps of the rolls, with remarks, and lines on what is unknown."""
-
-    steps: tuple[Any, ...]
-    remarks: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> ApplicationSteps:
+def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> PlannedSteps:
     """Plan the steps for ``request``. Raises ``Refused`` with all reasons."""
     value = request.value or target_guarantee(snapshot, request.to)
     if not snapshot.instances:
@@ -78,7 +70,7 @@ def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Applicat
     if pending and (reasons := list(_reasons(snapshot, request))):
         raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
     steps = tuple(_steps(snapshot, request, value, first, second)) if pending else ()
-    return ApplicationSteps(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, request, first, value, pending)))
+    return PlannedSteps(steps, (*_remarks(snapshot), *_unknown(snapshot, request, first, value, pending)))
 
 
 def _other(kind: ProducerModel) -> ProducerModel:

@@ -30,11 +30,6 @@ class InstanceStep(Step["UpgradeContext"]):
     reason: str = ""
     now: str = ""
 
-    @property
-    def worker(self) -> str:
-        """The instance."""
-        return self.subject
-
 
 @dataclass(frozen=True)
 class SetGuarantee(InstanceStep):

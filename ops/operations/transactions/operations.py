@@ -71,6 +71,7 @@ R = TypeVar("R")
 class EndTransaction(Operation[R, TransactionAccess]):
     """The base of both operations."""
 
+    independent = True
     irreversible = "the markers of an ended transaction stay in its partitions"
 
     def access(self, clients: Clients, request: R) -> TransactionAccess:

@@ -73,6 +73,11 @@ class UpgradeContext(StepContext):
             self._notes = run.id, run_state.UpgradeNotes.load(journal, run.id)
         return self._notes[1]
 
+    def is_open(self) -> bool:
+        """Whether the run has not ended."""
+        journal, run = self.journal_and_run()
+        return journal.get(run.id).is_open
+
     def save(self) -> None:
         """Write the notes to the journal."""
         journal, run = self.journal_and_run()

@@ -174,7 +174,6 @@ def _worker(
         obstacle=obstacle or (reader.driver.check(answer.address) if reader.driver else None),
         restart_group=restart_mode.together if restart_mode else None,
         by_hand=restart_mode.by_hand if restart_mode else True,
-        configured=_value(configured),
         lost=None if answer.address in members else _lost_workers(reader).get(answer.address),
         change_descriptions=_change_descriptions(reader, answer.address),
     )

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import Severity
-from connectctl.ops.core.plan import Plan
-from connectctl.ops.core.step import step_to_data
+from connectctl.ops.core.plan import Noop
 from connectctl.ops.kafka.group_state import has_members, is_settled
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import plan_caveats
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.restart_order import Group, restart_order
-from connectctl.ops.operations.upgrade.run_state import OPERATION
 from connectctl.ops.operations.upgrade.steps import (
     ChangeProperty,
     CheckModes,
@@ -29,6 +28,7 @@ from connectctl.ops.operations.upgrade.steps import (
     ReplaceBinaries,
     RestartFailed,
     RestartWorker,
+    mode_label,
 )
 
 if TYPE_CHECKING:
@@ -52,79 +52,25 @@ WHY_OLD = "KIP-618, Hard downgrade: an older release does not know the property"
 
 
 @dataclass(frozen=True)
-class UpgradeRequest:
+class RollRequest:
     """The requested mode; ``to`` is None if the property is not changed. ``targets`` are exceptions, by worker.
 
     ``straight``: from enabled to disabled in one roll, as in KIP-618's soft downgrade. ``binaries``: an older release
     replaces the current one, after that or, with ``to`` None, immediately. ``only``: no other workers are changed.
-    ``order``: workers to restart first if possible. ``name`` is the migration's. ``aborts``: the run to roll back.
-    ``parameters`` are the migration's. ``without`` are workers of an earlier run that were removed.
+    ``order``: workers to restart first if possible. ``back``: it rolls a run back, whatever is wrong with others.
     """
 
     to: SourceSupport | None
-    name: str | None = None
     straight: bool = False
     binaries: bool = False
     targets: Mapping[str, SourceSupport] = field(default_factory=dict)
     only: tuple[str, ...] | None = None
     order: tuple[str, ...] = ()
-    aborts: str | None = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    without: tuple[str, ...] = ()
+    back: bool = False
 
     def target(self, worker: RollingWorker) -> SourceSupport:
         """The mode that is requested for the worker."""
         return self.targets.get(worker.address, self.to or worker.value)
-
-    @property
-    def end(self) -> str | None:
-        """The final mode, as ``to`` in the JSON."""
-        return str(DISABLED if self.binaries else self.to) if self.binaries or self.to else None
-
-
-@dataclass(frozen=True)
-class PlannedUpgrade:
-    """A plan with its inputs. ``unknown``: lines on what is unknown or assumed; ``remarks``: others to read."""
-
-    snapshot: RollingSnapshot
-    request: UpgradeRequest
-    plan: Plan
-    unknown: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def steps(self) -> tuple[Any, ...]:
-        """The steps of the plan."""
-        return self.plan.steps
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the plan as JSON, for scripts and for ``upgrade apply``."""
-        return {
-            "operation": OPERATION,
-            "clusterId": self.snapshot.cluster_id,
-            "groupId": self.snapshot.group_id,
-            "digest": self.snapshot.digest(),
-            "migration": self.request.name,
-            "parameters": dict(self.request.parameters),
-            "from": self.snapshot.values(),
-            "to": self.request.end,
-            "without": list(self.request.without),
-            "aborts": self.request.aborts,
-            "steps": [_step(number, step, self.snapshot) for number, step in enumerate(self.steps, 1)],
-            "remarks": list(self.remarks),
-            "unknown": list(self.unknown),
-            "findings": [finding.as_json() for finding in self.findings],
-        }
-
-
-def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
-    reported = {worker.address: worker.configured for worker in snapshot.workers}
-    holds = isinstance(step, ChangeProperty) and all(reported.get(worker) == step.value for worker in step.workers)
-    data = {"id": number, "kind": step.kind, "worker": getattr(step, "worker", None)}
-    by_hand = bool(getattr(step, "by_hand", False))
-    written = {"reason": step.reason, "holds": holds, "byHand": by_hand, "step": step_to_data(step)}
-    return data | {"description": step.describe()} | written
 
 
 def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
@@ -134,8 +80,8 @@ def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
 
 
 def plan(
-    snapshot: RollingSnapshot, request: UpgradeRequest, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
-) -> PlannedUpgrade:
+    snapshot: RollingSnapshot, request: RollRequest, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
+) -> PlannedSteps:
     """Plan ``request``. ``before`` are steps of other operations that have to come first.
 
     Raises ``Refused`` with all reasons: errors among ``findings``, contradictions about connectors, and obstacles to
@@ -148,25 +94,25 @@ def plan(
     if pending:
         reasons += [*_reasons(snapshot, request, phases), *_errors(findings)]
     if reasons:
-        lost = [w.address for w in snapshot.workers if w.lost] if request.aborts is None else []
+        lost = [w.address for w in snapshot.workers if w.lost] if not request.back else []
         hint = f"Start the workers, or plan without them: {' '.join(f'--without {w}' for w in lost)}" if lost else None
-        if hint is None and pending and request.aborts is None:
+        if hint is None and pending and not request.back:
             hint = next((finding.next_step for finding in _contradictions(snapshot)), None)
         raise Refused("Upgrade refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
     steps = tuple(_steps(snapshot, request, phases, before)) if pending else ()
-    unknown = tuple(plan_caveats.lines(snapshot, steps))
-    return PlannedUpgrade(snapshot, request, plan_of(snapshot, steps), unknown, tuple(findings))
+    warnings = tuple(plan_caveats.lines(snapshot, steps))
+    return PlannedSteps(steps, warnings, findings, () if pending else (_unchanged(snapshot),))
 
 
-def plan_of(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Plan:
-    """Return ``steps`` as the plan of an upgrade of this cluster."""
-    return Plan(OPERATION, snapshot.cluster_id, tuple(steps))
+def _unchanged(snapshot: RollingSnapshot) -> Noop:
+    modes = sorted({mode_label(worker.value) for worker in snapshot.workers})
+    return Noop(snapshot.group_id, f"every worker ({len(snapshot.workers)}) is {' or '.join(modes)}")
 
 
 Phase = tuple[list["RollingWorker"], SourceSupport]
 
 
-def _phases(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[Phase]:
+def _phases(snapshot: RollingSnapshot, request: RollRequest) -> Iterator[Phase]:
     """Yield the rolls, each with its workers and the value to set. Workers that have the value are left out."""
     selected = [w for w in snapshot.workers if request.only is None or w.address in request.only]
     if request.to is not None:
@@ -197,17 +143,17 @@ def _has_reached(worker: RollingWorker, target: SourceSupport) -> bool:
 # --------------------------------------------------------------------------------------------------- reasons to refuse
 
 
-def _absent(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[str]:
+def _absent(snapshot: RollingSnapshot, request: RollRequest) -> Iterator[str]:
     """Missing workers refuse every plan: workers that are not observed may need the change."""
     if not snapshot.workers or not has_members(snapshot.state):
         yield f"no worker is in the group {snapshot.group_id}: start the workers first"
-    elif request.aborts is None:
+    elif not request.back:
         for worker in snapshot.workers:
             if worker.lost:
                 yield f"{worker.address} was in the group in run {worker.lost} and is not in it now"
 
 
-def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequence[Phase]) -> Iterator[str]:
+def _reasons(snapshot: RollingSnapshot, request: RollRequest, phases: Sequence[Phase]) -> Iterator[str]:
     if not is_settled(snapshot.state):
         yield f"the group {snapshot.group_id} is {snapshot.state}: wait until the rebalance is over"
     touched = {w.address: w for workers, value in phases for w in workers if value is not OLD}
@@ -217,7 +163,7 @@ def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequenc
     duplicates = sorted({url for url in urls if urls.count(url) > 1})
     if duplicates:
         yield f"several workers advertise {', '.join(duplicates)}, and cannot be distinguished"
-    if request.aborts is None:
+    if not request.back:
         yield from (f"{finding.subject}: {finding.reason}" for finding in _contradictions(snapshot))
 
 
@@ -226,7 +172,7 @@ def _contradictions(snapshot: RollingSnapshot) -> list[Finding]:
     return [finding for finding in snapshot.findings if finding.id == "SIGHT004"]
 
 
-def _too_old(workers: Any, request: UpgradeRequest) -> Iterator[str]:
+def _too_old(workers: Any, request: RollRequest) -> Iterator[str]:
     old = [w for w in workers if w.value is OLD and request.target(w) in (PREPARING, ENABLED)]
     text = ", ".join(f"{w.address} runs {w.version or 'an unknown release'}" for w in old)
     if text:
@@ -247,7 +193,7 @@ def _errors(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _steps(
-    snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequence[Phase], before: Sequence[Any]
+    snapshot: RollingSnapshot, request: RollRequest, phases: Sequence[Phase], before: Sequence[Any]
 ) -> Iterator[Any]:
     yield FirstGate(forgives_fencing=_forgives_fencing(request))
     yield from (
@@ -277,7 +223,7 @@ def _steps(
 
 def _turn(
     snapshot: RollingSnapshot,
-    request: UpgradeRequest,
+    request: RollRequest,
     phase: int,
     slot: int,
     group: Group,
@@ -305,7 +251,7 @@ def _turn(
     yield new_step(Gate, why, forgives_fencing=_forgives_fencing(request))
 
 
-def _forgives_fencing(request: UpgradeRequest) -> bool:
+def _forgives_fencing(request: RollRequest) -> bool:
     """Whether tasks that cannot reach the fencing endpoint are left until the end (KIP-618, Single-step downgrade)."""
     return request.binaries and request.to is None
 

@@ -76,7 +76,7 @@ def runs_here(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
 
 def unfinished(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
     """The runs that did not end, or failed, and may have changed something; the newest first."""
-    return [r for r in journal.unfinished_runs(cluster_id, group_id) if r.operation == OPERATION]
+    return [r for r in runs_here(journal, cluster_id, group_id) if r.is_unfinished]
 
 
 def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, tuple[str, ...]] | None:
@@ -85,7 +85,7 @@ def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str,
         if run.state is not RunState.REFUSED and run.changed:
             plan = journal.plan(run.id)
             try:
-                return run.id, tuple(plan["baseline"]["workers"])
+                return run.id, tuple(plan["conditions"]["baseline"]["workers"])
             except (KeyError, TypeError) as e:
                 raise BadInput(f"The plan of the run {run.id} cannot be read", why=str(e)) from e
     return None

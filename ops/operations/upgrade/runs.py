@@ -1,43 +1,40 @@
-"""Runs of a roll in the journal: begin, load, resume, roll back."""
+"""Runs of a roll in the journal: which is resumed, and how it is rolled back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import State
-from connectctl.ops.core.errors import CONTRADICTED, BadInput, Refused
+from connectctl.ops.core.errors import CONTRADICTED, Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.saved_plan import check_same_cluster
-from connectctl.ops.core.step import step_to_data
 from connectctl.ops.kafka.streams_eos import model_of_value
 from connectctl.ops.operations.connectors.steps import SetTargetState, steps_back
 from connectctl.ops.operations.offsets.planning import first_to_do
-from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest
 from connectctl.ops.operations.streams_upgrade.steps import ApplicationGate, InstanceStep
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure
 from connectctl.ops.operations.upgrade import run_state
-from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import UpgradeRequest
-from connectctl.ops.operations.upgrade.snapshot import Baseline
+from connectctl.ops.operations.upgrade.planning import RollRequest
+from connectctl.ops.operations.upgrade.request import conditions_in
 from connectctl.ops.operations.upgrade.steps import (
     CheckModes,
     FirstGate,
     Gate,
     IncludedStep,
+    Rejoin,
     WorkerStep,
     with_taken_workers,
 )
-from connectctl.ops.registry import steps_from_data
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.core.step import Step
     from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 RESUME = "connectctl upgrade resume"
@@ -45,18 +42,26 @@ RESUME = "connectctl upgrade resume"
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A run loaded from the journal."""
+    """A run with its plan and its notes."""
 
     run: Run
-    steps: tuple[Step[Any], ...]
-    baseline: Baseline
-    request: UpgradeRequest
-    patience: GateSettings
+    plan: Plan
     notes: run_state.UpgradeNotes = field(default_factory=run_state.UpgradeNotes)
 
-    def taken(self, number: int) -> Any:
-        """Return a step, with the workers chosen for it if that is decided."""
-        return with_taken_workers(self.steps[number], self.notes.turns)
+    @classmethod
+    def load(cls, journal: Journal, run: Run, plan: Plan) -> LoadedRun:
+        """Return a run with the notes in the journal."""
+        return cls(run, plan, run_state.UpgradeNotes.load(journal, run.id))
+
+    @property
+    def steps(self) -> tuple[Step[Any], ...]:
+        """The steps of the plan."""
+        return self.plan.steps
+
+    def decided(self) -> Plan:
+        """Return the plan with the workers chosen for its steps, and without warnings of what was observed before."""
+        steps = tuple(with_taken_workers(step, self.notes.turns) for step in self.steps)
+        return replace(self.plan, steps=steps, warnings=())
 
     @property
     def first_undone(self) -> int:
@@ -86,61 +91,13 @@ class LoadedRun:
         return (0,) if isinstance(following, InstanceStep) and isinstance(self.steps[0], ApplicationGate) else ()
 
 
-def subjects(request: UpgradeRequest) -> tuple[str, ...]:
-    """Return the purpose of a run, for lists of runs."""
-    if request.aborts:
-        return (f"back from {request.aborts}",)
-    return (request.name or f"to {request.to}",)
-
-
-def begin(journal: Journal, plan: PlannedUpgrade, patience: GateSettings) -> Run:
-    """Begin a run of ``plan`` in the journal."""
-    snapshot = plan.snapshot
-    data = {
-        "operation": run_state.OPERATION,
-        "steps": [step_to_data(step) for step in plan.steps],
-        "baseline": snapshot.to_baseline().to_data(),
-        "request": asdict(plan.request),
-        "patience": asdict(patience),
-        "plan": plan.as_json(),
-    }
-    return journal.begin(run_state.OPERATION, snapshot.cluster_id, snapshot.group_id, subjects(plan.request), data)
-
-
-def restored(journal: Journal, run: Run) -> LoadedRun:
-    """Load a run with its steps. Raises ``BadInput`` if another version wrote it."""
-    data, notes = journal.plan(run.id), run_state.UpgradeNotes.load(journal, run.id)
-    try:
-        return LoadedRun(
-            run,
-            steps_from_data(data["steps"]),
-            Baseline.from_data(data["baseline"]),
-            request_from_data(data["request"]),
-            GateSettings(**data["patience"]),
-            notes,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise BadInput(f"The plan of the run {run.id} cannot be read", why=str(e)) from e
-
-
-def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
-    """Return the request for JSON values."""
-    values = dict(data)
-    values["to"] = None if values["to"] is None else SourceSupport(values["to"])
-    values["targets"] = {worker: SourceSupport(value) for worker, value in values["targets"].items()}
-    values["order"] = tuple(values["order"])
-    values["without"] = tuple(values["without"])
-    values["only"] = None if values["only"] is None else tuple(values["only"])
-    return UpgradeRequest(**values)
-
-
 def contradictions(loaded: LoadedRun, snapshot: RollingSnapshot) -> list[str]:
     """Return reasons not to resume: workers that this run has changed and that now have another mode."""
     now = {worker.address: worker for worker in snapshot.workers}
     done = {
         worker
         for number, step in enumerate(loaded.steps)
-        if isinstance(step, WorkerStep) and step.kind == "rejoin" and loaded.run.done(number)
+        if isinstance(step, Rejoin) and loaded.run.done(number)
         for worker in loaded.notes.turns.get(step.turn, ())
     }
     found = []
@@ -164,29 +121,52 @@ def check_resumable(loaded: LoadedRun, snapshot: RollingSnapshot) -> None:
         )
 
 
+def check_unchanged(loaded: LoadedRun, snapshot: RollingSnapshot) -> None:
+    """Raise ``Refused`` if workers that a completed run changed have been changed since."""
+    if found := contradictions(loaded, snapshot):
+        raise Refused(
+            f"The run {loaded.run.id} cannot be undone: its workers have been changed since",
+            why="; ".join(found),
+            next_step="See connectctl upgrade status.",
+            code=CONTRADICTED,
+        )
+
+
 def rollback_run(journal: Journal, run: Run) -> Run | None:
     """Return the unfinished run that rolls ``run`` back, which may be ``run`` itself; None if there is none."""
     for known in run_state.unfinished(journal, run.cluster_id, run.group_id):
-        aborts = restored(journal, known).request.aborts
-        if aborts is not None and run.id in (known.id, aborts):
+        undoes = journal.plan(known.id).get("undoes")
+        if undoes is not None and run.id in (known.id, undoes):
             return known
     return None
 
 
-def rollback_request(loaded: LoadedRun, notes: run_state.UpgradeNotes) -> UpgradeRequest:
+def refuse_rolled_back(journal: Journal, run: Run) -> None:
+    """Raise ``Refused`` if another run is rolling ``run`` back."""
+    back = rollback_run(journal, run)
+    if back is not None and back.id != run.id:
+        raise Refused(
+            f"The run {run.id} is being rolled back by the run {back.id}",
+            next_step=f"{RESUME} {back.id}; or end both without a rollback: connectctl upgrade abort --leave.",
+            code="being-aborted",
+        )
+
+
+def rollback_request(loaded: LoadedRun) -> RollRequest:
     """Return the request that rolls a run back: every worker to its former mode, the last one changed first.
 
     A worker whose former mode is unknown becomes ``preparing``, one roll away from any mode.
     """
     targets: dict[str, SourceSupport] = {}
-    for worker in notes.workers:
-        was = loaded.baseline.modes.get(worker, SourceSupport.UNKNOWN)
+    before = conditions_in(loaded.plan).baseline.workers
+    touched = tuple(loaded.notes.workers)
+    for worker in touched:
+        was = before[worker].mode if worker in before else SourceSupport.UNKNOWN
         targets[worker] = SourceSupport.PREPARING if was == SourceSupport.UNKNOWN else SourceSupport(was)
     common = set(targets.values())
     to = common.pop() if len(common) == 1 else _lowest(common)
     exceptions = {worker: value for worker, value in targets.items() if value is not to}
-    touched = tuple(notes.workers)
-    return UpgradeRequest(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=loaded.run.id)
+    return RollRequest(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), back=True)
 
 
 def _lowest(values: set[SourceSupport]) -> SourceSupport:
@@ -198,12 +178,6 @@ def has_own_rollback(loaded: LoadedRun) -> bool:
     """Whether the run changed no worker, but offsets, connectors or a stream application."""
     own = any(isinstance(step, IncludedStep | Reconfigure | InstanceStep) for step in loaded.steps)
     return own and not any(isinstance(step, WorkerStep) for step in loaded.steps)
-
-
-def changes_offsets(loaded: LoadedRun) -> bool:
-    """Whether the run changed source offsets and no worker, so that ``offsets undo`` takes it back."""
-    own = (step.inner for step in loaded.steps if isinstance(step, IncludedStep))
-    return any(isinstance(step, Change) for step in own) and has_own_rollback(loaded)
 
 
 def restart_steps(loaded: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any]:
@@ -260,38 +234,23 @@ def refuse_unfinished(journal: Journal, where: tuple[str, str]) -> None:
         )
 
 
-def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:
-    """Load the run ``name``, or the newest that has not ended. Raises ``Refused`` if there is none."""
+def refuse_ended(run: Run) -> None:
+    """Raise ``Refused`` if a run has ended."""
+    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
+        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume or to abort")
+
+
+def pick(journal: Journal, where: tuple[str, str], name: str | None) -> Run:
+    """Return the run ``name``, or the newest that has not ended. Raises ``Refused`` if there is none."""
     if name is None:
         unfinished = run_state.unfinished(journal, *where)
         if not unfinished:
             last = next(iter(run_state.runs_here(journal, *where)), None)
-            undo = last is not None and last.state is RunState.DONE and changes_offsets(restored(journal, last))
-            hint = f"To take the last run back: connectctl offsets undo {last.id} --stop" if undo and last else None
+            undo = last is not None and last.state is RunState.DONE
+            hint = f"To take the last run back: connectctl runs undo {last.id}" if undo and last else None
             hint = hint or "See connectctl upgrade status."
             raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
-        run = unfinished[0]
-    else:
-        run = journal.get(name)
+        return unfinished[0]
+    run = journal.get(name)
     check_same_cluster(run, *where)
-    if run.operation != run_state.OPERATION:
-        raise BadInput(f"The run {run.id} is not an upgrade", next_step=f"connectctl runs resume {run.id}")
-    loaded = restored(journal, run)
-    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
-        undo = run.state is RunState.DONE and changes_offsets(loaded)
-        hint = f"Take its change of offsets back: connectctl offsets undo {run.id} --stop" if undo else None
-        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume or to abort", next_step=hint)
-    return loaded
-
-
-def pick_resumable(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:
-    """Load a run as ``pick`` does. Raises ``Refused`` if another run is rolling it back."""
-    found = pick(journal, where, name)
-    back = rollback_run(journal, found.run)
-    if back is not None and back.id != found.run.id:
-        raise Refused(
-            f"The run {found.run.id} is being rolled back by the run {back.id}",
-            next_step=f"{RESUME} {back.id}; or end both without a rollback: connectctl upgrade abort --leave.",
-            code="being-aborted",
-        )
-    return found
+    return run

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.health import Part, UnhealthyComponent, UnhealthyWorker, unhealthy_workers
 from connectctl.ops.connect.worker import Support
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
 class RollingWorker:
     """A worker as a roll observes it. ``problem``: why it does not respond. ``obstacle``: why it could not be changed.
 
-    ``change_descriptions``: by value, what setting it and restarting will do. ``configured``: the value that the driver
-    reports. ``lost``: for a worker outside the group that only an earlier run recorded, the id of that run.
+    ``change_descriptions``: by value, what setting it and restarting will do. ``lost``: for a worker outside the group that
+    only an earlier run recorded, the id of that run.
     """
 
     address: str
@@ -38,7 +36,6 @@ class RollingWorker:
     obstacle: str | None = None
     restart_group: str | None = None
     by_hand: bool = False
-    configured: str | None = None
     lost: str | None = None
     change_descriptions: Mapping[str, str] = field(default_factory=dict)
 
@@ -114,51 +111,39 @@ class RollingSnapshot:
                 )
         return replace(self, workers=tuple(w for w in self.workers if w.address not in without))
 
-    def values(self) -> dict[str, str]:
-        """The mode by worker, as ``from`` in the JSON of a plan: a release without the property is ``disabled``."""
-        return {
-            w.address: str(SourceSupport.DISABLED if w.value is SourceSupport.NOT_SUPPORTED else w.value)
-            for w in self.workers
-        }
-
-    def digest(self) -> str:
-        """The digest of what a plan depends on: workers, modes, versions. Not the leader, which every step reads again."""
-        depends = [self.cluster_id, self.group_id, [[w.address, w.value, w.version] for w in self.workers]]
-        return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
-
     def to_baseline(self) -> Baseline:
         """Return the baseline that the steps of a run need."""
         return Baseline(
-            workers=tuple(w.address for w in self.workers),
-            broken=tuple(w.address for w in self.workers if w.broken),
-            unhealthy=self.baseline,
-            modes={w.address: str(w.value) for w in self.workers},
+            {w.address: WorkerBefore(str(w.value), w.version, w.broken) for w in self.workers}, unhealthy=self.baseline
         )
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """The state before a run, as its steps need it."""
+class WorkerBefore:
+    """A worker before a run: its mode, its release, and whether it served no requests."""
 
-    workers: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
+    mode: str
+    version: str | None = None
+    broken: bool = False
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The state before a run, as its steps need it. ``workers`` are by address."""
+
+    workers: Mapping[str, WorkerBefore] = field(default_factory=dict)
     unhealthy: tuple[UnhealthyComponent, ...] = ()
-    modes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The addresses of workers that served no requests."""
+        return tuple(address for address, worker in self.workers.items() if worker.broken)
 
     def ranks(self) -> dict[Part, int]:
         """The rank of each unhealthy connector and task."""
         return {component.part: component.rank for component in self.unhealthy}
 
-    def to_data(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Baseline:
-        """The inverse of ``to_data``."""
-        return cls(
-            workers=tuple(data["workers"]),
-            broken=tuple(data["broken"]),
-            unhealthy=tuple(UnhealthyComponent(**component) for component in data["unhealthy"]),
-            modes=dict(data["modes"]),
-        )
+    def has_workers_of(self, other: Baseline) -> bool:
+        """Whether workers, modes and releases are the same: a plan depends on them, and its steps find the leader."""
+        mine, others = ({a: (w.mode, w.version) for a, w in each.workers.items()} for each in (self, other))
+        return mine == others

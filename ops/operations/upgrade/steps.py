@@ -138,8 +138,6 @@ class ChangeProperty(WorkerStep):
 class RestartWorker(WorkerStep):
     """Restart the worker if all others are in the group: never two at once."""
 
-    kind: ClassVar[str] = "restart"
-
     def describe(self) -> str:
         return f"restart {self.worker_names}{self.manual_suffix}"
 
@@ -226,7 +224,6 @@ class FirstGate(Step["UpgradeContext"]):
     reason: str = "problems from before the upgrade must not be attributed to it"
     now: str = ""
     forgives_fencing: bool = False
-    kind: ClassVar[str] = "gate"
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -300,11 +297,6 @@ class IncludedStep(Step["UpgradeContext"]):
     def now(self) -> str:
         """The current state of the inner step."""
         return self.inner.now
-
-    @property
-    def kind(self) -> str:
-        """The kind of the inner step."""
-        return self.inner.kind
 
     @property
     def read_only(self) -> bool:  # type: ignore[override]  # as the inner step is

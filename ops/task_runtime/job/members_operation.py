@@ -45,6 +45,10 @@ class RemoveLeftMembers(Operation[tuple[str, ...], MembersAccess]):
 
         return Planned(planned_removal(access.scene, access.group_id, request))
 
+    def printed_by(self, plan: Plan) -> str:
+        """Return the command that prints such a plan."""
+        return "connectctl run status NAME --remove-members --dry-run -o json"
+
     def request_of(self, plan: Plan) -> tuple[str, ...]:
         """Return the connectors of the plan."""
         return plan.resources

@@ -171,7 +171,6 @@ def index_of(found: Sequence[ConfigVersion], name: str, revision: str, unseen: s
     )
 
 
-FROM_FILES = ("connectors apply", "connectors create")
 WRITES = (CreateConnector.__name__, ChangeConnector.__name__)
 
 
@@ -202,9 +201,7 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
     found: dict[str, ConfigOrigin] = {}
     requested = frozenset(names)
     for run in reversed(journal.runs()):
-        of_cluster = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith(
-            "connectors "
-        )
+        of_cluster = (run.cluster_id, run.group_id) == (cluster_id, group_id)
         if not of_cluster or run.state is RunState.UNDONE or not run.changed or requested.isdisjoint(run.subjects):
             continue
         for step, at in _done(journal, run):
@@ -214,8 +211,7 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
             if kind == DeleteConnector.__name__:
                 found.pop(name, None)
             elif kind in WRITES:
-                file = step.get("file") if run.operation in FROM_FILES else None
-                found.setdefault(name, ConfigOrigin()).writes.append(Write(step["after"], at, run.id, file))
+                found.setdefault(name, ConfigOrigin()).writes.append(Write(step["after"], at, run.id, step.get("file")))
     return found
 
 

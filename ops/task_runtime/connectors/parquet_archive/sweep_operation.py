@@ -54,6 +54,10 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
         """Return the plan. Raises what ``ArchiveSweeper.orphans`` raises."""
         return Planned(plan_sweep(access.cluster_id(), access.group_id, request, access.sweeper.orphans()))
 
+    def printed_by(self, plan: Plan) -> str:
+        """Return the command that prints such a plan."""
+        return "connectctl run JOB --sweep --dry-run -o json"
+
     def request_of(self, plan: Plan) -> ArchiveLocation | None:
         """Return the archive of the plan."""
         if not plan.steps:

@@ -70,3 +70,8 @@ def plan_sweep(cluster_id: str, group_id: str, location: ArchiveLocation, orphan
         return Plan(OPERATION, cluster_id, (), (nothing,), group_id=group_id)
     step = RemoveOrphans(name, location, tuple(orphans), now=f"not named in {manifest}")
     return Plan(OPERATION, cluster_id, (step,), group_id=group_id)
+
+
+def files_of(plan: Plan) -> list[OrphanFile]:
+    """Return the files that a plan removes."""
+    return [each for step in plan.steps if isinstance(step, RemoveOrphans) for each in step.files]

@@ -27,8 +27,9 @@ from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.offsets.task_producers import Producers
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
-from connectctl.ops.registry import KINDS, steps_from_data
+from connectctl.ops.registry import KINDS
 from fakes.offsettopics import NOW, UNREADABLE, histories, places, record
+from fakes.plans import steps_from_data
 from hypothesis import given
 from hypothesis import strategies as st
 

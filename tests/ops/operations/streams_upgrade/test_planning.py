@@ -27,8 +27,8 @@ def snapshot(*told: str | None, protocols: tuple[int, ...] | None = None, **more
 
 
 def kinds(found: Any) -> list[str]:
-    letters = {"restart-instance": "r", "set-guarantee": "s", "await-instance": "a", "application-gate": "g"}
-    return ["".join(letters.get(step.kind, "F") for step in found.steps)]
+    letters = {"RestartInstance": "r", "SetGuarantee": "s", "AwaitInstance": "a", "ApplicationGate": "g"}
+    return ["".join(letters.get(type(step).__name__, "F") for step in found.steps)]
 
 
 @pytest.mark.parametrize(

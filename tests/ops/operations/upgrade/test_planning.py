@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,14 +8,24 @@ import pytest
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.core.step import step_to_data
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import to_data
+from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
-from connectctl.ops.operations.upgrade.planning import UpgradeRequest, plan
+from connectctl.ops.operations.upgrade.planning import RollRequest, plan
+from connectctl.ops.operations.upgrade.request import Conditions, UpgradeRequest, conditions_in, request_in
 from connectctl.ops.operations.upgrade.restart_order import next_workers
-from connectctl.ops.operations.upgrade.runs import request_from_data
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
-from connectctl.ops.operations.upgrade.steps import ChangeProperty, CheckModes, ReplaceBinaries
-from connectctl.ops.registry import steps_from_data
+from connectctl.ops.operations.upgrade.steps import (
+    ChangeProperty,
+    CheckModes,
+    Gate,
+    Rejoin,
+    ReplaceBinaries,
+    RestartFailed,
+    RestartWorker,
+)
+from connectctl.ops.registry import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,53 +58,53 @@ def changes(found: Any) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("values", "wish", "expected"),
     [
-        ((D, D), UpgradeRequest(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
-        ((D, D), UpgradeRequest(P), [("b", P), ("a", P)]),
-        ((P, P), UpgradeRequest(E), [("b", E), ("a", E)]),
-        ((E, E), UpgradeRequest(E), []),
-        ((E, E), UpgradeRequest(D), [("b", P), ("a", P), ("a", D), ("b", D)]),
-        ((E, E), UpgradeRequest(D, straight=True), [("b", D), ("a", D)]),
-        ((P, P), UpgradeRequest(D), [("b", D), ("a", D)]),
-        ((E, D), UpgradeRequest(E), [("b", P), ("b", E)]),
-        ((E, P), UpgradeRequest(D), [("a", P), ("a", D), ("b", D)]),
-        ((P, D, P), UpgradeRequest(E), [("b", P), ("b", E), ("c", E), ("a", E)]),
-        ((U, D), UpgradeRequest(D), [("a", D)]),
-        ((U, U), UpgradeRequest(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
-        ((E, E), UpgradeRequest(P), [("b", P), ("a", P)]),
-        ((OLD, D), UpgradeRequest(D), []),
-        ((E, P), UpgradeRequest(D, only=("b",)), [("b", D)]),
-        ((E, P), UpgradeRequest(D, targets={"a": E}), [("b", D)]),
+        ((D, D), RollRequest(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
+        ((D, D), RollRequest(P), [("b", P), ("a", P)]),
+        ((P, P), RollRequest(E), [("b", E), ("a", E)]),
+        ((E, E), RollRequest(E), []),
+        ((E, E), RollRequest(D), [("b", P), ("a", P), ("a", D), ("b", D)]),
+        ((E, E), RollRequest(D, straight=True), [("b", D), ("a", D)]),
+        ((P, P), RollRequest(D), [("b", D), ("a", D)]),
+        ((E, D), RollRequest(E), [("b", P), ("b", E)]),
+        ((E, P), RollRequest(D), [("a", P), ("a", D), ("b", D)]),
+        ((P, D, P), RollRequest(E), [("b", P), ("b", E), ("c", E), ("a", E)]),
+        ((U, D), RollRequest(D), [("a", D)]),
+        ((U, U), RollRequest(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
+        ((E, E), RollRequest(P), [("b", P), ("a", P)]),
+        ((OLD, D), RollRequest(D), []),
+        ((E, P), RollRequest(D, only=("b",)), [("b", D)]),
+        ((E, P), RollRequest(D, targets={"a": E}), [("b", D)]),
     ],
 )
 def test_a_plan_goes_from_what_is_to_what_is_wished(
-    values: tuple[SourceSupport, ...], wish: UpgradeRequest, expected: list[tuple[str, str]]
+    values: tuple[SourceSupport, ...], wish: RollRequest, expected: list[tuple[str, str]]
 ) -> None:
     assert changes(plan(cluster(*values), wish)) == expected
 
 
 def test_a_converged_cluster_needs_nothing_whatever_else_is_wrong_with_it() -> None:
     error = Finding("ACL001", Severity.ERROR, "x", "No right.")
-    assert plan(cluster(E, E), UpgradeRequest(E), [error]).steps == ()
+    assert plan(cluster(E, E), RollRequest(E), [error]).steps == ()
 
 
 def test_broken_workers_are_first_and_the_leader_is_last() -> None:
     snapshot = cluster(D, D, D, leader=0)
     sick = replace(snapshot, workers=(*snapshot.workers[:2], replace(snapshot.workers[2], problem="refused")))
-    assert [w for w, _ in changes(plan(sick, UpgradeRequest(P)))] == ["c", "b", "a"]
+    assert [w for w, _ in changes(plan(sick, RollRequest(P)))] == ["c", "b", "a"]
 
 
 def test_a_broken_leader_is_first() -> None:
     snapshot = cluster(D, D, leader=1)
     sick = replace(snapshot, workers=(snapshot.workers[0], replace(snapshot.workers[1], problem="refused")))
-    assert [w for w, _ in changes(plan(sick, UpgradeRequest(P)))] == ["b", "a"]
+    assert [w for w, _ in changes(plan(sick, RollRequest(P)))] == ["b", "a"]
 
 
 def test_workers_that_are_restarted_together_have_one_turn() -> None:
     snapshot = cluster(D, D)
     together = tuple(replace(w, restart_group="KafkaConnect prod/c") for w in snapshot.workers)
-    found = plan(replace(snapshot, workers=together), UpgradeRequest(E))
+    found = plan(replace(snapshot, workers=together), RollRequest(E))
     assert [step.workers for step in found.steps if isinstance(step, ChangeProperty)] == [("b", "a")] * 2
-    assert found.as_json()["steps"][1]["worker"] is None
+    assert found.steps[1].worker is None
 
 
 def test_every_reason_to_refuse_is_told_at_once() -> None:
@@ -102,7 +113,7 @@ def test_every_reason_to_refuse_is_told_at_once() -> None:
     error = Finding("ACL001", Severity.ERROR, "connect", "The worker may not write.")
     warning = Finding("X", Severity.WARNING, "connect", "Fine.")
     with pytest.raises(Refused) as caught:
-        plan(replace(snapshot, workers=workers), UpgradeRequest(E), [error, warning])
+        plan(replace(snapshot, workers=workers), RollRequest(E), [error, warning])
     for words in ("came with 3.3", "c cannot be changed: its file cannot be written", "ACL001 connect"):
         assert words in str(caught.value)
     assert "Fine" not in str(caught.value)
@@ -110,45 +121,40 @@ def test_every_reason_to_refuse_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("mended", ["CLUSTER004", "WORKER004"])
 def test_what_a_roll_mends_is_no_reason_to_refuse_it(mended: str) -> None:
-    assert plan(cluster(D, D), UpgradeRequest(P), [Finding(mended, Severity.ERROR, "a", "It does not answer.")]).steps
+    assert plan(cluster(D, D), RollRequest(P), [Finding(mended, Severity.ERROR, "a", "It does not answer.")]).steps
 
 
 @pytest.mark.parametrize(("state", "words"), [("PreparingRebalance", "rebalance is over"), ("Empty", "no worker")])
 def test_a_group_that_is_not_stable_is_not_rolled(state: str, words: str) -> None:
     with pytest.raises(Refused, match=words):
-        plan(replace(cluster(D, D), state=state), UpgradeRequest(E))
+        plan(replace(cluster(D, D), state=state), RollRequest(E))
 
 
 def test_a_plan_says_what_it_does_not_know() -> None:
     snapshot = replace(cluster(D, U), max_delay="300000")
-    told = "\n".join(plan(snapshot, UpgradeRequest(E)).unknown)
+    told = "\n".join(plan(snapshot, RollRequest(E)).warnings)
     assert "a: disabled according to its properties (file); cannot be verified from outside." in told
     assert "b: mode unknown" in told
     assert "up to 300 s" in told
     assert "The leader after the restart of a" in told
 
 
-def test_the_digest_is_of_workers_modes_and_versions_and_not_of_who_leads() -> None:
-    assert cluster(D, D, leader=0).digest() == cluster(D, D, leader=1).digest()
-    assert cluster(D, D).digest() != cluster(D, P).digest()
-
-
-def test_json_holds_where_the_file_says_so_already() -> None:
-    snapshot = cluster(D, D)
-    ahead = replace(snapshot, workers=(snapshot.workers[0], replace(snapshot.workers[1], configured="preparing")))
-    steps = plan(ahead, UpgradeRequest(P)).as_json()["steps"]
-    assert [(s["worker"], s["holds"]) for s in steps if s["kind"] == "change-property"] == [("b", True), ("a", False)]
+def test_a_plan_fits_workers_with_their_modes_and_versions_whoever_leads() -> None:
+    before = cluster(D, D, leader=0).to_baseline()
+    assert cluster(D, D, leader=1).to_baseline().has_workers_of(before)
+    newer = replace(cluster(D, D), workers=tuple(replace(w, version="4.4.0") for w in cluster(D, D).workers))
+    for other in (cluster(D, P), cluster(D), newer):
+        assert not other.to_baseline().has_workers_of(before)
 
 
 def test_binaries_are_replaced_after_the_modes_or_at_once() -> None:
-    two = plan(cluster(E, E), UpgradeRequest(D, straight=True, binaries=True))
+    two = plan(cluster(E, E), RollRequest(D, straight=True, binaries=True))
     assert changes(two) == [("b", D), ("a", D)]
-    one = plan(cluster(E, E), UpgradeRequest(None, binaries=True))
+    one = plan(cluster(E, E), RollRequest(None, binaries=True))
     assert changes(one) == []
     for found in (one, two):
         assert len([step for step in found.steps if isinstance(step, ReplaceBinaries)]) == 2
-        assert found.steps[-1].kind == "restart-failed"
-        assert found.as_json()["to"] == "disabled"
+        assert isinstance(found.steps[-1], RestartFailed)
 
 
 MODES = st.sampled_from([D, P, E, U])
@@ -170,7 +176,7 @@ def _cluster(values: list[SourceSupport], leader: int, broken: set[int]) -> Roll
 def test_any_mix_of_modes_comes_to_the_wish_one_by_one_and_never_skips_preparing(
     snapshot: RollingSnapshot, to: SourceSupport
 ) -> None:
-    found = plan(snapshot, UpgradeRequest(to))
+    found = plan(snapshot, RollRequest(to))
     now = {w.address: w.value for w in snapshot.workers}
     for step in found.steps:
         if isinstance(step, ChangeProperty):
@@ -183,15 +189,15 @@ def test_any_mix_of_modes_comes_to_the_wish_one_by_one_and_never_skips_preparing
         elif isinstance(step, CheckModes):
             assert step.expected == now
     assert set(now.values()) <= {to}
-    kinds = [step.kind for step in found.steps if getattr(step, "workers", None)]
-    assert kinds == ["change-property", "restart", "rejoin", "gate"] * (len(kinds) // 4)
+    kinds = [type(step) for step in found.steps if getattr(step, "workers", None)]
+    assert kinds == [ChangeProperty, RestartWorker, Rejoin, Gate] * (len(kinds) // 4)
 
 
 @given(CLUSTERS, st.sampled_from([D, P, E]))
 def test_the_first_roll_takes_what_is_broken_first_and_a_sound_leader_last(
     snapshot: RollingSnapshot, to: SourceSupport
 ) -> None:
-    steps = [step for step in plan(snapshot, UpgradeRequest(to)).steps if isinstance(step, ChangeProperty)]
+    steps = [step for step in plan(snapshot, RollRequest(to)).steps if isinstance(step, ChangeProperty)]
     first = [step.worker for step in steps if step.phase == steps[0].phase]
     by_name = {w.address: w for w in snapshot.workers}
     broken = [by_name[str(name)].broken for name in first]
@@ -202,12 +208,13 @@ def test_the_first_roll_takes_what_is_broken_first_and_a_sound_leader_last(
 
 @given(CLUSTERS, st.sampled_from([D, P, E]))
 def test_steps_survive_being_written_down(snapshot: RollingSnapshot, to: SourceSupport) -> None:
-    import json
-    from dataclasses import asdict
-
-    found = plan(snapshot, UpgradeRequest(to, binaries=True))
-    assert steps_from_data(json.loads(json.dumps([step_to_data(step) for step in found.steps]))) == found.steps
-    assert request_from_data(json.loads(json.dumps(asdict(found.request)))) == found.request
+    found = plan(snapshot, RollRequest(to, binaries=True))
+    request = UpgradeRequest(str(to), None, {"a": "b"}, ("c",))
+    conditions = Conditions(snapshot.to_baseline(), GateSettings(looks=5))
+    data = {"request": to_data(request), "conditions": to_data(conditions)}
+    written = json.loads(json.dumps(Plan("upgrade", "cluster", found.steps, group_id="connect", **data).as_json()))
+    read = Plan.from_json(written, KINDS)
+    assert (read.steps, request_in(read), conditions_in(read)) == (found.steps, request, conditions)
 
 
 A, B, C = ("a",), ("b",), ("c",)
@@ -244,4 +251,4 @@ def test_whoever_leads_when_everybody_has_one_turn(order: list[str], leaders: li
 def test_a_refusal_keeps_what_is_to_be_done_about_each_finding() -> None:
     found = Finding("TOPIC002", Severity.ERROR, "offsets topic", "It is not found.", "Give --offsets-topic TOPIC.")
     with pytest.raises(Refused, match=r"TOPIC002 offsets topic: It is not found \(Give --offsets-topic TOPIC\)"):
-        plan(cluster(D), UpgradeRequest(P), [found])
+        plan(cluster(D), RollRequest(P), [found])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal, Run, RunState, StepEvent
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.streams_eos import ProducerModel
@@ -15,19 +15,17 @@ from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.streams_upgrade.steps import ApplicationGate, SetGuarantee
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure
 from connectctl.ops.operations.upgrade import runs
-from connectctl.ops.operations.upgrade.context import GateSettings
-from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import UpgradeRequest
+from connectctl.ops.operations.upgrade.request import UpgradeRequest
 from connectctl.ops.operations.upgrade.runs import LoadedRun
-from connectctl.ops.operations.upgrade.snapshot import Baseline
 from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
+from fakes.plans import loaded, upgrade_plan
 
 HERE = ("cluster", "connect")
 
 
 def _loaded(*steps: Step[Any], marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
     run = Run("r", "upgrade", "cluster", "connect", ("a",), RunState.FAILED, "", None, marks)
-    return LoadedRun(run, steps, Baseline(), UpgradeRequest(None, "a"), GateSettings())
+    return loaded(run, *steps, migration="a")
 
 
 def test_what_changed_no_worker_has_its_own_way_back() -> None:
@@ -64,16 +62,9 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path)
 
 
-def _begun(journal: Journal, operation: str = "upgrade", aborts: str | None = None) -> str:
-    request = UpgradeRequest(SourceSupport.ENABLED, aborts=aborts)
-    data = {
-        "operation": operation,
-        "steps": [],
-        "baseline": Baseline().to_data(),
-        "request": asdict(request),
-        "patience": asdict(GateSettings()),
-    }
-    run = journal.begin(operation, *HERE, ("to enabled",), data)
+def _begun(journal: Journal, operation: str = "upgrade", undoes: str | None = None) -> str:
+    plan = upgrade_plan(request=UpgradeRequest("enabled"), undoes=undoes)
+    run = journal.begin_plan(replace(plan, operation=operation), ["to enabled"])
     journal.mark(run.id, 0, "begun")
     return run.id
 
@@ -86,23 +77,22 @@ def test_a_run_that_has_not_ended_is_in_the_way_and_is_the_one_to_resume(journal
     with pytest.raises(Refused, match=f"The run {run} .* has not ended"):
         runs.refuse_unfinished(journal, HERE)
     runs.refuse_unfinished(journal, ("cluster", "other"))
-    assert runs.pick_resumable(journal, HERE, None).run.id == run
+    assert runs.pick(journal, HERE, None).id == run
 
 
-def test_a_run_that_ended_is_not_resumed_nor_one_of_another_kind_or_cluster(journal: Journal) -> None:
-    other, ended = _begun(journal, "fence"), _begun(journal)
-    with pytest.raises(BadInput, match="is not an upgrade"):
-        runs.pick(journal, HERE, other)
+def test_a_run_that_ended_is_not_resumed_nor_one_of_another_cluster(journal: Journal) -> None:
+    ended = _begun(journal)
     with pytest.raises(Refused, match="of the group connect"):
         runs.pick(journal, ("elsewhere", "connect"), ended)
     journal.end(ended, RunState.DONE)
     with pytest.raises(Refused, match="there is nothing to resume"):
-        runs.pick(journal, HERE, ended)
+        runs.refuse_ended(runs.pick(journal, HERE, ended))
 
 
 def test_a_run_that_is_being_rolled_back_is_not_resumed(journal: Journal) -> None:
     run = _begun(journal)
-    back = _begun(journal, aborts=run)
+    back = _begun(journal, undoes=run)
     with pytest.raises(Refused, match=f"is being rolled back by the run {back}"):
-        runs.pick_resumable(journal, HERE, run)
-    assert runs.pick_resumable(journal, HERE, back).run.id == back
+        runs.refuse_rolled_back(journal, journal.get(run))
+    runs.refuse_rolled_back(journal, journal.get(back))
+    assert [runs.rollback_run(journal, journal.get(id_)) for id_ in (run, back)] == [journal.get(back)] * 2

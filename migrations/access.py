@@ -1,4 +1,4 @@
-"""The cluster as a roll observes it, with the clients that read and change it."""
+"""The cluster as an upgrade observes it, with the clients that read and change it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from connectctl.cli.commands.preflight.app import check_run
-from connectctl.cli.output import terminal
+from connectctl.ops.checks.cluster_checks import check_run
 from connectctl.ops.checks.tasks_max.observe import look_at_cluster
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.rest.addresses import addresses_of
@@ -21,9 +20,8 @@ from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
     from connectctl.ops.checks.tasks_max.observe import TasksSeen
-    from connectctl.ops.clients.protocols import WorkerDriver
+    from connectctl.ops.clients.protocols import Clients, WorkerDriver
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.offsets.engine import View
     from connectctl.ops.operations.offsets.planning import ConnectorState
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Scene:
+class UpgradeAccess:
     """The current cluster, and the clients that read and change it."""
 
-    session: Session
+    clients: Clients
     journal: Journal
     reader: ClusterReader
     driver: WorkerDriver
@@ -47,17 +45,21 @@ class Scene:
         return self.snapshot.cluster_id, self.snapshot.group_id
 
     @property
-    def timeout(self) -> float:
-        """The time limit of one wait in seconds (``--timeout``)."""
-        return self.session.timeout
+    def group_id(self) -> str:
+        """The ``group.id`` of the workers."""
+        return self.snapshot.group_id
 
-    def leaving_out(self, without: Collection[str]) -> Scene:
+    def cluster_id(self) -> str:
+        """Return the id of the Kafka cluster."""
+        return self.snapshot.cluster_id
+
+    def leaving_out(self, without: Collection[str]) -> UpgradeAccess:
         """Return the cluster without removed workers."""
         return replace(self, snapshot=self.snapshot.leaving_out(without))
 
     def findings(self, goal: str) -> Iterable[Finding]:
         """Return the findings of preflight for a goal."""
-        return check_run(self.session, [], Goal(goal)).findings()
+        return check_run(self.clients, [], Goal(goal)).findings()
 
     def offsets(
         self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = MappingProxyType({})
@@ -70,47 +72,42 @@ class Scene:
             OffsetTarget(name, None, topic, new=name in purposes, purpose=purposes.get(name))
             for name, topic in topics.items()
         ]
-        observed, subjects = observe_connectors(self.session, targets)
+        observed, subjects = observe_connectors(self.clients, targets)
         return observed.view, subjects
 
     def tasks(self) -> TasksSeen:
         """Read the connectors with their tasks."""
-        return look_at_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.session.named_topics)
+        return look_at_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.clients.named_topics)
 
     def application(self, name: str) -> tuple[ApplicationReader, list[str]]:
         """Return the clients of a Streams application, and its instances from the context."""
-        session = self.session
-        driver, instances = session.application(name)
-        return ApplicationReader(name, session.client_groups, session.transactions, session.brokers, driver), instances
+        clients = self.clients
+        driver, instances = clients.application(name)
+        return ApplicationReader(name, clients.client_groups, clients.transactions, clients.brokers, driver), instances
 
 
-def observe_cluster(session: Session, *, workers: bool = True, read_only: bool = False) -> Scene:
-    """Observe the cluster for a roll. With ``workers``, raises ``BadInput`` if the group does not exist.
+def observe_cluster(clients: Clients, *, workers: bool = True, read_only: bool = False) -> UpgradeAccess:
+    """Observe the cluster for an upgrade. With ``workers``, raises ``BadInput`` if the group does not exist.
 
     ``read_only``: nothing is written to the journal, so that its disk may be full.
     """
-    journal = session.journal(read_only=read_only)
-    kafka = session.kafka
-    group = session.group()
+    journal = clients.journal(read_only=read_only)
+    kafka = clients.kafka
+    group = clients.group()
     last = run_state.last_workers(journal, kafka.cluster_id(), group.id)
     if workers and is_unknown(group) and last is None:
-        raise unknown_group(group, session.transactions.connect_groups)
-    driver = session.driver(tell)
+        raise unknown_group(group, clients.transactions.connect_groups)
+    driver = clients.driver()
     reader = ClusterReader(
         kafka=kafka,
-        calls=session.connect_to(group),
+        calls=clients.connect_to(group),
         group_id=group.id,
-        transactions=session.transactions,
+        transactions=clients.transactions,
         driver=driver,
-        extra=tuple(session.settings.get("rest") or ()),
+        extra=tuple(clients.settings.get("rest") or ()),
         remembered=dict.fromkeys(last[1], last[0]) if last else {},
-        named=session.named_topics,
+        named=clients.named_topics,
         resolve=addresses_of,
     )
     known = run_state.journal_records(journal, kafka.cluster_id(), group.id, members_of(group))
-    return Scene(session, journal, reader, driver, observe(reader, group, known))
-
-
-def tell(line: str) -> None:
-    """Print an instruction for the operator on standard error."""
-    terminal.note(line, style="bold")
+    return UpgradeAccess(clients, journal, reader, driver, observe(reader, group, known))

@@ -1,0 +1,26 @@
+"""The operation of a run that a command resumes or undoes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from connectctl.migrations.operations import OPERATIONS
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Run
+    from connectctl.ops.core.operation import Operation
+
+
+def operation_of(run: Run, only: Operation[Any, Any] | None) -> Operation[Any, Any] | None:
+    """Return the operation of ``run``, None if it is none; ``only`` is the one of the command, with its options.
+
+    Raises ``BadInput`` for a run of another.
+    """
+    found = OPERATIONS.get(run.operation)
+    if only is not None and type(found) is not type(only):
+        raise BadInput(
+            f"The run {run.id} is not a run of {only.name}; it is a run of {run.operation}",
+            next_step="See connectctl runs list.",
+        )
+    return only or found
