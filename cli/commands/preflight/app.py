@@ -121,7 +121,7 @@ def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
         if not is_unknown(group := session.group()):
             raise
         raise unknown_group(group, session.transactions.connect_groups) from e
-    if is_unknown(run.context.group) and not run.context.everybody:
+    if is_unknown(run.context.group) and not run.context.all_connectors:
         raise unknown_group(run.context.group, session.transactions.connect_groups)
     return run
 
@@ -156,12 +156,12 @@ def check_run(
 ) -> CheckRun:
     """Return the checks of this session's cluster; ``acls`` also without a named principal."""
     from connectctl.ops.checks.acls import principals as acl_principals
-    from connectctl.ops.checks.context import see
+    from connectctl.ops.checks.context import observe_cluster
     from connectctl.ops.checks.runner import CheckRun
 
     given = principals or acl_principals.Principals()
     group = session.group()
-    scene = see(edges_of(session, group), group, session.named_topics, connectors)
+    scene = observe_cluster(edges_of(session, group), group, session.named_topics, connectors)
     known = any(acl_principals.identity(each.config) for each in scene.sources)
     return CheckRun(scene, goal, given if principals or acls or known else None, release)
 

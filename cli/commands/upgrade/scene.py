@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.preflight.app import check_run
 from connectctl.cli.output import terminal
-from connectctl.ops.checks.tasks_max.observe import look_at_cluster
+from connectctl.ops.checks.tasks_max.observe import tasks_of_cluster
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.core.journal import Journal
@@ -75,7 +75,7 @@ class Scene:
 
     def tasks(self) -> TasksSeen:
         """Read the connectors with their tasks."""
-        return look_at_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.session.named_topics)
+        return tasks_of_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.session.named_topics)
 
     def application(self, name: str) -> tuple[ApplicationReader, list[str]]:
         """Return the clients of a Streams application, and its instances from the context."""
