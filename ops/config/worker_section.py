@@ -150,9 +150,7 @@ class WorkersSection(WorkerSettings):
 
 
 def nested(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return flattened settings as the section has them, with ``each.worker-3:8083.driver`` and the like below
-    ``each``.
-    """
+    """Return flattened settings as the section has them: ``each.worker-3:8083.driver`` is nested in ``each``."""
     found: dict[str, Any] = {"each": {}}
     for name, value in section.items():
         if name.startswith("each."):

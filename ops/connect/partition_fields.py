@@ -99,8 +99,9 @@ def constantly(name: str, constant: str, *keys: str) -> FieldRule:
 
 
 def listed(name: str, *keys: str) -> FieldRule:
-    """Return the rule of a field that is in the list of the first of ``keys`` that is set; without one, any value may
-    be read.
+    """Return the rule of a field that is in the list of the first of ``keys`` that is set.
+
+    Without such a list any value may be read.
     """
 
     def values(config: Config) -> tuple[str, ...]:

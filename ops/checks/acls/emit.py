@@ -50,8 +50,9 @@ class Grant:
 
 
 def emit(facts: AclFacts, goal: Goal, form: str, *, prefixed: bool = False, unseen: Sequence[Unseen] = ()) -> str:
-    """Return the text for ``--emit FORM``, ``kafka-acls`` or ``yaml``; ``prefixed``: one pattern for a connector's
-    tasks.
+    """Return the text for ``--emit FORM``: ``kafka-acls`` or ``yaml``.
+
+    ``prefixed``: one pattern for all tasks of a connector.
     """
     evaluations = evaluate(facts, stage_of(goal, facts.enabled_now))
     missing = grants(facts, evaluations, prefixed=prefixed)

@@ -234,9 +234,7 @@ def _sink(connector: Connector, canonical: CanonicalServers, options: Principals
 
 
 def _ids(connector: Connector, state: ConfigState | None) -> int:
-    """Return the number of transactional ids that tasks use or used: by tasks.max, now, and in the last round of
-    fencing.
-    """
+    """Return the highest number of transactional ids: by tasks.max, now, or in the last round of fencing."""
     requested = whole_number(connector.config.get("tasks.max"), MOST_TASKS) or 1
     known = state.connectors.get(connector.name) if state else None
     counts = [known.task_count, known.task_count_record or 0] if known else []

@@ -121,7 +121,7 @@ def not_defined(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
             prefix = f"{kind}.{alias}"
             if subject.config.get(f"{prefix}.type") is None:
                 text = f'Missing required configuration "{prefix}.type" which has no default value.'
-                yield refused(f"{prefix}.type", text, f"Set {prefix}.type, or take {alias!r} off {kind}.")
+                yield refused(f"{prefix}.type", text, f"Set {prefix}.type, or remove {alias!r} from {kind}.")
             negates = f"{prefix}.negate" in subject.config and f"{prefix}.predicate" not in subject.config
             if kind == "transforms" and negates:
                 why = f"but there is no config '{prefix}.predicate' defining a predicate to be negated."

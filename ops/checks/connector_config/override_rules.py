@@ -76,7 +76,7 @@ def not_allowed_later(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     ]
     if names:
         properties = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
-        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; whether they do is unknown."
+        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; their policy is unknown."
         step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={properties} on every worker (4.2 or newer), or {POLICY}=All."
         yield PropertyCase(tuple(names), message, step)
 
@@ -186,7 +186,7 @@ def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     how = "with the connector's own login only" if login else "without a login"
     message = (
         f"It writes its source offsets to {servers}, servers that only its own configuration names. The context's "
-        f"credentials are not sent to them: connections are made {how}, or the offsets are reported as not seen."
+        f"credentials are not sent to them: connections are made {how}, or the offsets are not read."
     )
     step = f"If these servers are meant, name them under clusters: in the context; else leave out {name}."
     yield PropertyCase((name, topic), message, step)

@@ -105,9 +105,7 @@ def _errors(answer: Validation, subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def _counts(hit: Hit, subject: Subject, errors: Sequence[_WorkerError]) -> bool:
-    """Return whether the hit counts: a fault that validation decides must be among the workers' errors, if any was
-    asked.
-    """
+    """Return whether the hit counts: if workers validated, they must report what only validation decides."""
     # A worker that rejected the configuration as a whole has not validated its properties.
     validated = any("" not in answer.errors for answer in subject.answers)
     return not hit.validated or not validated or any(_same(hit, error) for error in errors)
@@ -130,7 +128,7 @@ def _with_worker_text(hit: Hit, errors: Sequence[_WorkerError], subject: Subject
 def _of_worker_error(error: _WorkerError, subject: Subject) -> Finding:
     """Return the finding about an error of the workers for which there is no rule, or that only they can detect."""
     text = " ".join(scrubbed(error.text, subject.config, error.property).split())
-    reporters = f" (so says {', '.join(error.workers)})" if len(error.workers) < len(subject.answers) else ""
+    reporters = f" (reported by {', '.join(error.workers)})" if len(error.workers) < len(subject.answers) else ""
     if _POLICY.search(text):
         step = f"Leave out {error.property}, or have it allowed by connector.client.config.override.policy."
         return override_rules.NOT_ALLOWED.found(subject.name, f"{text}{reporters}", step)
@@ -163,7 +161,7 @@ def disagreement(subject: Subject, errors: Sequence[_WorkerError]) -> Iterator[F
             if not texts:
                 parts.append(f"{worker} accepts it")
             else:
-                parts.append(f"{worker} says: {_shortened(scrubbed(texts[0], subject.config))}")
+                parts.append(f"{worker} reports: {_shortened(scrubbed(texts[0], subject.config))}")
         yield exactly_once_rules.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl plugins list")
         return
     plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginAnswer.NOT_ASKED}

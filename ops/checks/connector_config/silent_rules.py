@@ -101,7 +101,7 @@ def placeholders(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         found = (_NAME if is_known else _VARIABLE).search(value or "")
         if found is None:
             continue
-        message = f"{name} has {found.group()}, which is no reference without a colon: workers take it literally."
+        message = f"{name} has {found.group()}, which is not a reference without a colon: workers take it literally."
         step = "Replace it before the configuration is sent, for example with envsubst."
         yield PropertyCase(name, message, step, unreported=True)
 

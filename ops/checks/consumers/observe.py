@@ -247,7 +247,7 @@ def _unlisted(readers: ReaderGroups) -> list[Unseen]:
     for group in readers.groups:
         if group.problem is not None:
             by_reason.setdefault((reason(group.problem), group.problem.next_step), []).append(group.id)
-    found += [Unseen(f"what {', '.join(ids)} reads", why, hint) for (why, hint), ids in by_reason.items()]
+    found += [Unseen(f"the topics that {', '.join(ids)} reads", why, hint) for (why, hint), ids in by_reason.items()]
     return found
 
 

@@ -27,7 +27,7 @@ def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
     """Yield SINK001 once, if there are sink connectors."""
     if facts.sinks and goal in (Goal.PREPARING, Goal.ENABLED):
         message = f"{some_of(sorted(facts.sinks), _SHOWN)}: exactly-once source support changes nothing for sinks."
-        hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read what source connectors write."
+        hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read topics of source connectors."
         yield Case("sinks", message, hint)
 
 
@@ -85,7 +85,7 @@ def cannot_be_seen(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
     """Yield READER005 for each source connector, with the groups whose isolation level is unknown."""
     for source, topics in facts.sources.items():
         if unknown := {group for topic in topics for group in facts.unexplained.get(topic, ())}:
-            message = f"What it writes is read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
+            message = f"Its topics are read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
             yield Case(source, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
 
 

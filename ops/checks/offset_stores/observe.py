@@ -126,9 +126,7 @@ class _Workers:
     producer_bootstrap: str | None
 
     def clients(self, config: Mapping[str, str]) -> dict[str, str]:
-        """Return the bootstrap servers of each client of a connector, in the workers' spelling if Connect treats them
-        as equal.
-        """
+        """Return each client's bootstrap servers, in the workers' spelling if Connect treats them as equal."""
         defaults = dict.fromkeys(CLIENTS, self.bootstrap) | {"producer": self.producer_bootstrap or self.bootstrap}
         found = {client: client_bootstrap(config, client, defaults[client]) for client in CLIENTS}
         return {c: self.bootstrap if same_to_connect(b, self.bootstrap) else b for c, b in found.items()}

@@ -74,7 +74,8 @@ def _undecided(tasks: TaskSet, enforced: bool) -> TasksMaxForecast | None:
 
 
 def horizon(facts: TasksSeen) -> Release | None:
-    """Return the next release that changes a forecast: 3.8 while a worker is older, then the one without
-    tasks.max.enforce.
+    """Return the next release that changes a forecast: 3.8 unless all workers are known to be newer, else None.
+
+    None is the release without tasks.max.enforce.
     """
     return TASKS_MAX if not facts.releases or min(facts.releases) < TASKS_MAX else None

@@ -63,7 +63,7 @@ def fails_after_upgrade(facts: TasksSeen, tasks: TaskSet, for_version: Release |
     which = (
         f"Workers of {text} allow it"
         if text
-        else "Whether the workers enforce tasks.max is unknown, because they report no version"
+        else "It is unknown whether the workers enforce tasks.max, because they report no version"
     )
     message = (
         f"It has {counted(tasks.size, 'task')}, and tasks.max is {tasks.limit}. {which}; "

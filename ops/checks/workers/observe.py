@@ -67,9 +67,7 @@ class WorkersSeen:
 
     @property
     def leader(self) -> Transaction | None:
-        """Return the leader's transactional id as its coordinator describes it; None if it does not exist or is
-        unknown.
-        """
+        """Return the leader's transactional id as its coordinator describes it; None if it has none or it is unknown."""
         return self.leader_id.transaction if isinstance(self.leader_id, LeaderId) else None
 
     @property
@@ -78,9 +76,7 @@ class WorkersSeen:
 
     @property
     def proof(self) -> Proof:
-        """Return whether the leader writes to the config topic with its transactional id, as preparing and enabled ones
-        do.
-        """
+        """Return the proof that the leader writes with its transactional id, as preparing and enabled leaders do."""
         if isinstance(self.leader_id, Gap):
             return Proof.UNKNOWN
         if self.leader is None:

@@ -94,7 +94,7 @@ def unproven(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
         return
     others = [worker.address for worker in facts.workers if not worker.leader and worker.support is Support.NOT_ENABLED]
     if others:
-        message = f"The leader is preparing or enabled; whether {some_of(others, _NAMED)} also are, is unknown."
+        message = f"The leader is preparing or enabled; it is unknown whether {some_of(others, _NAMED)} also are."
         hint = "See exactly.once.source.support in their properties, or: connectctl upgrade plan"
         yield Case("workers", message, hint)
 

@@ -331,7 +331,7 @@ def test_workers_that_disagree_are_named_with_what_they_say() -> None:
     two = validation(worker="two:8083")
     found = evaluate(subject({SUPPORT: "required"}, one, two)).findings
     assert [finding.id for finding in found] == ["EOS001", "EOS015"]
-    assert found[1].message == f"one:8083 says: {NOT_ENABLED} two:8083 accepts it.".replace(". two", "; two")
+    assert found[1].message == f"one:8083 reports: {NOT_ENABLED} two:8083 accepts it.".replace(". two", "; two")
 
 
 def test_plugins_that_answer_differently_are_a_disagreement() -> None:
