@@ -22,7 +22,7 @@ def restart_hint(connector: Connector) -> str:
     if failed_by_tasks_max(connector):
         return (
             f"A restart fails again: it has more tasks than tasks.max. Raise it: connectctl connectors patch {name} "
-            f"tasks.max=N; connectctl tasks check {name} reports the number."
+            f"tasks.max=N; connectctl tasks check {name} shows the number."
         )
     return f"Restart the failed parts: connectctl connectors restart {name} --only-failed"
 
