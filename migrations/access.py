@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.cluster_checks import check_run
-from connectctl.ops.checks.tasks_max.observe import look_at_cluster
+from connectctl.ops.checks.tasks_max.observe import tasks_of_cluster
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.core.journal import Journal
@@ -77,7 +77,7 @@ class UpgradeAccess:
 
     def tasks(self) -> TasksSeen:
         """Read the connectors with their tasks."""
-        return look_at_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.clients.named_topics)
+        return tasks_of_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.clients.named_topics)
 
     def application(self, name: str) -> tuple[ApplicationReader, list[str]]:
         """Return the clients of a Streams application, and its instances from the context."""

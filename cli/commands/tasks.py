@@ -64,14 +64,14 @@ def check(
 
 
 def _observe(session: Session) -> TasksSeen:
-    from connectctl.ops.checks.tasks_max.observe import look_at_cluster, look_at_workers
+    from connectctl.ops.checks.tasks_max.observe import tasks_of_cluster, tasks_of_workers
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 
     settings = session.settings
     if settings.get("rest") and not settings.get("bootstrap_servers"):
-        return look_at_workers(session.connect_to(None))
+        return tasks_of_workers(session.connect_to(None))
     group = session.group()
-    seen = look_at_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
+    seen = tasks_of_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
     if is_unknown(group) and not seen.sets:
         raise unknown_group(group, session.transactions.connect_groups)
     return seen
@@ -105,7 +105,7 @@ def _versions(seen: TasksSeen) -> str:
 
 
 def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
-    from connectctl.ops.checks.tasks_max.forecast import now, then
+    from connectctl.ops.checks.tasks_max.forecast import on_present_workers, on_release
 
     enforce = {True: "yes", False: "no", None: "?"}[tasks.enforce]
     return [
@@ -114,8 +114,8 @@ def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
         enforce,
         str(tasks.size),
         str(tasks.health.verdict.running),
-        now(tasks, seen),
-        then(tasks, release),
+        on_present_workers(tasks, seen),
+        on_release(tasks, release),
     ]
 
 
@@ -158,7 +158,7 @@ def _worker_json(worker: Worker) -> dict[str, Any]:
 
 
 def _set_json(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> dict[str, Any]:
-    from connectctl.ops.checks.tasks_max.forecast import now, then
+    from connectctl.ops.checks.tasks_max.forecast import on_present_workers, on_release
 
     connector = tasks.health.connector
     return {
@@ -173,6 +173,6 @@ def _set_json(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> dict[
         "tasksOfLastRun": tasks.last if tasks.stopped else None,
         "generates": tasks.refusal.generated if tasks.refusal else None,
         "countedIn": tasks.read_from,
-        "now": now(tasks, seen).value,
-        "then": then(tasks, release).value,
+        "now": on_present_workers(tasks, seen).value,
+        "then": on_release(tasks, release).value,
     }

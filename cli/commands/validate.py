@@ -98,14 +98,14 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
 
 
 def _known(session: Session, given: Sequence[Given]) -> Known:
-    from connectctl.ops.checks.offline import look
+    from connectctl.ops.checks.offline import observe_cluster
 
     brokers = session.settings.get("bootstrap_servers")
     group = session.group() if brokers else None
     kafka = session.kafka if brokers else None
     calls, servers = session.connect_to(group), session.settings.named_servers
     group_id = session.settings.get("group_id")
-    return look(calls, given, kafka, group, session.named_topics, group_id=group_id, named_servers=servers)
+    return observe_cluster(calls, given, kafka, group, session.named_topics, group_id=group_id, named_servers=servers)
 
 
 def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:

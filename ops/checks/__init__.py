@@ -1,1 +1,1 @@
-"""Checks before any change: observations, and pure rules over them."""
+"""Checks before a change: observations of the cluster, and pure rules over them."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls import principals as acl_principals
-from connectctl.ops.checks.context import Edges, see
+from connectctl.ops.checks.context import Edges, observe_cluster
 from connectctl.ops.checks.runner import CheckRun
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import ConnectctlError
@@ -38,7 +38,7 @@ def check_run(
     """Return the checks of the cluster; ``acls`` also without a named principal."""
     given = principals or acl_principals.Principals()
     group = clients.group()
-    scene = see(edges_of(clients, group), group, clients.named_topics, connectors)
+    scene = observe_cluster(edges_of(clients, group), group, clients.named_topics, connectors)
     known = any(acl_principals.identity(each.config) for each in scene.sources)
     return CheckRun(scene, goal, given if principals or acls or known else None, release)
 

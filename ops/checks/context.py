@@ -1,6 +1,6 @@
-"""What is looked at once, for all the areas of preflight: the cluster, its topics, what its connectors are.
+"""The common observations of all areas of preflight: the cluster, its topics and its connectors.
 
-Whatever cannot be seen is noted and the rest is looked at all the same.
+A failed observation is noted, and the others are made nevertheless.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from connectctl.ops.operations.fencing.observe import FencingSources as FenceSou
 from connectctl.ops.operations.fencing.observe import visible_connectors
 
 PATIENCE = 5.0
-"""Seconds that an open transaction may hold up a reading of the internal topics."""
+"""Seconds to wait for open transactions on the internal topics."""
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Whom preflight may ask. What is a function is opened only where it is needed.
+    """The clients that preflight reads with; a client that is a function is opened when it is needed.
 
-    ``configured`` is the value of a worker's property, by its address, as its driver reports it; None if unknown.
-    ``roll`` is how far a rolling change of the workers is.
+    ``configured`` returns the value of a worker's property, by its address, as its driver reports it; None if unknown.
+    ``roll`` returns the progress of a rolling change of the workers.
     """
 
     kafka: KafkaReads
@@ -50,16 +50,16 @@ class Edges:
     bootstrap: str
     configured: Callable[[str, str], str | None] = lambda worker, name: None
     named_servers: tuple[str, ...] = ()
-    """The bootstrap servers of the clusters that the context names."""
+    """The bootstrap servers of the clusters in the context."""
     roll: Callable[[ClusterView], RollState] = lambda view: RollState()
 
 
 @dataclass
 class CheckContext:
-    """The cluster as all areas see it.
+    """The observations of the cluster for all areas.
 
-    ``checked`` are the connectors that were asked for, all of them if none was named. ``written`` is when the newest
-    record of each key of the config and status topics was written, in seconds since the epoch.
+    ``checked`` are the connectors that the user named, or all of them. ``written`` is when the newest record of each
+    key of the config and status topics was written, in seconds since the epoch.
     """
 
     edges: Edges
@@ -68,7 +68,7 @@ class CheckContext:
     state: ConfigState | None = None
     written: Mapping[str, float] = field(default_factory=dict)
     recorded: Mapping[str, frozenset[str]] | None = None
-    """The topics of connectors by the status topic, None where it was not read."""
+    """The topics of connectors by the status topic, None if it was not read."""
     unseen: list[Unseen] = field(default_factory=list)
     _properties: dict[str, str | None] = field(default_factory=dict)
 
@@ -78,27 +78,27 @@ class CheckContext:
 
     @property
     def internal(self) -> dict[str, str]:
-        """The workers' topics by role, as far as they were found."""
+        """Return the workers' topics that were found, by role."""
         return {topic.role: topic.name for topic in self.view.topics if topic.name}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the connectors that are judged."""
-        return tuple(each.name for each in self.checked)
+        """Return the names of the connectors to check."""
+        return tuple(connector.name for connector in self.checked)
 
     @property
-    def everybody(self) -> tuple[Connector, ...]:
-        """All connectors, asked for or not: any sink may read what one of them writes."""
+    def all_connectors(self) -> tuple[Connector, ...]:
+        """Return all connectors, named by the user or not: any sink may read what one of them writes."""
         return tuple(health.connector for health in self.view.connectors)
 
     @property
     def sources(self) -> list[Connector]:
-        """The source connectors among those that were asked for."""
-        return [each for each in self.checked if each.type != "sink"]
+        """Return the source connectors among those to check."""
+        return [connector for connector in self.checked if connector.type != "sink"]
 
     @property
     def enabled(self) -> bool | None:
-        """Whether exactly-once is enabled on a worker, None where no worker tells."""
+        """Return whether exactly-once is enabled on a worker, None if no worker reports it."""
         supports = {worker.support for worker in self.view.workers} - {Support.UNKNOWN}
         return Support.ENABLED in supports if supports else None
 
@@ -108,32 +108,34 @@ class CheckContext:
 
     @cached_property
     def directory(self) -> TransactionalIdIndex:
-        """The connectors of all groups that can be seen."""
+        """Return the visible connectors of all groups."""
         try:
             sources = FenceSources(
                 self.edges.transactions(), self.group.id, self.edges.kafka.group, lambda g: frozenset()
             )
-            seen = visible_connectors(sources)
+            visible = visible_connectors(sources)
         except ConnectctlError as e:
             self.unseen.append(unseen_by("connectors of other groups", e))
             return TransactionalIdIndex({self.group.id: frozenset()})
-        self.unseen += [Unseen("connectors of other groups", gap.why, gap.next_step) for gap in seen.gaps]
-        return seen.seen
+        self.unseen += [Unseen("connectors of other groups", gap.why, gap.next_step) for gap in visible.gaps]
+        return visible.seen
 
     def worker_property(self, name: str) -> str | None:
-        """A property of the workers, where all drivers that tell it tell the same."""
+        """Return a property of the workers, if all drivers that report it report the same value."""
         if name not in self._properties:
             values = {self.edges.configured(worker.address, name) for worker in self.view.workers} - {None}
             self._properties[name] = values.pop() if len(values) == 1 else None
         return self._properties[name]
 
 
-def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]) -> CheckContext:
-    """Look at the cluster. Raises ``BadInput`` for a connector in ``wanted`` that is not there."""
+def observe_cluster(
+    edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]
+) -> CheckContext:
+    """Observe the cluster. Raises ``BadInput`` for a connector in ``wanted`` that does not exist."""
     edges = replace(edges, kafka=read_once(edges.kafka))
     view = observe.observe_cluster(edges.kafka, edges.calls, group, named)
     known = {health.name: health.connector for health in view.connectors}
-    _check(wanted, list(known))
+    _check_names(wanted, list(known))
     context = CheckContext(edges, view)
     picked = frozenset(wanted) or known.keys()
     context.checked = tuple(connector for name, connector in sorted(known.items()) if name in picked)
@@ -141,13 +143,13 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     return context
 
 
-def _check(wanted: Sequence[str], known: Sequence[str]) -> None:
+def _check_names(wanted: Sequence[str], known: Sequence[str]) -> None:
     from difflib import get_close_matches
 
     for name in wanted:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "connectctl connectors list"
+            similar = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {similar[0]}?" if similar else "connectctl connectors list"
             raise BadInput(f"Connector not found: {name}", next_step=hint)
 
 

@@ -1,4 +1,4 @@
-"""Configurations from files, judged with whatever is known: no cluster at all, some of its workers, or all of them."""
+"""The evaluation of configurations from files, with no cluster, with some of its workers, or with all of them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ WORKERS = "the workers' validation"
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the cluster. ``answers`` are the workers' validations, one tuple for each configuration."""
+    """The known facts about the cluster. ``answers`` are the workers' validations, one tuple for each configuration."""
 
     answers: tuple[tuple[Validation, ...], ...] = ()
     group_id: str | None = None
     offsets_topic: str | None = None
     unseen: tuple[Unseen, ...] = ()
     named_servers: tuple[str, ...] = ()
-    """The bootstrap servers of the clusters that the context names."""
+    """The bootstrap servers of the clusters in the context."""
 
 
 @dataclass(frozen=True)
 class ConfigVerdict:
-    """What is said of one configuration of a file."""
+    """The result for one configuration of a file."""
 
     given: Given
     subject: Subject
@@ -46,24 +46,24 @@ class ConfigVerdict:
 
 @dataclass(frozen=True)
 class Report:
-    """All verdicts, and the findings that belong to no configuration of its own."""
+    """All results, and the findings that belong to no single configuration."""
 
     verdicts: tuple[ConfigVerdict, ...]
     general: tuple[Finding, ...]
 
     @property
     def not_validated(self) -> tuple[str, ...]:
-        """The configurations that were to be validated by workers, and that none of them validated."""
-        return tuple(each.given.name for each in self.verdicts if each.outcome is ConfigOutcome.NOT_VALIDATED)
+        """Return the configurations that workers should have validated and none did."""
+        return tuple(verdict.given.name for verdict in self.verdicts if verdict.outcome is ConfigOutcome.NOT_VALIDATED)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Every finding, each once."""
+        """Return every finding once."""
         of_files = (finding for verdict in self.verdicts for finding in verdict.findings)
         return tuple(dict.fromkeys((*of_files, *self.general)))
 
     def file_of(self, finding: Finding) -> str | None:
-        """The file that the finding is about; None for standard input and for what is about no file."""
+        """Return the file of a finding; None for standard input and for a finding about no file."""
         files = (verdict.given.file for verdict in self.verdicts if finding in verdict.findings)
         return next((file for file in files if file != "-"), None)
 
@@ -71,23 +71,25 @@ class Report:
 def ask_workers(
     calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given], most: int | None = None
 ) -> tuple[tuple[Validation, ...], ...]:
-    """What the workers at ``urls`` say of each configuration, in the order of ``given``. Raises nothing.
+    """Return the validations of each configuration by the workers at ``urls``, in the order of ``given``.
 
-    ``most``: see ``validations.ask``.
+    Raises nothing. ``most``: see ``validations.ask``.
     """
     found: dict[int, tuple[Validation, ...]] = {}
-    left = dict(enumerate(given))
-    while left:
-        # Two configurations may have the same name: one of each at a time.
-        batch = {each.name: at for at, each in reversed(left.items())}
-        answers = validations.ask(calls, urls, {name: left[at].config for name, at in batch.items()}, most=most)
-        for name, at in batch.items():
-            found[at] = answers[name]
-            del left[at]
-    return tuple(found[at] for at in range(len(given)))
+    remaining = dict(enumerate(given))
+    while remaining:
+        # Configurations may have the same name: each batch has one of each name.
+        batch = {configuration.name: index for index, configuration in reversed(remaining.items())}
+        answers = validations.ask(
+            calls, urls, {name: remaining[index].config for name, index in batch.items()}, most=most
+        )
+        for name, index in batch.items():
+            found[index] = answers[name]
+            del remaining[index]
+    return tuple(found[index] for index in range(len(given)))
 
 
-def look(
+def observe_cluster(
     calls: ConnectCalls,
     given: Sequence[Given],
     kafka: KafkaReads | None,
@@ -98,10 +100,10 @@ def look(
     named_servers: tuple[str, ...],
     most: int | None = None,
 ) -> Known:
-    """Return what the cluster tells about configurations. ``kafka`` and ``group`` are None where only workers are asked.
+    """Return the cluster's facts about configurations; ``kafka`` and ``group`` are None to ask workers only.
 
     ``named`` are the internal topics that the user named; ``most``: see ``validations.ask``. ``named_servers`` are the
-    bootstrap servers of the clusters that the context names.
+    bootstrap servers of the clusters in the context.
     """
     unseen: tuple[Unseen, ...] = ()
     if not calls.urls:
@@ -128,10 +130,10 @@ def _offsets_topic(
 
 
 def report(given: Sequence[Given], goal: Goal, known: Known | None, release: tuple[int, int] | None = None) -> Report:
-    """Evaluate every configuration; ``known`` is None without a cluster to ask, ``release`` is the planned one."""
+    """Evaluate every configuration; ``known`` is None without a cluster, ``release`` is the planned one."""
     answers = known.answers if known is not None and known.answers else ((),) * len(given)
     pairs = zip(given, answers, strict=True)
-    verdicts = tuple(_verdict(each, goal, said, known, release) for each, said in pairs)
+    verdicts = tuple(_verdict(configuration, goal, found, known, release) for configuration, found in pairs)
     return Report(verdicts, tuple(_general(verdicts, goal, known)))
 
 
@@ -181,7 +183,7 @@ def _general(verdicts: Sequence[ConfigVerdict], goal: Goal, known: Known | None)
 
 
 def undecided(verdicts: Sequence[ConfigVerdict], goal: Goal) -> Finding:
-    """UNSEEN001, as an info: what could not be determined without workers."""
+    """Return UNSEEN001 as information: the facts that only workers can determine."""
     parts = ["properties of the connector itself", "whether its class is installed"]
     if any(verdict.subject.kind != "sink" for verdict in verdicts):
         parts.append("whether it supports exactly-once")
@@ -196,7 +198,7 @@ def undecided(verdicts: Sequence[ConfigVerdict], goal: Goal) -> Finding:
 
 
 def as_json(verdict: ConfigVerdict) -> Mapping[str, object]:
-    """One configuration as scripts get it; its values are not in it."""
+    """Return the result for one configuration in JSON, without its values."""
     config = verdict.given.config
     return {
         "file": verdict.given.file,
@@ -206,12 +208,12 @@ def as_json(verdict: ConfigVerdict) -> Mapping[str, object]:
         "outcome": verdict.outcome.value,
         "workers": [
             {
-                "worker": each.worker,
-                "exactlyOnceSupport": each.support.value,
-                "plugin": each.plugin.value,
-                "errors": sum(map(len, each.errors.values())),
-                "problem": each.problem,
+                "worker": validation.worker,
+                "exactlyOnceSupport": validation.support.value,
+                "plugin": validation.plugin.value,
+                "errors": sum(map(len, validation.errors.values())),
+                "problem": validation.problem,
             }
-            for each in verdict.subject.validations
+            for validation in verdict.subject.validations
         ],
     }

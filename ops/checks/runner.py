@@ -1,6 +1,6 @@
-"""All areas of preflight over one context: each sees what it needs and says what it finds, none keeps another from it.
+"""The areas of preflight over one context: each observes its facts and reports findings, independently of the others.
 
-An area that cannot look says so with a finding of its own. Findings come out once, however many areas met them.
+An area that cannot observe reports this as a finding. A finding of several areas is returned once.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.rule import check
 
-Said = Iterable["Finding | Unseen"]
+Reports = Iterable["Finding | Unseen"]
 
 
 @dataclass
 class CheckRun:
-    """Evaluates ``context`` for ``goal``. ``principals`` are those that the person gave, None where ACLs are of no interest.
+    """An evaluation of ``context`` for ``goal``. ``principals`` are those that the user gave, None without ACL checks.
 
-    ``release`` is the one of Kafka that is planned, None for the workers' own.
+    ``release`` is the planned one of Kafka, None for the workers' own.
     """
 
     context: CheckContext
@@ -63,35 +63,35 @@ class CheckRun:
     def findings(self) -> list[Finding]:
         """Return all findings in the order of the areas, each once."""
         with ThreadPoolExecutor(len(AREAS)) as pool:
-            asked = [(name, pool.submit(_all, look, self)) for name, look in AREAS.items()]
-            said: list[Finding | Unseen] = [*self.context.view.findings]
-            for name, answer in asked:
+            pending = [(name, pool.submit(_reports_of, area, self)) for name, area in AREAS.items()]
+            reports: list[Finding | Unseen] = [*self.context.view.findings]
+            for name, future in pending:
                 try:
-                    said += answer.result()
+                    reports += future.result()
                 except ConnectctlError as e:
-                    said.append(unseen_by(name, e))
-        said += self.context.unseen
-        found = [finding_of(each) if isinstance(each, Unseen) else each for each in said]
+                    reports.append(unseen_by(name, e))
+        reports += self.context.unseen
+        found = [finding_of(report) if isinstance(report, Unseen) else report for report in reports]
         return list(dict.fromkeys(found))
 
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
-        """What there is to know of ACLs; for what is printed of the missing ones, too."""
+        """Return the input of the ACL checks, which the output of missing ACLs needs as well."""
         return acls_observe.observe(self.context, self.principals or Principals())
 
 
-def _all(look: Callable[[CheckRun], Said], run: CheckRun) -> list[Finding | Unseen]:
-    return list(look(run))
+def _reports_of(area: Callable[[CheckRun], Reports], run: CheckRun) -> list[Finding | Unseen]:
+    return list(area(run))
 
 
-def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Callable[[CheckRun], Said]:
-    """Return what an area reports: what was not seen, then what its rules find in what was."""
+def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Callable[[CheckRun], Reports]:
+    """Return the reports of an area: first the failed observations, then the findings of its rules."""
 
-    def look(run: CheckRun) -> Said:
+    def report(run: CheckRun) -> Reports:
         facts = observe(run)
         yield from getattr(facts, "unseen", ())
         yield from check(rules, facts, run.goal)
 
-    return look
+    return report
 
 
 def _workers(run: CheckRun) -> WorkersSeen:
@@ -99,21 +99,21 @@ def _workers(run: CheckRun) -> WorkersSeen:
     return worker_observe.observe(run.context.view, edges.kafka, edges.transactions())
 
 
-def _configurations(run: CheckRun) -> Said:
+def _configurations(run: CheckRun) -> Reports:
     context = run.context
     urls = [worker.url for worker in context.view.workers if worker.problem is None]
-    configs = {each.name: each.config for each in context.checked}
+    configs = {connector.name: connector.config for connector in context.checked}
     answers = validations.ask(context.edges.calls, urls, configs, most=validations.MOST)
     yield from validations.unseen(answers)
-    yield from validations.unasked(urls, answers, configs)
+    yield from validations.not_validated(urls, answers, configs)
     supports = frozenset(worker.support for worker in context.view.workers)
     policy = context.worker_property(POLICY) if run.release else None
-    for each in context.checked:
+    for connector in context.checked:
         subject = Subject(
-            each.name,
-            each.config,
+            connector.name,
+            connector.config,
             run.goal,
-            answers[each.name],
+            answers[connector.name],
             context.group.id,
             context.internal.get("offsets"),
             running=True,
@@ -125,26 +125,26 @@ def _configurations(run: CheckRun) -> Said:
         yield from config_rules.evaluate(subject).findings
 
 
-def _offset_stores(run: CheckRun) -> Said:
+def _offset_stores(run: CheckRun) -> Reports:
     if "offsets" in run.context.internal:  # otherwise TOPIC002 reports it
         yield from _area(lambda run: store_observe.observe(run.context, run.goal, run.now), store_rules)(run)
 
 
-def _tasks(run: CheckRun) -> Said:
-    seen = tasks_max_observe.look(run.context.view, run.context.edges.kafka).only(run.context.names)
-    # That a worker is silent, or that no connector is known, is CLUSTER004 and CLUSTER011 already.
-    yield from (each for each in seen.unseen if not each.what.startswith(("worker ", "connectors")))
-    yield from check(tasks_max_rules, seen, run.release)
+def _tasks(run: CheckRun) -> Reports:
+    facts = tasks_max_observe.observe(run.context.view, run.context.edges.kafka).only(run.context.names)
+    # CLUSTER004 and CLUSTER011 already report workers that do not answer and unknown connectors.
+    yield from (gap for gap in facts.unseen if not gap.what.startswith(("worker ", "connectors")))
+    yield from check(tasks_max_rules, facts, run.release)
 
 
-def _acls(run: CheckRun) -> Said:
+def _acls(run: CheckRun) -> Reports:
     if run.principals is not None:
         facts, unseen = run.acl_facts()
         yield from unseen
         yield from check(acls_rules, facts, run.goal) if facts is not None else ()
 
 
-AREAS: dict[str, Callable[[CheckRun], Said]] = {
+AREAS: dict[str, Callable[[CheckRun], Reports]] = {
     "the brokers": _area(lambda run: broker_observe.observe(run.context, run.goal), broker_rules),
     "the workers": _area(_workers, worker_rules),
     "rolls of the workers": _area(lambda run: run.context.edges.roll(run.context.view), roll_rules),
@@ -157,4 +157,4 @@ AREAS: dict[str, Callable[[CheckRun], Said]] = {
     "readers": _area(lambda run: consumer_observe.observe(run.context, run.goal), consumer_rules),
     "ACLs": _acls,
 }
-"""What each area of ``preflight`` looks at, by its name in the finding that it could not."""
+"""The areas of ``preflight``, by the name that the finding about a failed observation has."""

@@ -14,11 +14,11 @@ from connectctl.ops.core.rule import Rule
 
 T = TypeVar("T")
 NOT_SEEN = Rule("UNSEEN001", Severity.WARNING)
-"""A check that did not happen must not look like one that passed."""
+"""The finding about a check that did not happen, which must not look like one that passed."""
 
 
 class Goal(StrEnum):
-    """What the cluster is to become; NOW asks whether it is right as it is."""
+    """The intended state of the cluster; NOW evaluates the present one."""
 
     NOW = "now"
     PREPARING = "preparing"
@@ -27,9 +27,9 @@ class Goal(StrEnum):
 
 
 def leads_to_enabled(enabled: bool | None, goal: Goal) -> bool:
-    """Whether tasks have transactions when the goal is reached; not where that is today's state and unknown.
+    """Return whether tasks have transactions under the goal; False if that is the present state and unknown.
 
-    ``preparing`` is the way to ``enabled`` for workers that are not there yet, and the way back for those that are.
+    ``preparing`` leads to ``enabled`` for workers that are disabled, and to ``disabled`` for workers that are enabled.
     """
     if goal is Goal.NOW:
         return bool(enabled)
@@ -42,17 +42,17 @@ class _OfCluster(Protocol):
 
 
 def enabling(facts: _OfCluster, goal: Goal) -> bool:
-    """Whether tasks have transactions when the goal is reached, for rules of facts that say whether it is enabled now."""
+    """Return whether tasks have transactions under the goal, for facts with the present state."""
     return leads_to_enabled(facts.enabled, goal)
 
 
 def downgrade_severity(severity: Severity, goal: Goal) -> Severity:
-    """The severity of what ``preparing`` does not bring about yet, and the step after it does."""
+    """Return the severity of a fault that only the step after ``preparing`` causes."""
     return Severity.WARNING if goal is Goal.PREPARING and severity is Severity.ERROR else severity
 
 
 class PluginAnswer(StrEnum):
-    """Whether a connector's class reports that it supports exactly-once with its configuration."""
+    """A class's answer whether it supports exactly-once with a configuration."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -63,12 +63,12 @@ class PluginAnswer(StrEnum):
 
 @dataclass(frozen=True)
 class Validation:
-    """One worker's answer to the validation of one configuration: its error messages by property.
+    """One worker's validation of one configuration: its error messages by property.
 
-    ``worker`` is an address, ``host:port``; ``problem`` says why there is no answer. An error that concerns no property
-    is under the empty name. ``plugin`` is what the connector's class says of exactly-once with this configuration, and
-    ``detail`` what it says when it fails; ``kind`` is ``source`` or ``sink``. ``once_enabled`` are the errors that come
-    to ``errors`` once the worker is enabled; ``properties`` are those that Connect and the plugin define.
+    ``worker`` is an address, ``host:port``; ``problem`` is why there is no answer. An error that concerns no property
+    is under the empty name. ``plugin`` is the answer of the connector's class about exactly-once with this
+    configuration, and ``detail`` its error if it fails; ``kind`` is ``source`` or ``sink``. ``once_enabled`` are the
+    additional errors of an enabled worker; ``properties`` are those that Connect and the plugin define.
     """
 
     worker: str
@@ -84,7 +84,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Unseen:
-    """Something that could not be observed: never a silent pass."""
+    """A failed observation, which is always reported."""
 
     what: str
     why: str
@@ -92,12 +92,12 @@ class Unseen:
 
 
 def unseen_by(what: str, error: ConnectctlError) -> Unseen:
-    """That ``what`` could not be looked at, in the words of the error."""
+    """Return the failed observation of ``what``, with the text of the error."""
     return Unseen(what, reason(error), error.next_step)
 
 
 def answer_of(ask: Callable[[], T], unseen: list[Unseen], what: str) -> T | None:
-    """What ``ask`` returns; None if it raises ``ConnectctlError``: then ``what`` is among the ``unseen``."""
+    """Return the result of ``ask``; None if it raises ``ConnectctlError``: then ``what`` is added to ``unseen``."""
     try:
         return ask()
     except ConnectctlError as e:
@@ -106,10 +106,10 @@ def answer_of(ask: Callable[[], T], unseen: list[Unseen], what: str) -> T | None
 
 
 def reason(error: ConnectctlError) -> str:
-    """The error without its next step: for the middle of a sentence."""
+    """Return the error without its next step, for the middle of a sentence."""
     return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")
 
 
 def finding_of(unseen: Unseen) -> Finding:
-    """The finding that reports what was not observed."""
+    """Return the finding about a failed observation."""
     return NOT_SEEN.found(unseen.what, f"Could not be read: {unseen.why}.", unseen.next_step)

@@ -183,7 +183,7 @@ def _last_index(node: Any) -> int:
     if getattr(node, "flow_style", None) or not isinstance(node.value, list) or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]
-    return max(_last_index(each) for each in (last if isinstance(last, tuple) else (last,)))
+    return max(_last_index(inner) for inner in (last if isinstance(last, tuple) else (last,)))
 
 
 def _newline(text: str) -> str:

@@ -229,7 +229,7 @@ def is_list_setting(parts: Iterable[str]) -> bool:
     for part in parts:
         field = getattr(kind, "model_fields", {}).get(part)
         kind = field.annotation if field is not None else (get_args(kind) or (None,))[-1]
-    return any(get_origin(each) is list for each in (kind, *get_args(kind)))
+    return any(get_origin(type_) is list for type_ in (kind, *get_args(kind)))
 
 
 _SECTIONS: dict[str, type[BaseModel]] = {

@@ -86,9 +86,9 @@ def either(*shapes: Shape) -> Shape:
     """Return the shape of a value that has one of ``shapes``; the error is the last one's."""
 
     def shape(value: Any) -> None:
-        for each in shapes[:-1]:
+        for alternative in shapes[:-1]:
             try:
-                each(value)
+                alternative(value)
             except Malformed:
                 continue
             return
@@ -101,9 +101,9 @@ def array(inner: Shape) -> Shape:
     def shape(value: Any) -> None:
         if type(value) is not list:
             raise Malformed(f"is {kind_of(value)}, and not an array")
-        for number, each in enumerate(value):
+        for number, item in enumerate(value):
             try:
-                inner(each)
+                inner(item)
             except Malformed as e:
                 raise e.within(f"[{number}]") from None
 
@@ -116,9 +116,9 @@ def mapping(inner: Shape) -> Shape:
     def shape(value: Any) -> None:
         if type(value) is not dict:
             raise Malformed(f"is {kind_of(value)}, and not an object")
-        for name, each in value.items():
+        for name, member in value.items():
             try:
-                inner(each)
+                inner(member)
             except Malformed as e:
                 raise e.within(f".{name}") from None
 
@@ -153,8 +153,8 @@ def texts(value: Any) -> None:
         raise Malformed(f"is {kind_of(value)}, and not an object")
     if set(map(type, value.values())) <= _TEXTS:  # faster than a loop
         return
-    name, other = next((name, each) for name, each in value.items() if type(each) not in _TEXTS)
-    raise Malformed(f"is {kind_of(other)}, and not a text", f".{name}")
+    name, invalid = next((name, member) for name, member in value.items() if type(member) not in _TEXTS)
+    raise Malformed(f"is {kind_of(invalid)}, and not a text", f".{name}")
 
 
 def encodable(value: Any) -> Any:

@@ -92,8 +92,8 @@ def _is_deep(value: Any) -> bool:
     level = [value] if isinstance(value, _HOLDERS) else []
     for _ in range(DEEPEST + 1):
         inner: list[Any] = []
-        for each in level:
-            values = each.values() if isinstance(each, dict) else each
+        for holder in level:
+            values = holder.values() if isinstance(holder, dict) else holder
             inner += [value for value in values if isinstance(value, _HOLDERS)]
         if not inner:
             return False

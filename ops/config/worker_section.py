@@ -121,14 +121,16 @@ class WorkersSection(WorkerSettings):
     @property
     def by_worker(self) -> dict[str, WorkerSettings]:
         """Return the effective settings of the workers in ``each``."""
-        return {address: own.over(self) for address, own in self.each.items()}
+        return {address: settings.over(self) for address, settings in self.each.items()}
 
     def problems(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield the inconsistencies: the path below ``workers``, and the reason."""
         drivers = {settings.effective_driver for settings in (*self.by_worker.values(), self)}
         yield from self._unused((), self.configured, drivers)
-        for address, own in self.each.items():
-            yield from self._unused(("each", address), own.configured, {self.by_worker[address].effective_driver})
+        for address, own_settings in self.each.items():
+            yield from self._unused(
+                ("each", address), own_settings.configured, {self.by_worker[address].effective_driver}
+            )
         # If every worker is in ``each``, the rest may be incomplete.
         complete: dict[tuple[str, ...], WorkerSettings] = {} if self.each else {(): self}
         for path, settings in (
@@ -148,9 +150,7 @@ class WorkersSection(WorkerSettings):
 
 
 def nested(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return flattened settings as the section has them, with ``each.worker-3:8083.driver`` and the like below
-    ``each``.
-    """
+    """Return flattened settings as the section has them: ``each.worker-3:8083.driver`` is nested in ``each``."""
     found: dict[str, Any] = {"each": {}}
     for name, value in section.items():
         if name.startswith("each."):

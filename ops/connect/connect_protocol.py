@@ -27,9 +27,7 @@ def rest_url(advertised: str) -> str:
 
 
 def mirror_source(group_id: str) -> str | None:
-    """Return the source cluster of MirrorMaker 2 in dedicated mode, whose group is ``SOURCE-mm2``; None for other
-    names.
-    """
+    """Return the source cluster of a dedicated MirrorMaker 2, whose group is ``SOURCE-mm2``; else None."""
     source = group_id.removesuffix("-mm2")
     return source if source != group_id else None
 
@@ -184,9 +182,7 @@ def decode_metadata(data: bytes) -> tuple[str, int]:
 
 
 def decode_current(data: bytes) -> Assignment | None:
-    """Return the assignment that a member had when it joined; None for version 0, whose members release everything
-    first.
-    """
+    """Return the assignment that a member had when it joined; None for version 0, which releases it first."""
     reader = _ProtocolReader(data)
     version = reader.number(2)
     reader.text()

@@ -144,9 +144,7 @@ class Owners:
 
 
 def owners_of(group: ConnectGroup | None) -> Owners | None:
-    """Return the owners by the group's assignments; None while it is rebalancing, when assignments are neither old nor
-    new.
-    """
+    """Return the owners by the group's assignments; None during a rebalance, when assignments are undefined."""
     if group is None or not group.settled:
         return None
     return Owners({part: member.name for part, member in group.owners.items()})
@@ -297,9 +295,7 @@ def _by_tasks(connector: Connector, tasks: Mapping[int, str], count: Counter[str
 
 
 def cause_of(status: Status | None) -> str | None:
-    """Return the first line of the innermost cause in a stack trace; outer exceptions only report that something
-    failed.
-    """
+    """Return the first line of the innermost cause in a stack trace; outer ones only report a failure."""
     if status is None or not status.trace:
         return None
     lines = [line.strip() for line in masked(status.trace).splitlines() if line.strip()]

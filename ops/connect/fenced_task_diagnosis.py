@@ -81,7 +81,7 @@ def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:
     if found.state == "Empty":
         return _finding(task, f"its producer was fenced{_by(task)}; no transaction expired", Severity.WARNING)
     others = f", as {' and '.join(map(str, task.others))} may" if task.others else ""
-    what = f"its producer was fenced by another one, which uses its id now ({found.state}){others}; none expired"
+    what = f"its producer was fenced by another producer, which uses its id now ({found.state}){others}; none expired"
     return _finding(task, what, Severity.ERROR)
 
 

@@ -102,7 +102,7 @@ def _of_key(entry: SourceOffset) -> Iterator[Finding]:
         yield UNUSUAL_SPELLING.found(key.text, why)
     for stray in entry.strays:
         message = (
-            f"A record of this key lies on partition {stray.kafka_partition} (offset {stray.kafka_offset}, value "
+            f"A record of this key is in partition {stray.kafka_partition} (offset {stray.kafka_offset}, value "
             f"{_value(stray)}), where Java's partitioner does not put it: compaction never removes it, and the record "
             "that a worker uses depends on which one it reads last."
         )
@@ -240,7 +240,9 @@ def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
 
 def of_unseen_configuration(topic: str) -> Finding:
     """Return OFFSETS017 for a topic whose configuration this principal may not describe: its policy is unknown."""
-    message = f"The configuration of topic {topic} may not be seen: whether workers use it is unknown."
+    message = (
+        f"This principal may not describe the configuration of topic {topic}: it is unknown whether workers use it."
+    )
     return POLICY.found(topic, message, grant(describe_configs(topic)), severity=Severity.WARNING)
 
 

@@ -36,12 +36,12 @@ def outlook(old: Config | None, new: Config, offsets: Offsets) -> OffsetOutlook:
         return learned(old, new, [partition for partition, _ in offsets])
     former = rules if old is None else rules_of(old.get("connector.class", ""))
     fates = [_fate(rules, old if former == rules else None, new, *pair) for pair in offsets]
-    read = [each.partition for each in fates if each.fate in (Fate.KEPT, Fate.RESUMED)]
+    read = [fate.partition for fate in fates if fate.fate in (Fate.KEPT, Fate.RESUMED)]
     begun = [
-        PartitionFate(dict(each), Fate.BEGUN, NEW, whole=rule.whole)
-        for rule, each in _expected(rules, new)
-        if not (old is not None and former == rules and _reads(rule, old, each))
-        and not any(_means(rule, each, partition) for partition in read)
+        PartitionFate(dict(expected), Fate.BEGUN, NEW, whole=rule.whole)
+        for rule, expected in _expected(rules, new)
+        if not (old is not None and former == rules and _reads(rule, old, expected))
+        and not any(_means(rule, expected, partition) for partition in read)
     ]
     return OffsetOutlook(
         with_moved(fates, begun), rules[0].source, _may_begin(rules, old, new), _inherited(rules, old, new)
@@ -56,7 +56,7 @@ def reads(config: Config, partition: SourcePartition) -> bool | None:
 
 def matters(name: str, *configs: Config) -> bool:
     """Return whether a change of the property ``name`` may affect the source offsets of a connector of ``configs``."""
-    known = any(name in rule.keys for each in configs for rule in rules_of(each.get("connector.class", "")))
+    known = any(name in rule.keys for config in configs for rule in rules_of(config.get("connector.class", "")))
     return known or name == "connector.class" or not name.startswith(FRAMEWORK)
 
 
@@ -114,14 +114,14 @@ def _fate(
 
 
 def _rule_for(rules: Sequence[PartitionRule], partition: SourcePartition) -> PartitionRule | None:
-    return next((each for each in rules if {field.name for field in each.fields} <= partition.keys()), None)
+    return next((rule for rule in rules if {field.name for field in rule.fields} <= partition.keys()), None)
 
 
 def _reads(rule: PartitionRule, config: Config, partition: SourcePartition) -> bool | None:
     """Return whether the fields that ``partition`` has are read; an incomplete source partition lacks some of them."""
     if rule.form(config, partition) is not None:
         return False
-    found = [each.reads(config, partition[each.name]) for each in rule.fields if each.name in partition]
+    found = [field.reads(config, partition[field.name]) for field in rule.fields if field.name in partition]
     return False if False in found else None if None in found else True
 
 
@@ -144,7 +144,7 @@ def _unused(rule: PartitionRule, config: Config, offset: SourceOffset | None) ->
 
 
 def _moved(rule: PartitionRule, new: Config, partition: SourcePartition) -> SourcePartition | None:
-    changed = {each.name: each.value(new) for each in rule.fields if not each.reads(new, partition[each.name])}
+    changed = {field.name: field.value(new) for field in rule.fields if not field.reads(new, partition[field.name])}
     return rewritten(partition, changed)
 
 
@@ -166,8 +166,8 @@ def _means(rule: PartitionRule, expected: SourcePartition, partition: SourcePart
 def _may_begin(rules: Sequence[PartitionRule], old: Config | None, new: Config) -> tuple[str, ...]:
     """Return the names by patterns that only ``new`` has: only the source knows what they match."""
     found = []
-    for field in (each for rule in rules if old is not None for each in rule.fields):
-        added = [each for each in field.patterns(new) if old is not None and each not in field.patterns(old)]
+    for field in (field for rule in rules if old is not None for field in rule.fields):
+        added = [pattern for pattern in field.patterns(new) if old is not None and pattern not in field.patterns(old)]
         if added:
             found.append(f"{field.name} {', '.join(added)}")
         elif field.patterns(new) and old is not None and any(old.get(key) != new.get(key) for key in field.keys):
@@ -196,7 +196,7 @@ def _equal(one: Config, other: Config) -> bool:
     class_ = one.get("connector.class", "")
     if rules_of(class_) or class_ != other.get("connector.class"):
         return False
-    own, other_own = ({k: v for k, v in each.items() if not k.startswith(FRAMEWORK)} for each in (one, other))
+    own, other_own = ({k: v for k, v in config.items() if not k.startswith(FRAMEWORK)} for config in (one, other))
     return bool(own) and own == other_own
 
 

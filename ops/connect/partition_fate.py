@@ -74,18 +74,22 @@ class OffsetOutlook:
     inherited: tuple[str, ...] = ()
 
     def of(self, *fates: Fate) -> list[PartitionFate]:
-        return [each for each in self.fates if each.fate in fates]
+        return [partition_fate for partition_fate in self.fates if partition_fate.fate in fates]
 
 
 def with_moved(fates: Sequence[PartitionFate], begun: Sequence[PartitionFate]) -> tuple[PartitionFate, ...]:
     """Return all fates, with a new source partition for each one that moved, unless it has an offset already."""
-    known = {_key(each.partition) for each in fates}
+    known = {_key(fate.partition) for fate in fates}
     moved = [
-        PartitionFate(each.carry_to, Fate.BEGUN, NEW)
-        for each in fates
-        if each.carry_to is not None and _key(each.carry_to) not in known
+        PartitionFate(fate.carry_to, Fate.BEGUN, NEW)
+        for fate in fates
+        if fate.carry_to is not None and _key(fate.carry_to) not in known
     ]
-    others = [each for each in begun if not any(each.partition.items() <= other.partition.items() for other in moved)]
+    others = [
+        fate
+        for fate in begun
+        if not any(fate.partition.items() <= moved_fate.partition.items() for moved_fate in moved)
+    ]
     return (*fates, *moved, *others)
 
 

@@ -73,7 +73,7 @@ class PartitionRule:
 
     @property
     def keys(self) -> frozenset[str]:
-        return frozenset(key for each in self.fields for key in each.keys) | {
+        return frozenset(key for field in self.fields for key in field.keys) | {
             *self.offset_keys,
             *self.where,
             *self.inherits,
@@ -99,8 +99,9 @@ def constantly(name: str, constant: str, *keys: str) -> FieldRule:
 
 
 def listed(name: str, *keys: str) -> FieldRule:
-    """Return the rule of a field that is in the list of the first of ``keys`` that is set; without one, any value may
-    be read.
+    """Return the rule of a field that is in the list of the first of ``keys`` that is set.
+
+    Without such a list any value may be read.
     """
 
     def values(config: Config) -> tuple[str, ...]:
@@ -122,19 +123,21 @@ def is_named(path: str, classes: Iterable[str]) -> bool:
     """Return whether the ``connector.class`` ``path`` names one of ``classes``, by the full name or by an alias."""
     simple = path.rpartition(".")[2]
     short = {simple, f"{simple}Connector"} if "." not in path else set()
-    return any(each == path or each.rpartition(".")[2] in short for each in classes)
+    return any(class_ == path or class_.rpartition(".")[2] in short for class_ in classes)
 
 
 @lru_cache(256)
 def entries(text: str) -> tuple[str, ...]:
     """Return the entries of a list, which commas separate."""
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(entry.strip() for entry in text.split(",") if entry.strip())
 
 
 def names_of(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the plain names, and the regular expressions."""
     found = list(patterns)
-    return [each for each in found if _NAME.fullmatch(each)], [each for each in found if not _NAME.fullmatch(each)]
+    return [pattern for pattern in found if _NAME.fullmatch(pattern)], [
+        pattern for pattern in found if not _NAME.fullmatch(pattern)
+    ]
 
 
 def matches(patterns: Sequence[str], value: str) -> bool | None:
@@ -144,8 +147,8 @@ def matches(patterns: Sequence[str], value: str) -> bool | None:
 
 @lru_cache(4096)
 def _matches(patterns: tuple[str, ...], value: str) -> bool | None:
-    found = [_compiled(each) for each in patterns]
-    if any(each is not None and each.fullmatch(value) for each in found):
+    found = [_compiled(text) for text in patterns]
+    if any(pattern is not None and pattern.fullmatch(value) for pattern in found):
         return True
     return None if None in found else False
 

@@ -27,21 +27,21 @@ _SHORT = 3
 
 def learned(old: Config | None, new: Config, partitions: Sequence[SourcePartition]) -> OffsetOutlook:
     changed = {key for key in {*(old or {}), *new} if (old or {}).get(key) != new.get(key)}
-    own = sorted(key for key in changed if not key.startswith(FRAMEWORK))
+    own_changes = sorted(key for key in changed if not key.startswith(FRAMEWORK))
     if old is None:
         return _all(partitions, Fate.UNKNOWN, "this connector class is unknown")
     if "connector.class" in changed:
         return _all(partitions, Fate.UNKNOWN, "the connector's class changes")
-    if not own:
+    if not own_changes:
         return _all(partitions, Fate.KEPT, "no property of the connector's own changes")
     follows = _follows(old, partitions)
-    fates = [_fate(each, follows, own, old, new) for each in partitions]
-    begun = list(_begun(follows, old, new, partitions)) if all(each.fate is not Fate.UNKNOWN for each in fates) else []
+    fates = [_fate(partition, follows, own_changes, old, new) for partition in partitions]
+    begun = list(_begun(follows, old, new, partitions)) if all(fate.fate is not Fate.UNKNOWN for fate in fates) else []
     return OffsetOutlook(with_moved(fates, begun), SOURCE)
 
 
 def _all(partitions: Sequence[SourcePartition], fate: Fate, why: str) -> OffsetOutlook:
-    return OffsetOutlook(tuple(PartitionFate(each, fate, why) for each in partitions), SOURCE)
+    return OffsetOutlook(tuple(PartitionFate(partition, fate, why) for partition in partitions), SOURCE)
 
 
 def _follows(config: Config, partitions: Sequence[SourcePartition]) -> dict[str, list[str]]:
@@ -50,15 +50,15 @@ def _follows(config: Config, partitions: Sequence[SourcePartition]) -> dict[str,
     These are the properties that have, alone or in a list, every value of the field; else those all of whose values the
     field has.
     """
-    fields = set.intersection(*(set(each) for each in partitions)) if partitions else set()
-    own = {key: values_of(config, key) for key in config if not key.startswith(FRAMEWORK)}
+    fields = set.intersection(*(set(partition) for partition in partitions)) if partitions else set()
+    own_values = {key: values_of(config, key) for key in config if not key.startswith(FRAMEWORK)}
     found = {}
     for field in sorted(fields):
-        values = {str(each[field]) for each in partitions}
+        values = {str(partition[field]) for partition in partitions}
         if any(map(_is_generic, values)):
             continue
-        keys = [key for key, has in own.items() if values <= {config[key].strip(), *has}]
-        keys = keys or [key for key, has in own.items() if has and has <= values]
+        keys = [key for key, has in own_values.items() if values <= {config[key].strip(), *has}]
+        keys = keys or [key for key, has in own_values.items() if has and has <= values]
         if keys:
             found[field] = keys
     return found
@@ -107,6 +107,8 @@ def _begun(
 ) -> Iterator[PartitionFate]:
     """Yield the new values of a property that no source partition has."""
     for field, (key, *_) in follows.items():
-        whole = all(set(each) == {field} for each in partitions)
-        for value in sorted(values_of(new, key) - values_of(old, key) - {str(each[field]) for each in partitions}):
+        whole = all(set(partition) == {field} for partition in partitions)
+        for value in sorted(
+            values_of(new, key) - values_of(old, key) - {str(partition[field]) for partition in partitions}
+        ):
             yield PartitionFate({field: value}, Fate.BEGUN, NEW, whole=whole)

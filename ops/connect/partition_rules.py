@@ -52,7 +52,7 @@ def _mirror_topic() -> FieldRule:
         return both(matches(include, str(value)), matches(exclude, str(value)))
 
     def values(config: Config) -> tuple[str, ...]:
-        return tuple(each for each in names_of(lists(config)[0])[0] if reads(config, each))
+        return tuple(name for name in names_of(lists(config)[0])[0] if reads(config, name))
 
     def patterns(config: Config) -> tuple[str, ...]:
         return tuple(names_of(lists(config)[0])[1])
@@ -134,7 +134,7 @@ def _jdbc_table() -> FieldRule:
 
     def values(config: Config) -> tuple[str, ...]:
         names = names_of(entries(config.get("table.include.list", "")))[0] or entries(config.get("table.whitelist", ""))
-        return tuple(_plain(each) for each in names if reads(config, each))
+        return tuple(_plain(name) for name in names if reads(config, name))
 
     def patterns(config: Config) -> tuple[str, ...]:
         if any(config.get(key, "").strip() for key in _QUERY):

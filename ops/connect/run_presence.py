@@ -13,8 +13,9 @@ _SIGN = ";"
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that runs a connector. ``client`` is its client id; ``since`` in seconds since the epoch, None if
-    unknown.
+    """A process that runs a connector.
+
+    ``client`` is its client id; ``since`` is in seconds since the epoch, None if unknown.
     """
 
     client: str

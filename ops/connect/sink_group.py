@@ -21,9 +21,7 @@ def topics_of_sink(config: Mapping[str, str]) -> frozenset[str]:
 
 
 def unknown_group(connector: str, config: Mapping[str, str]) -> str | None:
-    """Return why the group's name or Kafka cluster is unknown; None if it is on the workers' cluster under a known
-    name.
-    """
+    """Return why the group's name or cluster is unknown; None for a known name on the workers' cluster."""
     if has_reference(config.get(_GROUP, "")):
         return f"{_GROUP} of {connector} is {config[_GROUP]}, which only its workers can resolve"
     if elsewhere := config.get(_BOOTSTRAP):

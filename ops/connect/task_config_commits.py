@@ -51,9 +51,7 @@ class _Reading:
         self.config, self.offset, self.written = value, record.offset, record.timestamp
 
     def commit_tasks(self, value: Any, offset: int) -> None:
-        """Read ``commit-X``: it accepts the preceding task configurations if the connector is known and none is
-        missing.
-        """
+        """Read ``commit-X``, which accepts the tasks before it if the connector is known and none is missing."""
         if self.config is not None and value is None:
             return
         self.commit, self.committed = offset, self.config

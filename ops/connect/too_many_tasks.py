@@ -22,9 +22,9 @@ def restart_hint(connector: Connector) -> str:
     if failed_by_tasks_max(connector):
         return (
             f"A restart fails again: it has more tasks than tasks.max. Raise it: connectctl connectors patch {name} "
-            f"tasks.max=N; connectctl tasks check {name} says to what."
+            f"tasks.max=N; connectctl tasks check {name} shows the number."
         )
-    return f"Restart what failed: connectctl connectors restart {name} --only-failed"
+    return f"Restart the failed parts: connectctl connectors restart {name} --only-failed"
 
 
 def restart_warning(connector: Connector, *, only_failed: bool) -> str | None:
@@ -33,6 +33,6 @@ def restart_warning(connector: Connector, *, only_failed: bool) -> str | None:
         return None
     running = verdict_of(connector, connector.owners).running
     if only_failed or not running:
-        return f"{connector.name}: what failed will fail again, because it has more tasks than tasks.max"
+        return f"{connector.name}: the failed parts will fail again, because it has more tasks than tasks.max"
     tasks = "its running task" if running == 1 else f"its {running} running tasks"
     return f"{connector.name}: the restart ends {tasks}, which may not start again: it has more tasks than tasks.max"

@@ -132,5 +132,5 @@ def of_connector(ids: Iterable[str], group: str, connector: str, others: Iterabl
     """
     known = TransactionalIdIndex({group: frozenset((connector, *others))})
     found = [(owner, id) for id in ids for owner in known.owners(id) if owner.connector == connector]
-    found.sort(key=lambda each: (each[0].task is None, each[0].task or 0, each[1]))
+    found.sort(key=lambda pair: (pair[0].task is None, pair[0].task or 0, pair[1]))
     return [id for _, id in found]

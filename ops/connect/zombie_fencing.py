@@ -80,8 +80,9 @@ class FencingRound:
 
 
 def ids_to_fence(record: int | None, tasks: int, pending: bool) -> int:
-    """Return the number of ids that the leader fences before tasks start
-    (``DistributedHerder.doFenceZombieSourceTasks``).
+    """Return the number of ids that the leader fences before tasks start.
+
+    Source: ``DistributedHerder.doFenceZombieSourceTasks``.
     """
     if not pending or record is None or not tasks or (record == 1 and tasks == 1):
         return 0

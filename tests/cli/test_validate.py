@@ -149,7 +149,7 @@ def test_every_worker_is_asked_and_says_what_it_has(files: Path) -> None:
 def test_workers_that_disagree_are_a_finding(files: Path) -> None:
     data = report("-f", "good.json", obj=session("http://one:1", "http://two:2", refusal={"http://two:2": ["no"]}))
     assert told(data) == [("CONFIG030", "error", "good"), ("EOS015", "error", "good")]
-    assert data["findings"][1]["message"] == "one:1 accepts it; two:2 says: no."
+    assert data["findings"][1]["message"] == "one:1 accepts it; two:2 reports: no."
 
 
 def test_a_cluster_that_cannot_be_reached_is_a_finding_and_the_rest_is_checked(files: Path) -> None:

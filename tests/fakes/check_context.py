@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_context(
-    *everybody: Connector,
+    *connectors: Connector,
     kafka: Any = None,
     calls: Any = None,
     transactions: Any = None,
@@ -46,10 +46,10 @@ def check_context(
     seen = {
         "edges": edges,
         "group": ConnectGroup(group, "Stable", "sessioned", ()) if isinstance(group, str) else group,
-        "checked": everybody,
+        "checked": connectors,
         "view": SimpleNamespace(workers=(None,) * workers),
-        "everybody": everybody,
-        "sources": [each for each in everybody if each.type != "sink"],
+        "all_connectors": connectors,
+        "sources": [each for each in connectors if each.type != "sink"],
         "worker_property": dict(told or {}).get,
         "directory": TransactionalIdIndex({}),
         "enabled": True,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.checks.own_rights.observe import look
+from connectctl.ops.checks.own_rights.observe import observe
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.config import paths
@@ -132,7 +132,7 @@ class RightsWorld:
         kafka = Kafka({"bootstrap.servers": self.cluster.bootstrap_servers}, timeout=60)
         calls = Connect(tuple(self.cluster.rest_urls), auth={}, tls={}, timeout=60)
         group = kafka.group(self.cluster.group_id)
-        found = dict(look(kafka, calls, group, dict(self.cluster.topics), ()).names)
+        found = dict(observe(kafka, calls, group, dict(self.cluster.topics), ()).names)
         found[Name.TARGETS] = (*found[Name.TARGETS], HUNG)
         return found
 

@@ -445,7 +445,7 @@ def test_a_group_that_a_principal_sees_and_may_not_describe_is_told(strict: Sand
             for what in ((Resource.TOPIC, topic), (Resource.CLUSTER, CLUSTER_NAME))
         ]
         with grants.given(*describe):
-            assert who_reads(nobody, topic) == {f"what {group} reads"}
+            assert who_reads(nobody, topic) == {f"the topics that {group} reads"}
             with grants.given(allow("User:nobody", Operation.DESCRIBE, Resource.GROUP, group)):
                 assert who_reads(nobody, topic) == set()
     grants.close()

@@ -194,6 +194,6 @@ def test_a_task_that_was_fenced_is_not_told_to_have_expired(cluster: Sandbox) ->
         trace = rest.call("GET", f"/connectors/{name}/status").json()["tasks"][0]["trace"]
         told = found(cluster, name)
         assert "FENCE007" in told, f"{told}\n{trace}"
-        assert "fenced by another one, which uses its id now" in told["FENCE007"].message
+        assert "fenced by another producer, which uses its id now" in told["FENCE007"].message
         assert not {"TXN007", "TXN009"} & set(told)
         thief.abort_transaction(60)

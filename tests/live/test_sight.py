@@ -297,7 +297,7 @@ def test_a_dedicated_topic_that_is_not_seen_is_not_said_to_be_missing(seer: Seer
         told(seer.runs(*merge), 5, f"Describe on Topic {OWN}")
     with seer.denied(Operation.DESCRIBE_CONFIGS, TOPIC, OWN):
         shown = seer.runs("offsets", "show", "apart")
-        assert f"The configuration of topic {OWN} may not be seen" in shown.out + shown.err
+        assert f"This principal may not describe the configuration of topic {OWN}" in shown.out + shown.err
         assert f"DescribeConfigs on Topic {OWN}" in shown.out + shown.err
     assert workers(seer.guarded).state("apart") == ["STOPPED"]
 

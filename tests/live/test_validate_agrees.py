@@ -398,7 +398,7 @@ def test_workers_that_disagree_are_a_finding_that_names_them(
     found = _said(both, configs, tmp_path)
     messages = [f["message"] for f in found["findings"] if f["id"] == "EOS015"]
     disabled, enabled = (url.removeprefix("http://") for url in (others["disabled"].url, cluster.rest_urls[0]))
-    assert messages == [f"{disabled} says: {NOT_ENABLED.rstrip('.')}; {enabled} accepts it."]
+    assert messages == [f"{disabled} reports: {NOT_ENABLED.rstrip('.')}; {enabled} accepts it."]
     assert [w["plugin"] for w in found["configurations"][0]["workers"]] == ["supported", "supported"]
 
 

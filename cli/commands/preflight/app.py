@@ -118,7 +118,7 @@ def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
         if not is_unknown(group := session.group()):
             raise
         raise unknown_group(group, session.transactions.connect_groups) from e
-    if is_unknown(run.context.group) and not run.context.everybody:
+    if is_unknown(run.context.group) and not run.context.all_connectors:
         raise unknown_group(run.context.group, session.transactions.connect_groups)
     return run
 

@@ -50,7 +50,7 @@ def rights_of(session: Session, connectors: Sequence[str], commands: Sequence[st
         _check(command)
     group = _group(session)
     calls = session.connect_to(group) if group.members or session.settings.get("rest") else None
-    places = observe.look(session.kafka, calls, group, session.named_topics, connectors)
+    places = observe.observe(session.kafka, calls, group, session.named_topics, connectors)
     return rules.commands(session.own_rights, session.acls, places, commands)
 
 

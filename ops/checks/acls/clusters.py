@@ -1,4 +1,4 @@
-"""Observes the Kafka clusters that workers and connectors use: ACLs, authorizer and topics, each requested one time."""
+"""Observes the Kafka clusters that workers and connectors use: ACLs, authorizer and topics, each requested once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from connectctl.ops.kafka.bootstrap import share_a_server
 
 MOST_AT_ONCE = 16
 Open = Callable[[str, Mapping[str, str]], "AclReads"]
-Spelled = Mapping[str | None, str]
+CanonicalServers = Mapping[str | None, str]
 
 
 @dataclass(frozen=True)
 class ClusterAcls:
-    """A Kafka cluster: its ACLs, None if it has no authorizer, and the topics that exist."""
+    """A Kafka cluster: its ACLs, None without an authorizer, and the existing topics."""
 
     bootstrap: str
     cluster_id: str
@@ -31,71 +31,75 @@ class ClusterAcls:
     wants_idempotent_write: bool = False
 
 
-def look_elsewhere(
-    opened: Open, sources: Iterable[Connector], home: ClusterAcls, said: Principals
-) -> tuple[dict[str, ClusterAcls], Spelled, list[Unseen]]:
-    """The clusters in connectors' overrides, by bootstrap servers, each with the overrides of the first that names it, all
-    concurrently; for each spelling of those the one used here, for None the workers' own; and failed observations.
+def observe_clusters(
+    opened: Open, sources: Iterable[Connector], home: ClusterAcls, options: Principals
+) -> tuple[dict[str, ClusterAcls], CanonicalServers, list[Unseen]]:
+    """Return the Kafka clusters of the workers and of connectors' overrides, by bootstrap servers.
 
-    Another listener of a known cluster counts as that cluster: a client that connects to it may list its ACLs.
+    Also return the canonical spelling of the bootstrap servers in each override, that of the workers' own under the key
+    None, and the failed observations. A cluster is observed with the overrides of the first connector that names it;
+    all are observed concurrently. Another listener of a known cluster counts as that cluster: a client that connects to
+    it may list its ACLs.
     """
-    wanted: dict[str, Mapping[str, str]] = {}
-    spelled: dict[str | None, str] = {None: home.bootstrap}
+    overrides: dict[str, Mapping[str, str]] = {}
+    canonical: dict[str | None, str] = {None: home.bootstrap}
     for connector in sources:
         for role in CLIENTS:
             if bootstrap := connector.config.get(f"{role.prefix}bootstrap.servers"):
-                same = [b for b in (home.bootstrap, *wanted) if share_a_server(b, bootstrap)]
-                spelled[bootstrap] = same[0] if same else bootstrap
+                same = [b for b in (home.bootstrap, *overrides) if share_a_server(b, bootstrap)]
+                canonical[bootstrap] = same[0] if same else bootstrap
                 if not same:
-                    wanted[bootstrap] = _overrides(connector, role)
-    answers = _observe_concurrently(opened, wanted, home, said)
-    found, lost = {home.bootstrap: home}, []
+                    overrides[bootstrap] = _overrides(connector, role)
+    answers = _observe_concurrently(opened, overrides, home, options)
+    found, unseen = {home.bootstrap: home}, []
     for bootstrap, answer in answers.items():
         if isinstance(answer, Unseen):
-            lost.append(answer)
+            unseen.append(answer)
             continue
         first = next((c.bootstrap for c in found.values() if c.cluster_id == answer.cluster_id), answer.bootstrap)
         found.setdefault(first, answer)
-        spelled = {name: first if used == bootstrap else used for name, used in spelled.items()}
-    return found, spelled, lost
+        canonical = {name: first if used == bootstrap else used for name, used in canonical.items()}
+    return found, canonical, unseen
 
 
 def _observe_concurrently(
-    opened: Open, wanted: Mapping[str, Mapping[str, str]], home: ClusterAcls, said: Principals
+    opened: Open, overrides: Mapping[str, Mapping[str, str]], home: ClusterAcls, options: Principals
 ) -> dict[str, ClusterAcls | Unseen]:
-    def one(bootstrap: str) -> ClusterAcls | Unseen:
+    def observe(bootstrap: str) -> ClusterAcls | Unseen:
         what = f"the ACLs of the Kafka cluster at {bootstrap}"
-        return look(what, partial(opened, bootstrap, wanted[bootstrap]), said, home)
+        return observe_cluster(what, partial(opened, bootstrap, overrides[bootstrap]), options, home)
 
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        return dict(zip(wanted, pool.map(one, wanted), strict=True))
+        return dict(zip(overrides, pool.map(observe, overrides), strict=True))
 
 
-def look(
-    what: str, opened: Callable[[], AclReads], said: Principals, home: ClusterAcls | None = None
+def observe_cluster(
+    what: str, opened: Callable[[], AclReads], options: Principals, home: ClusterAcls | None = None
 ) -> ClusterAcls | Unseen:
-    """The Kafka cluster, ``home`` if it is the same one; ``Unseen`` with ``what`` if it cannot be observed."""
+    """Return the Kafka cluster, ``home`` if it is the same one; ``Unseen`` with ``what`` if it cannot be observed."""
     try:
-        edge = opened()
-        if home is not None and edge.cluster_id() == home.cluster_id:
+        reads = opened()
+        if home is not None and reads.cluster_id() == home.cluster_id:
             return home
-        bindings = edge.bindings()
+        bindings = reads.bindings()
         if bindings is None:
-            return ClusterAcls(edge.bootstrap, edge.cluster_id(), None)
-        topics, old = edge.topic_names(), edge.wants_idempotent_write()
+            return ClusterAcls(reads.bootstrap, reads.cluster_id(), None)
+        topics, old_brokers = reads.topic_names(), reads.wants_idempotent_write()
     except ConnectctlError as e:
         return unseen_by(what, e)
-    return ClusterAcls(edge.bootstrap, edge.cluster_id(), Acls(bindings, _authorizer(edge, said)), topics, old)
+    return ClusterAcls(
+        reads.bootstrap, reads.cluster_id(), Acls(bindings, _authorizer(reads, options)), topics, old_brokers
+    )
 
 
-def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
-    """The authorizer's settings, as far as they are reported, and the super users that were given."""
+def _authorizer(reads: AclReads, options: Principals) -> Authorizer:
+    """Return the authorizer's settings that the brokers report, with the super users that the user gave."""
     try:
-        authorizer = edge.authorizer()
+        authorizer = reads.authorizer()
     except ConnectctlError:
-        # The ACLs are then evaluated as if they alone decided; findings say what to do about super users.
+        # The ACLs are then evaluated as if they alone decided; findings have a next step for super users.
         authorizer = Authorizer()
-    users = (authorizer.super_users or frozenset()) | said.super_users
+    users = (authorizer.super_users or frozenset()) | options.super_users
     return Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
 
 

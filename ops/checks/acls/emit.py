@@ -1,7 +1,7 @@
 """Prints the missing ACLs, ready to run or apply: kafka-acls.sh commands, or YAML that can be parsed.
 
-Each stage has a heading: ``disabled`` for what the cluster needs in its present state, ``preparing`` and
-``enabled`` for what each of the two adds. Nothing here changes anything.
+Each stage has a heading: ``disabled`` for the ACLs that the cluster needs in its present state, ``preparing`` and
+``enabled`` for the additional ones of each. Nothing here changes anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission
 
 KIND = "AclBindings"
 _NAMES_AT_ONCE = 50
-"""Names in one command: each command starts a JVM, and the length of a line is limited."""
+"""The most names in one command: each command starts a JVM, and the length of a line is limited."""
 _OPTION = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
 _CLIENT = '${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}'
 _HEADING = {
@@ -33,7 +33,7 @@ _HEADING = {
 class Grant:
     """Bindings to be added on one cluster for one client: of the workers (no ``connector``), or of a connector.
 
-    ``risk`` describes what a prefix covers in addition to its purpose.
+    ``risk`` describes the names that a prefix covers unintentionally.
     """
 
     cluster: str
@@ -45,33 +45,36 @@ class Grant:
 
     @property
     def owner(self) -> str:
-        """Whose client it is, in words."""
+        """Return the owner of the client as text."""
         return f"the {self.role} of {self.connector}" if self.connector else "the workers"
 
 
 def emit(facts: AclFacts, goal: Goal, form: str, *, prefixed: bool = False, unseen: Sequence[Unseen] = ()) -> str:
-    """The text for ``--emit FORM``, ``kafka-acls`` or ``yaml``; ``prefixed``: one pattern for all tasks of a connector."""
+    """Return the text for ``--emit FORM``: ``kafka-acls`` or ``yaml``.
+
+    ``prefixed``: one pattern for all tasks of a connector.
+    """
     evaluations = evaluate(facts, stage_of(goal, facts.enabled_now))
     missing = grants(facts, evaluations, prefixed=prefixed)
-    notes = [*_about(facts), *(f"Not checked: {u.what}, because {u.why}." for u in unseen), *_denied(evaluations)]
+    notes = [*_notes(facts), *(f"Not checked: {u.what}, because {u.why}." for u in unseen), *_denied(evaluations)]
     return "\n".join(_commands(facts, missing, notes) if form == "kafka-acls" else _yaml(facts, missing, notes)) + "\n"
 
 
 def grants(facts: AclFacts, evaluations: Iterable[Evaluation], *, prefixed: bool = False) -> tuple[Grant, ...]:
-    """The grants to add, by stage; a binding that several clients need is in the earliest stage only."""
-    wanted: dict[tuple[int, str, str, int], list[Requirement]] = {}
+    """Return the grants to add, by stage; a binding that several clients need is in the earliest stage only."""
+    needs_by_client: dict[tuple[int, str, str, int], list[Requirement]] = {}
     for evaluated in evaluations:
         if evaluated.lacking:
             need = evaluated.need
             stage, role = list(AclStage).index(need.stage), list(Client).index(need.role)
-            wanted.setdefault((stage, need.cluster, need.connector, role), []).append(need)
-    given: set[tuple[str, Binding]] = set()
+            needs_by_client.setdefault((stage, need.cluster, need.connector, role), []).append(need)
+    granted: set[tuple[str, Binding]] = set()
     found = []
-    for _, needs in sorted(wanted.items(), key=lambda item: item[0]):
+    for _, needs in sorted(needs_by_client.items(), key=lambda item: item[0]):
         first = needs[0]
         bindings = dict.fromkeys(_binding(facts, need, prefixed) for need in needs)
-        fresh = tuple(b for b in bindings if (first.cluster, b) not in given)
-        given.update((first.cluster, b) for b in fresh)
+        fresh = tuple(b for b in bindings if (first.cluster, b) not in granted)
+        granted.update((first.cluster, b) for b in fresh)
         if fresh:
             prefixes = [b for b in fresh if b.pattern is Pattern.PREFIXED]
             risk = _risk(facts, first.connector, prefixes[0]) if prefixes else None
@@ -88,7 +91,7 @@ def _binding(facts: AclFacts, need: Requirement, prefixed: bool) -> Binding:
         return replace(literal, name=need.prefix, pattern=Pattern.PREFIXED)
     if not (prefixed and need.task):
         return literal
-    # With its last dash, unlike the proposal's: without it connector c would also have the ids of connector c2.
+    # The name ends with a dash, unlike KIP-618's: otherwise connector c would also have the ids of connector c2.
     return replace(literal, name=f"{facts.group_id}-{need.connector}-", pattern=Pattern.PREFIXED)
 
 
@@ -96,17 +99,17 @@ def _risk(facts: AclFacts, connector: str, binding: Binding) -> str:
     if binding.resource is Resource.TOPIC:
         return f"The prefix {binding.name} also covers topics that topics.regex of {connector} does not match."
     others = [s.name for s in facts.sources if s.name != connector and covers_ids(binding, facts.group_id, s.name)]
-    theirs = [f"connector {name}" for name in others]
-    theirs += [f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group)]
+    covered = [f"connector {name}" for name in others]
+    covered += [f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group)]
     general = f"a connector called {connector}-… or a group called {facts.group_id}-{connector}"
-    if theirs:
+    if covered:
         return (
-            f"The prefix {binding.name} also covers transactional ids of {', '.join(theirs)}; and those of {general}."
+            f"The prefix {binding.name} also covers transactional ids of {', '.join(covered)}; and those of {general}."
         )
     return f"The prefix {binding.name} would also cover the transactional ids of {general}; there is none now."
 
 
-def _about(facts: AclFacts) -> Iterator[str]:
+def _notes(facts: AclFacts) -> Iterator[str]:
     for bootstrap, cluster in facts.clusters.items():
         if cluster.acls is None:
             yield f"The brokers at {bootstrap} have no authorizer: every principal is allowed every operation there."
@@ -149,22 +152,25 @@ def _commands(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -
 
 
 def additions(bindings: Iterable[Binding], bootstrap: str) -> Iterator[str]:
-    """kafka-acls.sh commands that add ``bindings``: those of one principal and kind in one, because each is a JVM."""
+    """Yield kafka-acls.sh commands that add ``bindings``.
+
+    Each command starts a JVM, so that bindings of one principal and resource type share a command.
+    """
     operations: dict[tuple[str, Resource, Pattern, str, str], list[str]] = {}
     for b in bindings:
         operations.setdefault((b.principal, b.resource, b.pattern, b.host, b.name), []).append(b.operation.word)
     names: dict[tuple[str, Resource, Pattern, str, tuple[str, ...]], list[str]] = {}
     for (principal, resource, pattern, host, name), words in operations.items():
         names.setdefault((principal, resource, pattern, host, tuple(words)), []).append(name)
-    for (principal, resource, pattern, host, words2), all_names in names.items():
+    for (principal, resource, pattern, host, operation_words), all_names in names.items():
         for at in range(0, len(all_names), _NAMES_AT_ONCE):
             what = _what(resource, pattern, all_names[at : at + _NAMES_AT_ONCE])
             who = _option("--allow-principal", principal) + ([] if host == ANY else _option("--allow-host", host))
-            yield _line(bootstrap, ["--add", *who, *_operations(words2), *what])
+            yield _line(bootstrap, ["--add", *who, *_operations(operation_words), *what])
 
 
 def removal(binding: Binding, bootstrap: str) -> str:
-    """The kafka-acls.sh command that removes ``binding``."""
+    """Return the kafka-acls.sh command that removes ``binding``."""
     kind = "deny" if binding.permission is Permission.DENY else "allow"
     who = [*_option(f"--{kind}-principal", binding.principal), *_option(f"--{kind}-host", binding.host)]
     what = _what(binding.resource, binding.pattern, [binding.name])
@@ -200,18 +206,18 @@ def _comment(text: str) -> str:
 
 
 def _yaml(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> Iterator[str]:
-    """One document for each Kafka cluster."""
+    """Yield one document for each Kafka cluster."""
     yield _comment(f"ACLs that the Connect cluster {facts.group_id} lacks. Each item is one ACL, in Kafka's words;")
     yield _comment('"for" is the exactly.once.source.support that needs it.')
     yield from map(_comment, notes)
     for number, cluster in enumerate(dict.fromkeys([facts.bootstrap, *(grant.cluster for grant in missing)])):
-        there = [grant for grant in missing if grant.cluster == cluster]
+        of_cluster = [grant for grant in missing if grant.cluster == cluster]
         yield from ["---"] * (number > 0)
         yield from ("apiVersion: connectctl/v1", f"kind: {KIND}")
         yield f"clusterId: {_scalar(facts.clusters[cluster].cluster_id)}"
         yield f"bootstrapServers: {_scalar(cluster)}"
-        yield "items:" if there else "items: []"
-        for grant in there:
+        yield "items:" if of_cluster else "items: []"
+        for grant in of_cluster:
             yield f"  {_comment(f'For {grant.owner}.' + (f' {grant.risk}' if grant.risk else ''))}"
             for binding in grant.bindings:
                 yield from _item(grant.stage, binding)
@@ -224,13 +230,13 @@ def _item(stage: AclStage, binding: Binding) -> Iterator[str]:
 
 
 def _scalar(text: str) -> str:
-    """``text`` between double quotes. JSON's escapes would not do: YAML reads its surrogate pairs as two characters."""
+    """Return ``text`` in double quotes. YAML reads JSON's surrogate pairs as two characters, so they are not used."""
     escaped = (f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
     return f'"{"".join(escaped)}"'
 
 
 def as_json(binding: Binding) -> dict[str, str]:
-    """A binding as scripts get it: the names of Kafka's own classes (``ResourcePattern``, ``AccessControlEntry``)."""
+    """Return a binding in JSON, with the names of Kafka's own classes (``ResourcePattern``, ``AccessControlEntry``)."""
     return {
         "resourceType": binding.resource.value,
         "resourceName": binding.name,

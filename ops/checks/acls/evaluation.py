@@ -1,4 +1,4 @@
-"""Compares every permission that is needed with the ACLs: what is missing, and which binding allows the rest."""
+"""Compares the required permissions with the ACLs: the missing ones, and the bindings that allow the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A required permission, and the authorizer's decision. ``refused`` are the workers' hosts that get a refusal."""
+    """A required permission, and the authorizer's decision. ``refused`` are the workers' hosts that are refused."""
 
     need: Requirement
     decision: Decision
@@ -22,12 +22,15 @@ class Evaluation:
 
     @property
     def lacking(self) -> bool:
-        """Whether a binding that allows it is missing somewhere."""
+        """Return whether a binding that allows it is missing for some host."""
         return bool(self.refused) and self.decision.because is not Because.DENIED
 
 
 def evaluate(facts: AclFacts, stage: AclStage) -> tuple[Evaluation, ...]:
-    """Every need at ``stage``, evaluated from every worker's host; the decision given is that of a host which is refused."""
+    """Return the evaluation of each permission that ``stage`` requires, for every worker's host.
+
+    The decision is that of a refused host, if there is one.
+    """
     return tuple(_evaluated(facts, need) for need in dict.fromkeys(needs(facts, stage)))
 
 
@@ -36,10 +39,10 @@ def _evaluated(facts: AclFacts, need: Requirement) -> Evaluation:
     assert acls is not None, "needs are made for clusters with an authorizer only"
     decisions: dict[str, Decision] = {}
     for host in facts.hosts:
-        # Hosts that no binding names get the same decision: evaluated one time, as there may be thousands of needs.
-        alike = host if host in acls.hosts else ANY
-        if alike not in decisions:
-            decisions[alike] = decide(acls, need.action, host)
+        # Hosts that no binding names get the same decision, which is evaluated once: there may be thousands of needs.
+        host_key = host if host in acls.hosts else ANY
+        if host_key not in decisions:
+            decisions[host_key] = decide(acls, need.action, host)
     refused = tuple(h for h in facts.hosts if not decisions[h if h in acls.hosts else ANY].allowed)
     # A deny is the decision to report: another allow would not help.
     ordered = sorted(decisions.values(), key=lambda d: (d.allowed, d.because is not Because.DENIED))
@@ -47,26 +50,26 @@ def _evaluated(facts: AclFacts, need: Requirement) -> Evaluation:
 
 
 def decide(acls: Acls, action: Action, host: str) -> Decision:
-    """What the brokers answer; a principal with Create on the cluster may create a topic (``ControllerApis``)."""
+    """Return the brokers' decision; a principal with Create on the cluster may create a topic (``ControllerApis``)."""
     decision = acls.decide(action, host)
     if decision.allowed or (action.operation, action.resource) != (Operation.CREATE, Resource.TOPIC):
         return decision
-    anywhere = acls.decide(Action(action.principal, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME), host)
-    return anywhere if anywhere.allowed else decision
+    on_cluster = acls.decide(Action(action.principal, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME), host)
+    return on_cluster if on_cluster.allowed else decision
 
 
 @dataclass(frozen=True)
 class Overreach:
-    """A binding with which a principal may use transactional ids of others. ``theirs`` says whose, in words."""
+    """A binding by which a principal may use transactional ids of other owners, which ``other_owners`` describes."""
 
     cluster: str
     binding: Binding
     connectors: tuple[str, ...]
-    theirs: tuple[str, ...]
+    other_owners: tuple[str, ...]
 
 
 def overreaching(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Overreach]:
-    """Bindings that allow writing with a task's id and cover ids of other connectors or groups."""
+    """Yield the bindings that allow writing with a task's id and cover ids of other connectors or groups."""
     uses: dict[tuple[str, Binding], set[str]] = {}
     for evaluated in evaluations:
         if evaluated.need.task and evaluated.need.action.operation is Operation.WRITE and not evaluated.refused:
@@ -74,14 +77,14 @@ def overreaching(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator
                 if not (binding.pattern == "LITERAL" and binding.name == evaluated.need.action.name):
                     uses.setdefault((evaluated.need.cluster, binding), set()).add(evaluated.need.connector)
     for (cluster, binding), connectors in sorted(uses.items()):
-        theirs = tuple(_reached(facts, cluster, binding, connectors))
-        if theirs:
-            yield Overreach(cluster, binding, tuple(sorted(connectors)), theirs)
+        reached = tuple(_reached(facts, cluster, binding, connectors))
+        if reached:
+            yield Overreach(cluster, binding, tuple(sorted(connectors)), reached)
 
 
 def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -> Iterator[str]:
     for source in facts.sources:
-        # Somebody who may use these ids anyway reaches nothing new; whose principals are not known is told elsewhere.
+        # A principal that may use these ids anyway gains nothing. Unknown principals are reported elsewhere.
         owners = {source.principals.get(role, binding.principal) for role in (Client.PRODUCER, Client.ADMIN)}
         if source.name in users or owners == {binding.principal} or source.clusters[Client.PRODUCER] != cluster:
             continue
@@ -94,13 +97,13 @@ def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -
 
 
 def covers_ids(binding: Binding, group: str, connector: str) -> bool:
-    """Whether the pattern covers any id that a task of ``connector`` can have."""
+    """Return whether the pattern covers any id that a task of ``connector`` can have."""
     stem = f"{group}-{connector}-"
     number = binding.name.removeprefix(stem) if binding.name.startswith(stem) else ""
     return binding.covers(stem) or (binding.pattern == "PREFIXED" and number.isdigit())
 
 
 def covers_group(binding: Binding, group: str) -> bool:
-    """Whether the pattern covers any id that a task of ``group`` can have, whatever its connectors are called."""
+    """Return whether the pattern covers any id that a task of ``group`` can have, for any connector name."""
     stem = f"{group}-"
     return binding.covers(stem) or (binding.pattern == "PREFIXED" and binding.name.startswith(stem))

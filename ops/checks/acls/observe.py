@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Spelled, look, look_elsewhere
+from connectctl.ops.checks.acls.clusters import (
+    MOST_AT_ONCE,
+    CanonicalServers,
+    ClusterAcls,
+    observe_cluster,
+    observe_clusters,
+)
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Client, Principals, principal_of
 from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
 from connectctl.ops.checks.context import CheckContext, Edges
@@ -33,8 +39,8 @@ _REPEATS = frozenset("*?{")
 class SourceAccess:
     """A source connector: its clients' principals and the cluster that each uses, as bootstrap servers.
 
-    ``ids`` is how many transactional ids it needs. ``offsets_topic`` is the one that it uses with exactly-once support;
-    ``dedicated`` says that it is not the workers' one, and is used without that support, too.
+    ``ids`` is the number of transactional ids that it needs. ``offsets_topic`` is the one that it uses with
+    exactly-once support; ``dedicated``: it is not the workers' topic, and is also used without that support.
     """
 
     name: str
@@ -48,7 +54,7 @@ class SourceAccess:
 
     @property
     def roles(self) -> tuple[Client, ...]:
-        """Its clients: it has all three."""
+        """Return its clients: a source connector has all three."""
         return CLIENTS
 
 
@@ -56,8 +62,8 @@ class SourceAccess:
 class SinkAccess:
     """A sink connector: its clients' principals and the cluster that each uses, as bootstrap servers.
 
-    ``group`` is None where only its workers can resolve it. ``topics`` are those that it names; ``regex`` is the pattern
-    that it has in their place, empty where it has none.
+    ``group`` is None if only its workers can resolve it. ``topics`` are those that it names; ``regex`` is the pattern
+    that it has instead, empty without one.
     """
 
     name: str
@@ -70,12 +76,12 @@ class SinkAccess:
 
     @property
     def roles(self) -> tuple[Client, ...]:
-        """Its clients: without a topic for dead letters, a consumer only."""
+        """Return its clients: without a dead letter queue, a consumer only."""
         return CLIENTS if self.dead_letters else (Client.CONSUMER,)
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
-        """``regex``; None if it has none, or one that Python cannot compile."""
+        """Return ``regex`` as a pattern; None without one, or if Python cannot compile it."""
         try:
             return re.compile(self.regex) if self.regex else None
         except re.error:
@@ -83,16 +89,16 @@ class SinkAccess:
 
     @property
     def prefix(self) -> str:
-        """What the name of every topic that ``regex`` matches begins with, as far as that can be said."""
+        """Return the known common prefix of the topics that ``regex`` matches."""
         return literal_prefix(self.regex)
 
 
 @dataclass(frozen=True)
 class AclFacts:
-    """All that the checks look at. ``hosts`` are the workers' addresses as the brokers see them, ``*`` if none is known.
+    """The input of the ACL checks. ``hosts`` are the workers' addresses as the brokers see them, ``*`` if unknown.
 
-    ``clusters`` are by bootstrap servers; one that could not be looked at is not there. ``groups`` are the other Connect
-    clusters on the workers' Kafka cluster. ``said`` is what the person said of principals.
+    ``clusters`` are by bootstrap servers; those that could not be observed are missing. ``groups`` are the other
+    Connect clusters on the workers' Kafka cluster. ``options`` are the principals that the user gave.
     """
 
     group_id: str
@@ -105,59 +111,60 @@ class AclFacts:
     hosts: tuple[str, ...] = (ANY,)
     groups: frozenset[str] = frozenset()
     enabled_now: bool = False
-    said: Principals = field(default_factory=Principals)
+    options: Principals = field(default_factory=Principals)
 
-    def guarded(self, cluster: str) -> ClusterAcls | None:
-        """The Kafka cluster at these bootstrap servers, if it could be observed and has an authorizer."""
-        there = self.clusters.get(cluster)
-        return there if there is not None and there.acls is not None else None
+    def with_authorizer(self, cluster: str) -> ClusterAcls | None:
+        """Return the Kafka cluster at these bootstrap servers, if it was observed and has an authorizer."""
+        found = self.clusters.get(cluster)
+        return found if found is not None and found.acls is not None else None
 
 
-def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
-    """The facts, and what could not be seen; no facts where not even the workers' own Kafka cluster tells its ACLs.
+def observe(context: CheckContext, options: Principals) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
+    """Return the facts and the failed observations.
 
-    Without an authorizer on the brokers nothing is asked further, because everything is allowed.
+    The facts are None if the ACLs of the workers' own Kafka cluster cannot be read. Without an authorizer on the
+    brokers nothing more is requested, because everything is allowed.
     """
     edges = context.edges
-    home = look("the ACLs of the workers' Kafka cluster", edges.acls, said)
+    home = observe_cluster("the ACLs of the workers' Kafka cluster", edges.acls, options)
     if isinstance(home, Unseen):
         return None, (home,)
-    sources = [each for each in context.checked if each.type == "source"]
-    sinks = [each for each in context.checked if each.type == "sink"]
-    clusters, spelled, lost = look_elsewhere(edges.other_acls, [*sources, *sinks], home, said)
-    guarded = [cluster for cluster in clusters.values() if cluster.acls is not None]
-    targets = _targets(edges.calls, sources, context.recorded, lost) if guarded else {}
+    sources = [connector for connector in context.checked if connector.type == "source"]
+    sinks = [connector for connector in context.checked if connector.type == "sink"]
+    clusters, canonical, unseen = observe_clusters(edges.other_acls, [*sources, *sinks], home, options)
+    clusters_with_authorizer = [cluster for cluster in clusters.values() if cluster.acls is not None]
+    targets = _targets(edges.calls, sources, context.recorded, unseen) if clusters_with_authorizer else {}
     facts = AclFacts(
         group_id=context.group.id,
         bootstrap=home.bootstrap,
         clusters=clusters,
-        worker=said.worker,
+        worker=options.worker,
         internal=tuple(context.internal.values()),
-        sources=tuple(_source(c, context, spelled, said, targets.get(c.name, ())) for c in sources),
-        sinks=tuple(_sink(c, spelled, said) for c in sinks),
+        sources=tuple(_source(c, context, canonical, options, targets.get(c.name, ())) for c in sources),
+        sinks=tuple(_sink(c, canonical, options) for c in sinks),
         hosts=tuple(sorted({m.host.rpartition("/")[2] for m in context.group.members if m.host})) or (ANY,),
-        groups=_groups(edges, lost) - {context.group.id} if home.acls is not None else frozenset(),
+        groups=_groups(edges, unseen) - {context.group.id} if home.acls is not None else frozenset(),
         enabled_now=bool(context.enabled),
-        said=said,
+        options=options,
     )
-    unknown = (*_unknown(facts, [*sources, *sinks], said), *_unseen_of_sinks(facts))
-    return facts, (*lost, *unknown, *_other_authorizers(guarded))
+    unknown = (*_unknown(facts, [*sources, *sinks], options), *_unseen_of_sinks(facts))
+    return facts, (*unseen, *unknown, *_other_authorizers(clusters_with_authorizer))
 
 
-def _groups(edges: Edges, lost: list[Unseen]) -> frozenset[str]:
+def _groups(edges: Edges, unseen: list[Unseen]) -> frozenset[str]:
     what = "the other Connect clusters, whose transactional ids a pattern may cover"
-    groups = answer_of(lambda: edges.transactions().connect_groups(), lost, what) or Complete(frozenset())
-    lost += [Unseen(what, gap.why, gap.next_step) for gap in groups.gaps]
+    groups = answer_of(lambda: edges.transactions().connect_groups(), unseen, what) or Complete(frozenset())
+    unseen += [Unseen(what, gap.why, gap.next_step) for gap in groups.gaps]
     return groups.seen
 
 
 def _targets(
-    calls: ConnectCalls, sources: Sequence[Connector], recorded: Recorded | None, lost: list[Unseen]
+    calls: ConnectCalls, sources: Sequence[Connector], recorded: Recorded | None, unseen: list[Unseen]
 ) -> dict[str, tuple[str, ...]]:
-    """The topics that each connector is known to have written to (KIP-558)."""
+    """Return the topics that each connector is known to have written to (KIP-558)."""
     if recorded is not None and len(sources) > FEW:
-        active, silent = active_topics(calls, [connector.name for connector in sources], recorded)
-        lost += silent
+        active, failures = active_topics(calls, [connector.name for connector in sources], recorded)
+        unseen += failures
         return {name: tuple(sorted(topics)) for name, topics in active.items()}
     failed: dict[str, ConnectctlError] = {}
 
@@ -172,40 +179,47 @@ def _targets(
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         found = dict(zip([c.name for c in sources], pool.map(ask, sources), strict=True))
     if failed:
-        lost.append(unseen_by(f"the topics that {some_of(sorted(failed), 3)} write to", failed[min(failed)]))
+        unseen.append(unseen_by(f"the topics that {some_of(sorted(failed), 3)} write to", failed[min(failed)]))
     return found
 
 
-def _clients(connector: Connector, spelled: Spelled, said: Principals) -> tuple[dict[Client, str], dict[Client, str]]:
-    """The principals of its clients, as far as they are known, and the clusters that they use."""
+def _clients(
+    connector: Connector, canonical: CanonicalServers, options: Principals
+) -> tuple[dict[Client, str], dict[Client, str]]:
+    """Return the known principals of its clients, and the clusters that they use."""
     config = connector.config
-    identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
-    clusters = {role: spelled[config.get(f"{role.prefix}bootstrap.servers") or None] for role in CLIENTS}
+    identities = {role: principal_of(connector.name, role, config, options).principal for role in CLIENTS}
+    clusters = {role: canonical[config.get(f"{role.prefix}bootstrap.servers") or None] for role in CLIENTS}
     return {role: principal for role, principal in identities.items() if principal}, clusters
 
 
 def _source(
-    connector: Connector, context: CheckContext, spelled: Spelled, said: Principals, targets: tuple[str, ...]
+    connector: Connector,
+    context: CheckContext,
+    canonical: CanonicalServers,
+    options: Principals,
+    targets: tuple[str, ...],
 ) -> SourceAccess:
     config = connector.config
-    principals, clusters = _clients(connector, spelled, said)
-    worker = context.internal.get("offsets")
-    own = config.get(_DEDICATED)
+    principals, clusters = _clients(connector, canonical, options)
+    workers_topic = context.internal.get("offsets")
+    dedicated = config.get(_DEDICATED)
     return SourceAccess(
         name=connector.name,
         ids=_ids(connector, context.state),
         principals=principals,
         clusters=clusters,
-        offsets_topic=own or worker,
-        dedicated=own is not None and (own != worker or clusters[Client.PRODUCER] != spelled[None]),
+        offsets_topic=dedicated or workers_topic,
+        dedicated=dedicated is not None
+        and (dedicated != workers_topic or clusters[Client.PRODUCER] != canonical[None]),
         targets=targets,
         creates_topics=any(name.startswith(_CREATION) for name in config),
     )
 
 
-def _sink(connector: Connector, spelled: Spelled, said: Principals) -> SinkAccess:
+def _sink(connector: Connector, canonical: CanonicalServers, options: Principals) -> SinkAccess:
     config = connector.config
-    principals, clusters = _clients(connector, spelled, said)
+    principals, clusters = _clients(connector, canonical, options)
     group = sink_group(connector.name, config)
     regex = config.get(_REGEX, "").strip()
     return SinkAccess(
@@ -220,39 +234,39 @@ def _sink(connector: Connector, spelled: Spelled, said: Principals) -> SinkAcces
 
 
 def _ids(connector: Connector, state: ConfigState | None) -> int:
-    """How many transactional ids tasks use or used: asked for, there now, and of the last round of fencing."""
-    asked = whole_number(connector.config.get("tasks.max"), MOST_TASKS) or 1
+    """Return the highest number of transactional ids: by tasks.max, now, or in the last round of fencing."""
+    requested = whole_number(connector.config.get("tasks.max"), MOST_TASKS) or 1
     known = state.connectors.get(connector.name) if state else None
     counts = [known.task_count, known.task_count_record or 0] if known else []
-    return max(asked, len(connector.tasks), *counts)
+    return max(requested, len(connector.tasks), *counts)
 
 
-def _unknown(facts: AclFacts, connectors: Sequence[Connector], said: Principals) -> Iterator[Unseen]:
-    """Unknown principals: one line for all that only the workers' properties say, one for each other reason."""
+def _unknown(facts: AclFacts, connectors: Sequence[Connector], options: Principals) -> Iterator[Unseen]:
+    """Yield the unknown principals: one line for those in the workers' properties, one for each other reason."""
     reasons: dict[str, dict[str, list[str]]] = {}
     known: tuple[SourceAccess | SinkAccess, ...] = (*facts.sources, *facts.sinks)
     for access, connector in zip(known, connectors, strict=True):
         for role in access.roles:
-            who = principal_of(access.name, role, connector.config, said)
-            if who.principal is None and facts.guarded(access.clusters[role]):
+            who = principal_of(access.name, role, connector.config, options)
+            if who.principal is None and facts.with_authorizer(access.clusters[role]):
                 reasons.setdefault(who.why, {}).setdefault(access.name, []).append(role)
-    clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
-    if clients or (facts.worker is None and facts.guarded(facts.bootstrap)):
-        beside = f" and of the clients of {some_of([*clients], 3)}" if clients else ""
-        what = f"the permissions of the workers{beside}"
+    names_of_clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
+    if names_of_clients or (facts.worker is None and facts.with_authorizer(facts.bootstrap)):
+        clients_text = f" and of the clients of {some_of([*names_of_clients], 3)}" if names_of_clients else ""
+        what = f"the permissions of the workers{clients_text}"
         yield Unseen(what, f"their principals are not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
     for why, names in reasons.items():
         for name, roles in names.items():
-            say = f"Give --principal {name}:{roles[0]}=User:NAME."
+            step = f"Give --principal {name}:{roles[0]}=User:NAME."
             yield Unseen(
-                f"the permissions of the {' and '.join(roles)} of {name}", f"its principal is unknown: {why}", say
+                f"the permissions of the {' and '.join(roles)} of {name}", f"its principal is unknown: {why}", step
             )
 
 
 def _unseen_of_sinks(facts: AclFacts) -> Iterator[Unseen]:
-    """What cannot be known from the configuration of a sink."""
+    """Yield the permissions that the configuration of a sink does not determine."""
     for sink in facts.sinks:
-        if facts.guarded(sink.clusters[Client.CONSUMER]) is None:
+        if facts.with_authorizer(sink.clusters[Client.CONSUMER]) is None:
             continue
         if sink.group is None:
             why = "only its workers can resolve consumer.override.group.id"
@@ -271,7 +285,7 @@ def _other_authorizers(clusters: Iterable[ClusterAcls]) -> Iterator[Unseen]:
 
 
 def literal_prefix(regex: str) -> str:
-    """The literal text at the beginning of a Java pattern: ``orders.`` of ``orders\\..*``; empty where it has none."""
+    r"""Return the literal text at the beginning of a Java pattern: ``orders.`` of ``orders\\..*``; empty without one."""
     if "|" in regex:
         return ""
     found, rest = "", regex.removeprefix("^")

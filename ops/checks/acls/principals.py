@@ -1,8 +1,8 @@
-"""Who a connector's clients are for the brokers: as the person says, else by the connector's configuration.
+"""The principals of a connector's clients: as the user gave them, else by the connector's configuration.
 
-A connector has three clients, and each may have credentials of its own (KIP-458): a producer, a consumer of its offsets,
-and an admin client, which also fences. What its configuration does not say, the workers' properties do, and those can be
-seen from nowhere.
+A connector has three clients, and each may have its own credentials (KIP-458): a producer, a consumer of its offsets,
+and an admin client, which also fences. Credentials that are not in its configuration are in the workers' properties,
+which no request returns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class Client(StrEnum):
-    """Whose client it is: the workers' own, or one of a connector's three."""
+    """The kind of a client: the workers' own, or one of a connector's three."""
 
     WORKER = "worker"
     PRODUCER = "producer"
@@ -28,7 +28,7 @@ class Client(StrEnum):
 
     @property
     def prefix(self) -> str:
-        """The prefix of a connector's properties for this client."""
+        """Return the prefix of a connector's properties for this client."""
         return f"{self.value}.override."
 
 
@@ -61,7 +61,7 @@ class Principals:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What ``parse_principals`` made this of: the arguments of ``--principal``."""
+        """Return the arguments of ``--principal`` from which ``parse_principals`` made this."""
         roles = (f"{role}={who}" for role, who in self.roles.items())
         connectors = (f"{connector}:{role}={who}" for (connector, role), who in self.connectors.items())
         return (*roles, *connectors, *(f"{_SUPER}={who}" for who in sorted(self.super_users)))
@@ -76,10 +76,11 @@ class Identity:
 
 
 def parse_principals(given: Sequence[str]) -> Principals:
-    """What ``--principal`` was given. Raises ``BadInput`` for what is none, and for two where there can be one.
+    """Return the principals in the arguments of ``--principal``.
 
-    ``User:w`` is the workers' and everybody's whose own is not known; ``producer=User:x`` every connector's producer's;
-    ``CONNECTOR:producer=User:x`` one connector's; ``super=User:x`` says that a principal is a super user.
+    Raises ``BadInput`` for an invalid argument, and for two principals of one client. ``User:w`` is the workers', and
+    that of all clients without another; ``producer=User:x`` is that of every connector's producer;
+    ``CONNECTOR:producer=User:x`` is that of one connector's; ``super=User:x`` declares a super user.
     """
     roles: dict[Client, str] = {}
     connectors: dict[tuple[str, Client], str] = {}
@@ -113,19 +114,22 @@ def _parts(text: str) -> tuple[str | None, str, str]:
     return connector, role, found["principal"]
 
 
-def principal_of(connector: str, role: Client, config: Mapping[str, str], said: Principals) -> Identity:
-    """Who this client of ``connector`` is: what is said for it, its own overrides, what is said for the role, the worker."""
-    if (own := said.connectors.get((connector, role))) is not None:
-        return Identity(own)
+def principal_of(connector: str, role: Client, config: Mapping[str, str], options: Principals) -> Identity:
+    """Return the principal of this client of ``connector``.
+
+    The order is: the option for this client, its overrides, the option for its role, the workers' principal.
+    """
+    if (declared := options.connectors.get((connector, role))) is not None:
+        return Identity(declared)
     overrides = {name.removeprefix(role.prefix): v for name, v in config.items() if name.startswith(role.prefix)}
     if (found := identity(overrides)) is not None:
         return found
-    principal = said.roles.get(role) or said.worker
+    principal = options.roles.get(role) or options.worker
     return Identity(principal, "" if principal else IN_WORKERS_PROPERTIES)
 
 
 def identity(properties: Mapping[str, str]) -> Identity | None:
-    """Who a Java client with these properties is; None where they do not change who it is."""
+    """Return the identity of a Java client with these properties; None if they do not determine it."""
     protocol = properties.get("security.protocol", "").upper()
     if protocol == "PLAINTEXT":
         return Identity(ANONYMOUS)
@@ -150,8 +154,8 @@ def _of_jaas(text: str) -> Identity:
     if has_reference(text) and "username" not in text:
         return Identity(None, "its sasl.jaas.config is a reference to a config provider")
     if name not in _BY_NAME:
-        what = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
-        return Identity(None, f"it comes from {what}, not from a name")
+        source = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
+        return Identity(None, f"it comes from {source}, not from a name")
     options = {key: _unquoted(double, single, bare) for key, double, single, bare in _OPTION.findall(text)}
     if options.get("tokenauth", "").lower() == "true":
         return Identity(None, "it logs in with a delegation token, which is its owner's")

@@ -1,9 +1,9 @@
-"""KIP-618's tables of permissions, as data, with what they leave out; and who needs what of them, on a given cluster.
+"""KIP-618's tables of permissions, as data, with additions; and the requirements of each client on its cluster.
 
-Left out there: the admin client reads the offsets topic's end in every case (``TopicAdmin.endOffsets``); tasks that are no
-more are fenced by their old ids, so that as many ids are needed as any count of tasks says; with ``topic.creation.*`` the
-admin client also asks for the target topics (``AbstractWorkerSourceTask.maybeCreateTopic``). Kafka's documentation has no
-table for sinks.
+Additions to the tables: the admin client reads the offsets topic's end in every case (``TopicAdmin.endOffsets``).
+Removed tasks are fenced by their former ids, so that the ids of the highest task count are needed. With
+``topic.creation.*`` the admin client also describes the target topics (``AbstractWorkerSourceTask.maybeCreateTopic``).
+Kafka's documentation has no table for sinks.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from connectctl.ops.kafka.acls import CLUSTER_NAME, Action, Operation, Resource
 
 
 class AclStage(StrEnum):
-    """What ``exactly.once.source.support`` is to be; a later stage needs all that an earlier one does."""
+    """The target of ``exactly.once.source.support``; a later stage requires all that an earlier one does."""
 
     DISABLED = "disabled"
     PREPARING = "preparing"
     ENABLED = "enabled"
 
     def reached(self, other: AclStage) -> bool:
-        """Whether this stage is ``other`` or a later one."""
+        """Return whether this stage is ``other`` or a later one."""
         order = list(AclStage)
         return order.index(self) >= order.index(other)
 
 
 class AclWhen(StrEnum):
-    """On what else a row depends."""
+    """The additional condition of a row."""
 
     ALWAYS = "always"
     TOPIC_MISSING = "topic missing"
@@ -42,7 +42,7 @@ class AclWhen(StrEnum):
 
 
 class AclName(StrEnum):
-    """What a row is about, to be filled in for the cluster."""
+    """The kind of name in a row, to be replaced by the cluster's names."""
 
     GROUP = "group.id"
     LEADER = "connect-cluster-<group.id>"
@@ -54,7 +54,7 @@ class AclName(StrEnum):
 
 
 class Use(StrEnum):
-    """What a permission is used for: a row of KIP-618's tables, or something that a sink does."""
+    """The use of a permission: a row of KIP-618's tables, or an operation of a sink."""
 
     TABLES = "KIP-618"
     SINK = "a sink's group and topics"
@@ -64,7 +64,7 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """A permission that ``role`` needs from ``stage`` on. ``optional``: Connect runs without it, and sees less."""
+    """A permission that ``role`` requires from ``stage`` on. ``optional``: Connect runs without it, with fewer checks."""
 
     role: Client
     operation: Operation
@@ -75,7 +75,7 @@ class Row:
     optional: bool = False
 
 
-def _each(
+def _rows(
     role: Client, operations: tuple[Operation, ...], resource: Resource, name: AclName, stage: AclStage
 ) -> tuple[Row, ...]:
     return tuple(Row(role, operation, resource, name, stage) for operation in operations)
@@ -85,34 +85,34 @@ _USE = (Operation.WRITE, Operation.DESCRIBE)
 _IDEMPOTENT = (Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, AclName.CLUSTER)
 WORKER_ROWS = (
     Row(Client.WORKER, Operation.READ, Resource.GROUP, AclName.GROUP),
-    *_each(Client.WORKER, (Operation.READ, *_USE), Resource.TOPIC, AclName.INTERNAL, AclStage.DISABLED),
+    *_rows(Client.WORKER, (Operation.READ, *_USE), Resource.TOPIC, AclName.INTERNAL, AclStage.DISABLED),
     Row(Client.WORKER, Operation.CREATE, Resource.TOPIC, AclName.INTERNAL, when=AclWhen.TOPIC_MISSING),
     Row(Client.WORKER, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, AclName.INTERNAL, optional=True),
-    *_each(Client.WORKER, _USE, Resource.TRANSACTIONAL_ID, AclName.LEADER, AclStage.PREPARING),
+    *_rows(Client.WORKER, _USE, Resource.TRANSACTIONAL_ID, AclName.LEADER, AclStage.PREPARING),
     Row(Client.WORKER, *_IDEMPOTENT, AclStage.PREPARING, AclWhen.OLD_BROKER),
 )
 CONNECTOR_ROWS = (
-    *_each(Client.PRODUCER, _USE, Resource.TRANSACTIONAL_ID, AclName.TASKS, AclStage.ENABLED),
+    *_rows(Client.PRODUCER, _USE, Resource.TRANSACTIONAL_ID, AclName.TASKS, AclStage.ENABLED),
     Row(Client.PRODUCER, Operation.WRITE, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED),
     Row(Client.PRODUCER, *_IDEMPOTENT, AclStage.ENABLED, AclWhen.OLD_BROKER),
-    *_each(Client.PRODUCER, _USE, Resource.TOPIC, AclName.TARGETS, AclStage.DISABLED),
+    *_rows(Client.PRODUCER, _USE, Resource.TOPIC, AclName.TARGETS, AclStage.DISABLED),
     Row(Client.CONSUMER, Operation.READ, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED),
-    *_each(Client.ADMIN, _USE, Resource.TRANSACTIONAL_ID, AclName.TASKS, AclStage.ENABLED),
+    *_rows(Client.ADMIN, _USE, Resource.TRANSACTIONAL_ID, AclName.TASKS, AclStage.ENABLED),
     Row(Client.ADMIN, Operation.DESCRIBE, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED),
     Row(Client.ADMIN, Operation.CREATE, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED, AclWhen.TOPIC_MISSING),
     Row(Client.ADMIN, Operation.DESCRIBE, Resource.TOPIC, AclName.TARGETS, when=AclWhen.CREATES_TOPICS),
 )
-"""Rows about the offsets topic hold in every stage for a connector with one of its own: it is used in every mode."""
+"""Rows about the offsets topic apply in every stage to a connector with a dedicated one, which is used in every mode."""
 _BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics that a pattern never takes (``exclude.internal.topics``)."""
+"""Topics that a pattern never matches (``exclude.internal.topics``)."""
 
 
 @dataclass(frozen=True, order=True)
 class Requirement:
-    """A permission that is needed: by whom, on which Kafka cluster (its bootstrap servers), from which stage on.
+    """A required permission: the client, the Kafka cluster (its bootstrap servers), and the first stage.
 
-    ``connector`` is empty for the workers'. ``task``: the name is a task's transactional id. ``prefix`` is what the names
-    of all that it stands for begin with, empty where it stands for itself.
+    ``connector`` is empty for the workers'. ``task``: the name is a task's transactional id. ``prefix`` is the common
+    prefix of all names that the requirement stands for, empty if it stands for itself.
     """
 
     cluster: str
@@ -127,14 +127,14 @@ class Requirement:
 
 
 def stage_of(goal: Goal, enabled_now: bool) -> AclStage:
-    """The stage whose permissions matter under ``goal``; NOW asks for what is in use."""
+    """Return the stage whose permissions ``goal`` requires; NOW requires those that are in use."""
     if goal is Goal.NOW:
         return AclStage.ENABLED if enabled_now else AclStage.DISABLED
     return {Goal.PREPARING: AclStage.PREPARING, Goal.ENABLED: AclStage.ENABLED}.get(goal, AclStage.DISABLED)
 
 
 def needs(facts: AclFacts, stage: AclStage) -> Iterator[Requirement]:
-    """All that must be allowed at ``stage``, for every principal that is known, on every cluster with an authorizer."""
+    """Yield all requirements at ``stage``, for every known principal, on every cluster with an authorizer."""
     yield from _of_workers(facts, stage)
     for source in facts.sources:
         yield from _of_source(facts, source, stage)
@@ -143,11 +143,11 @@ def needs(facts: AclFacts, stage: AclStage) -> Iterator[Requirement]:
 
 
 def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Requirement]:
-    there = facts.guarded(facts.bootstrap)
-    if facts.worker is None or there is None:
+    cluster = facts.with_authorizer(facts.bootstrap)
+    if facts.worker is None or cluster is None:
         return
     for row in WORKER_ROWS:
-        if not stage.reached(row.stage) or (row.when is AclWhen.OLD_BROKER and not there.wants_idempotent_write):
+        if not stage.reached(row.stage) or (row.when is AclWhen.OLD_BROKER and not cluster.wants_idempotent_write):
             continue
         names = {
             AclName.GROUP: (facts.group_id,),
@@ -156,7 +156,7 @@ def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Requirement]:
             AclName.INTERNAL: facts.internal,
         }[row.name]
         for name in names:
-            if row.when is not AclWhen.TOPIC_MISSING or name not in there.topics:
+            if row.when is not AclWhen.TOPIC_MISSING or name not in cluster.topics:
                 action = Action(facts.worker, row.operation, row.resource, name)
                 yield Requirement(facts.bootstrap, "", row.role, row.stage, action, row.optional)
 
@@ -164,11 +164,11 @@ def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Requirement]:
 def _of_source(facts: AclFacts, source: SourceAccess, stage: AclStage) -> Iterator[Requirement]:
     for row in CONNECTOR_ROWS:
         principal, cluster = source.principals.get(row.role), source.clusters[row.role]
-        there = facts.guarded(cluster)
-        if principal is None or there is None:
+        observed = facts.with_authorizer(cluster)
+        if principal is None or observed is None:
             continue
         since = AclStage.DISABLED if row.name is AclName.OFFSETS and source.dedicated else row.stage
-        if not stage.reached(since) or not _holds(row, source, there.topics, there.wants_idempotent_write):
+        if not stage.reached(since) or not _holds(row, source, observed.topics, observed.wants_idempotent_write):
             continue
         names = {
             AclName.TASKS: tuple(task_id(facts.group_id, source.name, n) for n in range(source.ids)),
@@ -181,25 +181,27 @@ def _of_source(facts: AclFacts, source: SourceAccess, stage: AclStage) -> Iterat
             yield Requirement(cluster, source.name, row.role, since, action, row.optional, row.name is AclName.TASKS)
 
 
-def _holds(row: Row, source: SourceAccess, topics: frozenset[str], old: bool) -> bool:
+def _holds(row: Row, source: SourceAccess, topics: frozenset[str], old_brokers: bool) -> bool:
     if row.when is AclWhen.OLD_BROKER:
-        return old
+        return old_brokers
     if row.when is AclWhen.CREATES_TOPICS:
         return source.creates_topics
     return row.when is not AclWhen.TOPIC_MISSING or source.offsets_topic not in topics
 
 
 def _of_sink(facts: AclFacts, sink: SinkAccess) -> Iterator[Requirement]:
-    """What ``Worker.buildSinkTask`` opens: a consumer of the group (``SinkUtils.consumerGroupId``), and for
-    ``errors.deadletterqueue.topic.name`` a producer, and an admin client that creates the topic where it does not find it
-    (``DeadLetterQueueReporter.createAndSetup``). Exactly-once support changes none of it.
+    """Yield the requirements of the clients that ``Worker.buildSinkTask`` opens.
+
+    These are a consumer of the group (``SinkUtils.consumerGroupId``), and for ``errors.deadletterqueue.topic.name`` a
+    producer and an admin client, which creates the topic if it does not exist
+    (``DeadLetterQueueReporter.createAndSetup``). Exactly-once support does not change them.
     """
 
     def need(role: Client, operation: Operation, resource: Resource, name: str, use: Use) -> Iterator[Requirement]:
-        who, cluster = sink.principals.get(role), sink.clusters[role]
-        if who is not None and facts.guarded(cluster):
+        principal, cluster = sink.principals.get(role), sink.clusters[role]
+        if principal is not None and facts.with_authorizer(cluster):
             prefix = sink.prefix if use is Use.PATTERN else ""
-            action = Action(who, operation, resource, name)
+            action = Action(principal, operation, resource, name)
             yield Requirement(cluster, sink.name, role, AclStage.DISABLED, action, use=use, prefix=prefix)
 
     if sink.group is not None:
@@ -207,14 +209,14 @@ def _of_sink(facts: AclFacts, sink: SinkAccess) -> Iterator[Requirement]:
     for topic in sink.topics:
         for operation in (Operation.READ, Operation.DESCRIBE):
             yield from need(Client.CONSUMER, operation, Resource.TOPIC, topic, Use.SINK)
-    there, pattern = facts.guarded(sink.clusters[Client.CONSUMER]), sink.pattern
-    if there and pattern:
-        for topic in filter(pattern.fullmatch, sorted(there.topics - _BROKERS_OWN)):
+    observed, pattern = facts.with_authorizer(sink.clusters[Client.CONSUMER]), sink.pattern
+    if observed and pattern:
+        for topic in filter(pattern.fullmatch, sorted(observed.topics - _BROKERS_OWN)):
             yield from need(Client.CONSUMER, Operation.READ, Resource.TOPIC, topic, Use.PATTERN)
-    if dead := sink.dead_letters:
+    if queue := sink.dead_letters:
         for operation in _USE:
-            yield from need(Client.PRODUCER, operation, Resource.TOPIC, dead, Use.DEAD_LETTERS)
-        yield from need(Client.ADMIN, Operation.DESCRIBE, Resource.TOPIC, dead, Use.DEAD_LETTERS)
-        there = facts.guarded(sink.clusters[Client.ADMIN])
-        if there and dead not in there.topics:
-            yield from need(Client.ADMIN, Operation.CREATE, Resource.TOPIC, dead, Use.DEAD_LETTERS)
+            yield from need(Client.PRODUCER, operation, Resource.TOPIC, queue, Use.DEAD_LETTERS)
+        yield from need(Client.ADMIN, Operation.DESCRIBE, Resource.TOPIC, queue, Use.DEAD_LETTERS)
+        observed = facts.with_authorizer(sink.clusters[Client.ADMIN])
+        if observed and queue not in observed.topics:
+            yield from need(Client.ADMIN, Operation.CREATE, Resource.TOPIC, queue, Use.DEAD_LETTERS)

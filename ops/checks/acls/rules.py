@@ -1,4 +1,4 @@
-"""ACL001 …: what the principals of workers and connectors lack (KIP-618's tables, see ``requirements``)."""
+"""ACL001 to ACL010: permissions that the principals of workers and connectors lack (see ``requirements``)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _BY_USE = {
     Use.PATTERN: Rule("ACL010", Severity.WARNING),
 }
 _MOST = 4
-"""Names that a message gives before it counts the rest."""
+"""The number of names that a message lists before it counts the rest."""
 
 
 @Several
 def of_acls(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
-    """All findings about ACLs under ``goal``; none where the brokers have no authorizer."""
+    """Yield all findings about ACLs under ``goal``; none if the brokers have no authorizer."""
     evaluations = evaluate(facts, stage_of(goal, facts.enabled_now))
     yield from lacks(facts, evaluations)
     yield from denies(evaluations)
@@ -44,39 +44,42 @@ def of_acls(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
 
 
 def lacks(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
-    """ACL001–004 and ACL007–010: one finding for each client of a connector that lacks anything on a cluster."""
-    missing = [j for j in evaluations if j.lacking]
-    for (connector, _, cluster, optional, _), some in groupby(sorted(missing, key=_order), key=_order):
-        found = list(some)
-        needs = [j.need for j in found]
+    """Yield ACL001–004 and ACL007–010: one for each client of a connector that lacks a permission on a cluster."""
+    missing = [evaluation for evaluation in evaluations if evaluation.lacking]
+    for (connector, _, cluster, optional, _), group in groupby(sorted(missing, key=_order), key=_order):
+        found = list(group)
+        needs = [evaluation.need for evaluation in found]
         rule = _LESS if optional else _BY_USE.get(needs[0].use) or _BY_ROLE[needs[0].role]
         downgrade_severity = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
         matched = ", matched by its topics.regex" if needs[0].use is Use.PATTERN else ""
-        message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}{matched}."
+        message = f"{_who(needs[0])} lacks {described(needs)}{_where(facts, found)}{matched}."
         yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity)
 
 
 def denies(evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
-    """ACL005: one finding for each binding that denies and each client that it hits."""
-    hit: dict[tuple[str, str, Client, Binding], list[Requirement]] = {}
+    """Yield ACL005: one finding for each binding that denies, and each client that it affects."""
+    denied: dict[tuple[str, str, Client, Binding], list[Requirement]] = {}
     for evaluated in evaluations:
         if evaluated.decision.because is Because.DENIED and not evaluated.need.optional:
             need = evaluated.need
             for binding in evaluated.decision.bindings:
-                hit.setdefault((need.connector, need.cluster, need.role, binding), []).append(need)
-    for (connector, cluster, _, binding), needs in hit.items():
-        message = f"{_who(needs[0])} needs {said(needs)}, which is denied by the ACL: {binding}."
+                denied.setdefault((need.connector, need.cluster, need.role, binding), []).append(need)
+    for (connector, cluster, _, binding), needs in denied.items():
+        message = f"{_who(needs[0])} needs {described(needs)}, which is denied by the ACL: {binding}."
         subject = connector or needs[0].action.principal
         yield _DENIED.found(subject, message, f"Remove it: {removal(binding, cluster)}")
 
 
 def overreaches(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
-    """ACL006: one finding for each binding that covers the ids of others."""
-    for each in overreaching(facts, evaluations):
-        names = _named(each.theirs)
-        message = f"{each.binding}, which {_named(each.connectors)} uses, also covers transactional ids of {names}."
-        subject = f"{each.binding.resource.word} {each.binding.name}"
-        hint = f"Allow each id by its full name instead, and remove it: {removal(each.binding, each.cluster)}"
+    """Yield ACL006: one finding for each binding that covers the ids of others."""
+    for overreach in overreaching(facts, evaluations):
+        other_names = _named(overreach.other_owners)
+        message = (
+            f"{overreach.binding}, which {_named(overreach.connectors)} uses, also covers transactional ids of "
+            f"{other_names}."
+        )
+        subject = f"{overreach.binding.resource.word} {overreach.binding.name}"
+        hint = f"Allow each id by its full name instead, and remove it: {removal(overreach.binding, overreach.cluster)}"
         yield _OVERREACH.found(subject, message, hint)
 
 
@@ -90,16 +93,18 @@ def _who(need: Requirement) -> str:
     return f"{need.action.principal}, {owner},"
 
 
-def said(needs: Iterable[Requirement]) -> str:
-    """Permissions in words, those on one resource together, many ids by their number."""
+def described(needs: Iterable[Requirement]) -> str:
+    """Return permissions as text: those on one resource together, many ids by their number."""
     operations: dict[tuple[Resource, str], list[str]] = {}
     for need in needs:
-        words = operations.setdefault((need.action.resource, need.action.name), [])
-        words.extend([need.action.operation.word] * (need.action.operation.word not in words))
+        operation_words = operations.setdefault((need.action.resource, need.action.name), [])
+        operation_words.extend([need.action.operation.word] * (need.action.operation.word not in operation_words))
     names: dict[tuple[Resource, tuple[str, ...]], list[str]] = {}
-    for (resource, name), words in operations.items():
-        names.setdefault((resource, tuple(words)), []).append(name)
-    return "; ".join(f"{_listed(words)} on {resource.word} {_named(n)}" for (resource, words), n in names.items())
+    for (resource, name), operation_words in operations.items():
+        names.setdefault((resource, tuple(operation_words)), []).append(name)
+    return "; ".join(
+        f"{_listed(operation_words)} on {resource.word} {_named(n)}" for (resource, operation_words), n in names.items()
+    )
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -116,8 +121,8 @@ def _named(names: Iterable[str]) -> str:
 
 def _where(facts: AclFacts, found: Iterable[Evaluation]) -> str:
     hosts = sorted({host for evaluated in found for host in evaluated.refused})
-    some = len(hosts) < len(facts.hosts)
-    return f" from {_named(hosts)}, though other workers have it" if some else ""
+    is_partial = len(hosts) < len(facts.hosts)
+    return f" from {_named(hosts)}, though other workers have it" if is_partial else ""
 
 
 def _may_be_allowed_otherwise(facts: AclFacts, cluster: str) -> bool:
@@ -128,15 +133,15 @@ def _may_be_allowed_otherwise(facts: AclFacts, cluster: str) -> bool:
 def _next(facts: AclFacts, needs: list[Requirement]) -> str:
     need = needs[0]
     latest = max((n.stage for n in needs), key=list(AclStage).index)
-    say = f"{_command(facts, need.connector, latest)} prints the commands that allow it."
+    step = f"{_command(facts, need.connector, latest)} prints the commands that allow it."
     acls = facts.clusters[need.cluster].acls
     if acls is not None and acls.authorizer.super_users is None:
-        say += f" If it is a super user, which the brokers do not report: --principal super={need.action.principal}."
-    return say
+        step += f" If it is a super user, which the brokers do not report: --principal super={need.action.principal}."
+    return step
 
 
 def _command(facts: AclFacts, connector: str, stage: AclStage) -> str:
     goal = [] if stage is AclStage.DISABLED else ["--for", stage.value]
-    principals = [part for argument in facts.said.arguments for part in ("--principal", argument)]
+    principals = [part for argument in facts.options.arguments for part in ("--principal", argument)]
     words = ["connectctl", "preflight", *([connector] if connector else []), *goal, *principals]
     return shlex.join([*words, "--emit", "kafka-acls"])

@@ -1,4 +1,4 @@
-"""What transactions need of the brokers: versions, features, settings, ``__transaction_state``. Looked at, not judged."""
+"""Observes the brokers for transactions: versions, features, settings, ``__transaction_state``; evaluates nothing."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ BOUNDS = (LEAST, MOST)
 SETTINGS = (MAX_TIMEOUT, EXPIRATION, LOG_REPLICAS, LOG_MIN_ISR, VERIFICATION, CLEANUP, *BOUNDS)
 TIMEOUT = "transaction.timeout.ms"
 DEFAULT_TIMEOUT_MS = 60_000
-"""``transaction.timeout.ms`` of Java's producer."""
+"""``transaction.timeout.ms`` of Java's producer by default."""
 _SESSION, _PROTOCOL = "session.timeout.ms", "group.protocol"
-_LOOK_THERE = "Run preflight in a context whose bootstrap_servers are those."
+_OTHER_CONTEXT = "Run preflight in a context whose bootstrap_servers are those."
 
 
 @dataclass(frozen=True)
 class ClientTimeout:
-    """A producer's ``transaction.timeout.ms`` or a sink's ``session.timeout.ms``, in milliseconds, and the property that
-    sets it, None for the default.
+    """A producer's ``transaction.timeout.ms`` or a sink's ``session.timeout.ms``, in milliseconds.
+
+    ``property`` is the property that sets it, None for the default.
     """
 
     name: str
@@ -43,12 +44,12 @@ class ClientTimeout:
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """All that was seen. ``versions`` and ``settings`` are of the brokers that reported them, by their ids.
+    """The observations of the brokers. ``versions`` and ``settings`` are of the brokers that reported them, by id.
 
-    ``transaction_state`` is None where the topic does not exist yet, and where it is ``log_hidden``. ``sources`` are the
-    producers of source connectors that write to these brokers, ``leader`` the producer of the workers' leader, ``sessions``
-    what sinks request of their groups.
-    ``enabled`` is whether tasks have transactions now, None if no worker reports it. ``workers`` are the workers' versions.
+    ``transaction_state`` is None if the topic does not exist yet, and if it is ``log_hidden``. ``sources`` are the
+    producers of source connectors that write to these brokers, ``leader`` the producer of the workers' leader,
+    ``sessions`` the session time-outs that sinks request. ``enabled`` is whether tasks have transactions now, None if
+    no worker reports it. ``workers`` are the workers' versions.
     """
 
     brokers: int
@@ -65,30 +66,30 @@ class BrokerFacts:
 
     @property
     def logs(self) -> tuple[TopicFacts, ...]:
-        """The topic of transactions, if it was described."""
+        """Return the topic of transactions, if it was described."""
         return () if self.transaction_state is None else (self.transaction_state,)
 
     def numbers(self, name: str) -> dict[int, int]:
-        """A setting that is a whole number, by broker."""
+        """Return a setting that is a whole number, by broker."""
         values = {broker: reported.get(name, "") for broker, reported in self.settings.items()}
         found = {broker: whole_number(value.removeprefix("-")) for broker, value in values.items()}
         return {broker: -n if values[broker].startswith("-") else n for broker, n in found.items() if n is not None}
 
 
 def concerned(enabled: bool | None, goal: Goal) -> bool:
-    """Whether the goal, or the cluster as it is, has transactions at all; the leader has them from ``preparing`` on."""
+    """Return whether the goal, or the present cluster, has transactions; the leader has them from ``preparing`` on."""
     return goal in (Goal.PREPARING, Goal.ENABLED) or (goal is Goal.NOW and enabled is not False)
 
 
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
-    """Observe what transactions need, concurrently. Sends no requests if nothing needs them."""
-    sinks = [each for each in context.checked if each.type == "sink"]
-    of_workers = context.worker_property
-    sessions, away = sessions_of(sinks, of_workers, context.edges.bootstrap)
+    """Observe the facts that transactions depend on, concurrently; without transactions send no requests for them."""
+    sinks = [connector for connector in context.checked if connector.type == "sink"]
+    worker_property = context.worker_property
+    sessions, unknown_bounds = sessions_of(sinks, worker_property, context.edges.bootstrap)
     if not concerned(context.enabled, goal):
-        facts = BrokerFacts(0, enabled=context.enabled, sessions=sessions, unseen=away)
+        facts = BrokerFacts(0, enabled=context.enabled, sessions=sessions, unseen=unknown_bounds)
         return _with_bounds(context, facts) if sessions else facts
-    unseen: list[Unseen] = [*away]
+    unseen: list[Unseen] = [*unknown_bounds]
     reads, kafka = context.edges.brokers(), context.edges.kafka
     with ThreadPoolExecutor(3) as pool:
         versions = pool.submit(reads.versions)
@@ -96,29 +97,30 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         hidden = pool.submit(reads.hidden, [TRANSACTION_STATE])
         log = answer_of(lambda: kafka.topics([TRANSACTION_STATE]), unseen, TRANSACTION_STATE) or {}
         count = answer_of(kafka.brokers, unseen, "the brokers") or 0
-        said = answer_of(versions.result, unseen, "the brokers' versions") or {}
-        reported = answer_of(settings.result, unseen, "the brokers' settings") or {}
-        secret = bool(answer_of(hidden.result, unseen, TRANSACTION_STATE))
-    unseen += _silent(said, "version") + _silent(reported, "settings")
-    known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
+        versions_by_broker = answer_of(versions.result, unseen, "the brokers' versions") or {}
+        settings_by_broker = answer_of(settings.result, unseen, "the brokers' settings") or {}
+        is_hidden = bool(answer_of(hidden.result, unseen, TRANSACTION_STATE))
+    unseen += _silent(versions_by_broker, "version") + _silent(settings_by_broker, "settings")
+    known = {broker: found for broker, found in settings_by_broker.items() if not isinstance(found, ConnectctlError)}
     unseen += unseen_settings(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
-    if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
+    if is_hidden and not any(gap.what == TRANSACTION_STATE for gap in unseen):
         hint = f"Grant this principal Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
         unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
-    here, elsewhere = _by_cluster(context)
-    unseen += elsewhere
+    local, unknown_brokers = _by_cluster(context)
+    unseen += unknown_brokers
     return BrokerFacts(
         brokers=count,
-        versions={broker: each for broker, each in said.items() if isinstance(each, BrokerVersion)},
+        versions={broker: found for broker, found in versions_by_broker.items() if isinstance(found, BrokerVersion)},
         settings=known,
         transaction_state=log.get(TRANSACTION_STATE),
-        log_hidden=secret,
+        log_hidden=is_hidden,
         sources=tuple(
-            _layered(each, "producer", TIMEOUT, of_workers) or ClientTimeout(each.name, DEFAULT_TIMEOUT_MS)
-            for each in here
+            _layered(source, "producer", TIMEOUT, worker_property) or ClientTimeout(source.name, DEFAULT_TIMEOUT_MS)
+            for source in local
         ),
         # The leader's own producer has the worker's properties without a prefix.
-        leader=_given("leader", ((TIMEOUT, of_workers(TIMEOUT)),)) or ClientTimeout("leader", DEFAULT_TIMEOUT_MS),
+        leader=_first_set("leader", ((TIMEOUT, worker_property(TIMEOUT)),))
+        or ClientTimeout("leader", DEFAULT_TIMEOUT_MS),
         sessions=sessions,
         enabled=context.enabled,
         workers=context.versions,
@@ -127,17 +129,17 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
 
 
 def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
-    """Without transactions: the brokers' bounds for sessions, and nothing else."""
+    """Return ``facts`` with the brokers' bounds of session time-outs only, for a goal without transactions."""
     unseen = [*facts.unseen]
     reads = context.edges.brokers()
-    reported = answer_of(lambda: reads.settings(BOUNDS), unseen, "the brokers' settings") or {}
-    known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
-    unseen += [*_silent(reported, "settings"), *unseen_settings(known, BOUNDS)]
+    settings_by_broker = answer_of(lambda: reads.settings(BOUNDS), unseen, "the brokers' settings") or {}
+    known = {broker: found for broker, found in settings_by_broker.items() if not isinstance(found, ConnectctlError)}
+    unseen += [*_silent(settings_by_broker, "settings"), *unseen_settings(known, BOUNDS)]
     return replace(facts, settings=known, unseen=tuple(unseen))
 
 
 def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
-    """The brokers that did not respond, those with one reason in one sentence."""
+    """Return the brokers that did not respond, those with the same reason in one sentence."""
     by_reason: dict[tuple[str, str | None], list[int]] = {}
     for broker, answer in sorted(answers.items()):
         if isinstance(answer, ConnectctlError):
@@ -149,48 +151,47 @@ def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
 
 
 def _by_cluster(context: CheckContext) -> tuple[list[Connector], list[Unseen]]:
-    """The connectors whose producers write to these brokers, and what is not known of the brokers of others."""
-    here: list[Connector] = []
+    """Return the connectors whose producers write to these brokers, and the unknown brokers of the others."""
+    local: list[Connector] = []
     others: dict[str, list[str]] = {}
-    for each in context.sources:
-        if connects_to(each.config, "producer", context.edges.bootstrap):
-            here.append(each)
+    for connector in context.sources:
+        if connects_to(connector.config, "producer", context.edges.bootstrap):
+            local.append(connector)
         else:
-            there = client_bootstrap(each.config, "producer", context.edges.bootstrap)
-            others.setdefault(there, []).append(each.name)
-    return here, [
-        Unseen(f"the brokers at {there}", f"{', '.join(names)} writes to another Kafka cluster", _LOOK_THERE)
-        for there, names in sorted(others.items())
+            servers = client_bootstrap(connector.config, "producer", context.edges.bootstrap)
+            others.setdefault(servers, []).append(connector.name)
+    return local, [
+        Unseen(f"the brokers at {servers}", f"{', '.join(names)} writes to another Kafka cluster", _OTHER_CONTEXT)
+        for servers, names in sorted(others.items())
     ]
 
 
 def sessions_of(
     sinks: Sequence[Connector], worker_property: Callable[[str], str | None], bootstrap: str
 ) -> tuple[tuple[ClientTimeout, ...], tuple[Unseen, ...]]:
-    """The session time-outs that sinks request (``GroupCoordinator``, classic groups), and what is not known of other
-    clusters.
+    """Return the session time-outs that sinks request, and the unknown bounds of other clusters.
 
-    Java's default of 45 s is not among them: the brokers' own bounds take it. With the protocol of KIP-848 the brokers
-    alone decide about sessions.
+    Source: ``GroupCoordinator``, classic groups. Java's default of 45 s is omitted: the brokers' own bounds accept it.
+    With the protocol of KIP-848 the brokers alone determine the session time-out.
     """
     found: list[ClientTimeout] = []
     unseen: list[Unseen] = []
-    for each in sinks:
-        protocol = each.config.get(f"consumer.override.{_PROTOCOL}") or worker_property(f"consumer.{_PROTOCOL}")
-        alone = (protocol or "").strip().lower() == "consumer"
-        if alone or (given := _layered(each, "consumer", _SESSION, worker_property)) is None:
+    for sink in sinks:
+        protocol = sink.config.get(f"consumer.override.{_PROTOCOL}") or worker_property(f"consumer.{_PROTOCOL}")
+        broker_decides = (protocol or "").strip().lower() == "consumer"
+        if broker_decides or (timeout := _layered(sink, "consumer", _SESSION, worker_property)) is None:
             continue
-        if connects_to(each.config, "consumer", bootstrap):
-            found.append(given)
+        if connects_to(sink.config, "consumer", bootstrap):
+            found.append(timeout)
         else:
-            there = client_bootstrap(each.config, "consumer", bootstrap)
-            why = f"{each.name} reads from another Kafka cluster"
-            unseen.append(Unseen(f"{MOST} of the brokers at {there}", why, _LOOK_THERE))
+            servers = client_bootstrap(sink.config, "consumer", bootstrap)
+            why = f"{sink.name} reads from another Kafka cluster"
+            unseen.append(Unseen(f"{MOST} of the brokers at {servers}", why, _OTHER_CONTEXT))
     return tuple(found), tuple(unseen)
 
 
 def unseen_settings(settings: Mapping[int, Mapping[str, str]], names: Sequence[str]) -> Iterator[Unseen]:
-    """Those of ``names`` that brokers leave out of their settings: not the same as their default."""
+    """Yield those of ``names`` that brokers leave out of their settings, which does not mean their default."""
     for name in names:
         silent = [broker for broker, values in sorted(settings.items()) if name not in values]
         if silent:
@@ -199,13 +200,16 @@ def unseen_settings(settings: Mapping[int, Mapping[str, str]], names: Sequence[s
 
 
 def _layered(
-    each: Connector, client: str, name: str, worker_property: Callable[[str], str | None]
+    connector: Connector, client: str, name: str, worker_property: Callable[[str], str | None]
 ) -> ClientTimeout | None:
-    """As a worker layers it: the connector's override, the worker's property for that client; None for the default."""
-    own, workers = f"{client}.override.{name}", f"{client}.{name}"
-    return _given(each.name, ((own, each.config.get(own)), (workers, worker_property(workers))))
+    """Return the effective time-out: the connector's override, else the worker's property for that client, else None."""
+    override, workers = f"{client}.override.{name}", f"{client}.{name}"
+    return _first_set(connector.name, ((override, connector.config.get(override)), (workers, worker_property(workers))))
 
 
-def _given(name: str, values: Sequence[tuple[str, str | None]]) -> ClientTimeout | None:
-    numbers = ((by, whole_number(value)) for by, value in values)
-    return next((ClientTimeout(name, number, by) for by, number in numbers if number is not None), None)
+def _first_set(name: str, values: Sequence[tuple[str, str | None]]) -> ClientTimeout | None:
+    numbers = ((name_of_property, whole_number(value)) for name_of_property, value in values)
+    return next(
+        (ClientTimeout(name, number, name_of_property) for name_of_property, number in numbers if number is not None),
+        None,
+    )

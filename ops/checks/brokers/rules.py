@@ -1,4 +1,4 @@
-"""BROKER001 …: whether the observed brokers meet the requirements of exactly-once. Pure."""
+"""BROKER001 to BROKER018: the requirements of exactly-once for the observed brokers. Pure."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ _WORKERS_USE_IT_SINCE = (4, 0, 0)
 _FENCING_TIMEOUT_MS = 90_000
 _FENCES_WITH_IT_SINCE = (3, 7, 1)
 _CLEANUP_MS = 10_000
-"""The default since KIP-447; it was a minute."""
+"""The default since KIP-447; before it was a minute."""
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def with_transactions(facts: BrokerFacts, goal: Goal) -> bool:
-    """Whether the goal or the cluster has transactions."""
+    """Return whether the goal or the cluster has transactions."""
     return concerned(facts.enabled, goal)
 
 
 @rule("BROKER001", Severity.ERROR, when=with_transactions)
 def too_old(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER001, for each broker without transactions or end offsets by isolation level."""
-    for broker, seen in sorted(facts.versions.items()):
-        if INIT_PRODUCER_ID not in seen.apis or seen.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS:
-            message = f"Its API versions are those of Kafka {_text(seen.release)}, which has no transactions."
+    """Yield BROKER001 for each broker without transactions, or without end offsets by isolation level."""
+    for broker, version in sorted(facts.versions.items()):
+        if INIT_PRODUCER_ID not in version.apis or version.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS:
+            message = f"Its API versions are those of Kafka {_text(version.release)}, which has no transactions."
             yield Case(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
 
 
 @rule("BROKER002", Severity.WARNING, when=with_transactions)
 def mixed(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER002, once."""
+    """Yield BROKER002 once if the brokers run different releases."""
     by_release: dict[tuple[int, ...], list[int]] = {}
-    for broker, seen in sorted(facts.versions.items()):
-        by_release.setdefault(seen.release, []).append(broker)
+    for broker, version in sorted(facts.versions.items()):
+        by_release.setdefault(version.release, []).append(broker)
     if len(by_release) > 1:
         text = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
         yield Case("brokers", f"Their API versions are those of different releases: {text}.", "Finish the upgrade.")
@@ -66,8 +66,8 @@ def mixed(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
 
 @rule("BROKER003", Severity.WARNING, when=with_transactions)
 def unverified(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER003, once for those that are too old and once for those that are told not to."""
-    old = [broker for broker, seen in facts.versions.items() if not seen.verifies]
+    """Yield BROKER003 once for brokers that are too old, and once for those with verification turned off."""
+    old = [broker for broker, version in facts.versions.items() if not version.verifies]
     off = [
         broker for broker, values in facts.settings.items() if values.get(VERIFICATION) == "false" and broker not in old
     ]
@@ -81,71 +81,82 @@ def unverified(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
 
 @rule("BROKER004", Severity.WARNING, when=with_transactions)
 def old_protocol(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER004: a warning where one command cures it, an information where brokers or workers are too old for it."""
+    """Yield BROKER004: a warning if one command cures it, information if brokers or workers are too old for it."""
     if not facts.versions:
         return
-    level = min(seen.finalized.get(TRANSACTION_VERSION, 0) for seen in facts.versions.values())
+    level = min(version.finalized.get(TRANSACTION_VERSION, 0) for version in facts.versions.values())
     if level >= _EPOCH_PER_TRANSACTION:
         return
     old = [
-        b for b, seen in facts.versions.items() if seen.supported.get(TRANSACTION_VERSION, 0) < _EPOCH_PER_TRANSACTION
+        broker
+        for broker, version in facts.versions.items()
+        if version.supported.get(TRANSACTION_VERSION, 0) < _EPOCH_PER_TRANSACTION
     ]
     message = f"{TRANSACTION_VERSION} is {level}."
     if old:
         message += f" {_brokers(old)}: older than 4.0, which knows 2."
         yield Case("brokers", message, "Upgrade the brokers.", severity=Severity.INFO)
         return
-    releases = [release for version in facts.workers if (release := release_of(version))]
-    useless = bool(releases) and max(releases) < _WORKERS_USE_IT_SINCE
-    if useless:
+    releases = [release for text in facts.workers if (release := release_of(text))]
+    workers_too_old = bool(releases) and max(releases) < _WORKERS_USE_IT_SINCE
+    if workers_too_old:
         message += " The workers are older than 4.0, and would not use it."
     hint = f"kafka-features.sh --bootstrap-server … upgrade --feature {TRANSACTION_VERSION}={_EPOCH_PER_TRANSACTION}"
-    yield Case("brokers", message, hint, severity=Severity.INFO if useless else None)
+    yield Case("brokers", message, hint, severity=Severity.INFO if workers_too_old else None)
 
 
 @rule("BROKER005", Severity.ERROR, when=with_transactions)
 def cannot_be_created(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER005, where the topic is known not to exist."""
+    """Yield BROKER005 if the topic is known not to exist and cannot be created."""
     if facts.transaction_state is not None or facts.log_hidden or not facts.brokers:
         return
-    replicas, wanted = facts.numbers(LOG_REPLICAS), facts.numbers(LOG_MIN_ISR)
+    replicas, min_in_sync = facts.numbers(LOG_REPLICAS), facts.numbers(LOG_MIN_ISR)
     if replicas and max(replicas.values()) > facts.brokers:
         brokers = "is 1 broker" if facts.brokers == 1 else f"are {facts.brokers} brokers"
         message = f"{LOG_REPLICAS} is {max(replicas.values())}, and there {brokers}."
         hint = f"Set {LOG_REPLICAS} to {min(3, facts.brokers)} on the brokers, and {LOG_MIN_ISR} below it or to 1."
         yield Case(TRANSACTION_STATE, message, hint)
         return
-    above = [broker for broker, count in wanted.items() if count > replicas.get(broker, count)]
-    if above and not bounds_min_in_sync(facts.versions.values()):
-        message = f"{LOG_MIN_ISR} is {wanted[above[0]]}, and {LOG_REPLICAS} is {replicas[above[0]]}."
+    unsatisfiable = [broker for broker, count in min_in_sync.items() if count > replicas.get(broker, count)]
+    if unsatisfiable and not bounds_min_in_sync(facts.versions.values()):
+        message = (
+            f"{LOG_MIN_ISR} is {min_in_sync[unsatisfiable[0]]}, and {LOG_REPLICAS} is {replicas[unsatisfiable[0]]}."
+        )
         hint = f"Set {LOG_MIN_ISR} on the brokers to no more than {LOG_REPLICAS}."
         yield Case(TRANSACTION_STATE, message, hint)
 
 
 @rule("BROKER006", Severity.ERROR, when=with_transactions, each="logs")
 def no_leader(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    """BROKER006, on the topic as it is, as all up to BROKER012."""
-    dark = replication.leaderless(log)
-    message = f"No broker leads {numbers(dark)}."
-    return Case(log.name, message, "Start the brokers that host its replicas.") if dark else None
+    """Return BROKER006 if partitions of the topic have no leader."""
+    leaderless = replication.leaderless(log)
+    message = f"No broker leads {numbers(leaderless)}."
+    return Case(log.name, message, "Start the brokers that host its replicas.") if leaderless else None
 
 
 @rule("BROKER007", Severity.ERROR, when=with_transactions, each="logs")
 def too_few_in_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    """Return BROKER007 if partitions have fewer in-sync replicas than min.insync.replicas."""
     few = replication.too_few_in_sync(log, bounded=bounds_min_in_sync(facts.versions.values()))
-    wanted = replication.min_in_sync(log)
-    message = f"On {numbers(few)} fewer replicas are in sync than min.insync.replicas ({wanted})."
+    minimum = replication.min_in_sync(log)
+    message = f"On {numbers(few)} fewer replicas are in sync than min.insync.replicas ({minimum})."
     return Case(log.name, message, replication.cure_of_too_few(log)) if few else None
 
 
 @rule("BROKER008", Severity.WARNING, when=with_transactions, each="logs")
-def behind(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
-    found = replication.behind(log, bounded=bounds_min_in_sync(facts.versions.values()))
-    return Case(log.name, f"On {numbers(found)} replicas are not in sync.", "Check the brokers.") if found else None
+def out_of_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    """Return BROKER008 if replicas are not in sync."""
+    partitions = replication.behind(log, bounded=bounds_min_in_sync(facts.versions.values()))
+    return (
+        Case(log.name, f"On {numbers(partitions)} replicas are not in sync.", "Check the brokers.")
+        if partitions
+        else None
+    )
 
 
 @rule("BROKER009", Severity.WARNING, when=with_transactions, each="logs")
 def one_copy(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    """Return BROKER009 if the topic has one replica on several brokers."""
     if facts.brokers <= 1 or replication.fewest_replicas(log) != 1:
         return None
     message = f"It has one replica on {facts.brokers} brokers."
@@ -154,6 +165,7 @@ def one_copy(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
 
 @rule("BROKER010", Severity.WARNING, when=with_transactions, each="logs")
 def acknowledged_alone(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    """Return BROKER010 if the leader alone may acknowledge a write."""
     if not replication.keeps_no_second_copy(log):
         return None
     message = f"min.insync.replicas is 1 with {replication.fewest_replicas(log)} replicas."
@@ -162,6 +174,7 @@ def acknowledged_alone(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case 
 
 @rule("BROKER011", Severity.WARNING, when=with_transactions, each="logs")
 def unclean(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    """Return BROKER011 if a replica that is out of sync may become the leader."""
     if not replication.elects_uncleanly(log):
         return None
     step = replication.alter(log.name, f"{replication.UNCLEAN}=false")
@@ -170,6 +183,7 @@ def unclean(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
 
 @rule("BROKER012", Severity.WARNING, when=with_transactions, each="logs")
 def stops_with_one(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
+    """Return BROKER012 if the loss of one broker stops all writes."""
     if not replication.stops_with_one_broker(log):
         return None
     count = replication.fewest_replicas(log)
@@ -179,32 +193,32 @@ def stops_with_one(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | No
 
 @rule("BROKER013", Severity.ERROR, when=enabling)
 def timeouts_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER013, for each source connector."""
-    for each in facts.sources:
-        if refusing := _refusing(facts, each.milliseconds):
+    """Yield BROKER013 for each source connector whose transaction time-out the brokers refuse."""
+    for source in facts.sources:
+        if refusing := _refusing(facts, source.milliseconds):
             limit = min(refusing.values())
             hint = f"Set producer.override.{TIMEOUT} to {limit} or less, or raise {MAX_TIMEOUT} on the brokers."
             severity = downgrade_severity(Severity.ERROR, goal)
-            message = f"{_said(each)}, and {_allowed(refusing)}."
-            yield Case(each.name, message, hint, severity=severity)
+            message = f"{_timeout_text(source)}, and {_allowed(refusing)}."
+            yield Case(source.name, message, hint, severity=severity)
 
 
 @rule("BROKER014", Severity.ERROR, when=with_transactions)
 def leader_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER014, once: the leader has transactions from preparing on."""
+    """Yield BROKER014 once if the brokers refuse the leader's time-out; it has transactions from preparing on."""
     refusing = _refusing(facts, facts.leader.milliseconds)
     if refusing and (goal is not Goal.NOW or facts.enabled):
         hint = f"Raise {MAX_TIMEOUT} on the brokers, or set {TIMEOUT}={min(refusing.values())} on the workers."
-        yield Case("leader", f"{_said(facts.leader)}, and {_allowed(refusing)}.", hint)
+        yield Case("leader", f"{_timeout_text(facts.leader)}, and {_allowed(refusing)}.", hint)
 
 
 @rule("BROKER015", Severity.ERROR, when=enabling)
 def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER015, once; older workers fence with a timeout of 1 ms."""
+    """Yield BROKER015 once if the brokers refuse the time-out of fencing; older workers fence with one of 1 ms."""
     releases = [release_of(version) for version in facts.workers]
-    new = not releases or any(release is None or release >= _FENCES_WITH_IT_SINCE for release in releases)
+    affected = not releases or any(release is None or release >= _FENCES_WITH_IT_SINCE for release in releases)
     refusing = _refusing(facts, _FENCING_TIMEOUT_MS)
-    if refusing and new:
+    if refusing and affected:
         hint = f"Set {MAX_TIMEOUT} on the brokers to {_FENCING_TIMEOUT_MS} at least."
         severity = downgrade_severity(Severity.ERROR, goal)
         yield Case("brokers", f"{_allowed(refusing)}.", hint, severity=severity)
@@ -212,16 +226,16 @@ def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
 
 @rule("BROKER016", Severity.WARNING, when=enabling)
 def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER016, once."""
-    soon = {broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS}
-    if soon:
-        message = f"{EXPIRATION} of {_brokers(list(soon))} is {min(soon.values()):,} ms."
+    """Yield BROKER016 once if transactional ids expire within a day."""
+    short = {broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS}
+    if short:
+        message = f"{EXPIRATION} of {_brokers(list(short))} is {min(short.values()):,} ms."
         yield Case("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
 
 
 @rule("BROKER017", Severity.WARNING, when=enabling)
 def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER017, once."""
+    """Yield BROKER017 once if brokers abort timed-out transactions late."""
     slow = {broker: value for broker, value in facts.numbers(CLEANUP).items() if value > _CLEANUP_MS}
     if slow:
         message = f"{CLEANUP} of {_brokers(list(slow))} is {max(slow.values()):,} ms."
@@ -231,27 +245,27 @@ def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
 
 @rule("BROKER018", Severity.ERROR)
 def session_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """BROKER018, for each sink whose session time-out is outside of the brokers' bounds."""
+    """Yield BROKER018 for each sink whose session time-out is outside of the brokers' bounds."""
     least, most = facts.numbers(LEAST), facts.numbers(MOST)
-    for each in facts.sessions:
-        short = {broker: bound for broker, bound in least.items() if each.milliseconds < bound}
-        long = {broker: bound for broker, bound in most.items() if each.milliseconds > bound}
-        for name, refusing in ((LEAST, short), (MOST, long)):
+    for sink in facts.sessions:
+        too_short = {broker: bound for broker, bound in least.items() if sink.milliseconds < bound}
+        too_long = {broker: bound for broker, bound in most.items() if sink.milliseconds > bound}
+        for name, refusing in ((LEAST, too_short), (MOST, too_long)):
             if refusing:
                 bound = max(refusing.values()) if name is LEAST else min(refusing.values())
                 brokers = _brokers(list(refusing))
-                message = f"{each.property} is {each.milliseconds:,} ms, and {name} of {brokers} is {bound:,} ms."
-                hint = f"Set {each.property} to {bound} or {'more' if name is LEAST else 'less'}."
-                yield Case(each.name, message, hint)
+                message = f"{sink.property} is {sink.milliseconds:,} ms, and {name} of {brokers} is {bound:,} ms."
+                hint = f"Set {sink.property} to {bound} or {'more' if name is LEAST else 'less'}."
+                yield Case(sink.name, message, hint)
 
 
 def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:
-    """The brokers that allow less, with what they allow."""
+    """Return the brokers with a lower limit than ``milliseconds``, with their limits."""
     return {broker: limit for broker, limit in facts.numbers(MAX_TIMEOUT).items() if limit < milliseconds}
 
 
-def _said(each: ClientTimeout) -> str:
-    return f"{each.property or TIMEOUT} is {each.milliseconds:,} ms" + ("" if each.property else " by default")
+def _timeout_text(timeout: ClientTimeout) -> str:
+    return f"{timeout.property or TIMEOUT} is {timeout.milliseconds:,} ms" + ("" if timeout.property else " by default")
 
 
 def _allowed(refusing: Mapping[int, int]) -> str:

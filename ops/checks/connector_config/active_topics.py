@@ -1,4 +1,4 @@
-"""The topics that source connectors write to: by their configurations, and as workers recorded (KIP-558)."""
+"""The topics that source connectors write to: by their configurations, and as workers recorded them (KIP-558)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.operations.connectors.tracked_topics import explained
 
 PATIENCE = 3.0
-"""Seconds that the workers may take to name one connector's topics."""
+"""The most seconds in which workers may answer about one connector's topics."""
 FEW = 20
-"""Most connectors for which workers get one request each."""
+"""The most connectors for which workers receive one request each."""
 MOST = 1_000
-"""As ``FEW``, where nothing else reports them."""
+"""The same where no other source has the topics."""
 Recorded = Mapping[str, frozenset[str]]
 _NO_TARGETS = ("offsets.storage.", "errors.", "transforms.", "predicates.", "producer.", "consumer.", "admin.")
 
 
 def configured_topics(config: Mapping[str, str]) -> frozenset[str]:
-    """The topics that a source connector's configuration names as targets, as far as names of properties tell."""
+    """Return the target topics that a source connector's configuration names, by the names of properties."""
     found: set[str] = set()
     for name, value in config.items():
         if name.rsplit(".", 1)[-1] in ("topic", "topics") and not name.startswith(_NO_TARGETS):
@@ -34,10 +34,10 @@ def configured_topics(config: Mapping[str, str]) -> frozenset[str]:
 def active_topics(
     calls: ConnectCalls | None, names: Sequence[str], recorded: Recorded | None = None
 ) -> tuple[dict[str, frozenset[str]], tuple[Unseen, ...]]:
-    """The topics that each connector was seen to write to, and who could not be asked, said once.
+    """Return the topics that each connector has written to, and one gap for the workers' failed answers.
 
-    Of more than a few connectors it is what is ``recorded`` in the status topic, from which workers answer, too; a worker
-    is then only asked whether they keep track at all.
+    For more than a few connectors these are the ``recorded`` topics of the status topic, from which workers answer as
+    well. Then one request only checks that the workers track topics.
     """
     if calls is None or not names:
         return {}, ()
@@ -59,11 +59,13 @@ def active_topics(
     if recorded is not None and any(isinstance(error, NoRestApi) for error in failed.values()):
         return {name: recorded.get(name, frozenset()) for name in names}, ()
     found = {name: answer for name, answer in answers.items() if isinstance(answer, frozenset)}
-    left = list(names[len(asked) :])
+    remaining = list(names[len(asked) :])
     if failed:
-        what = f"the active topics of {some_of([*failed, *left], FEW)}"
+        what = f"the active topics of {some_of([*failed, *remaining], FEW)}"
         error = next(iter(failed.values()))
         error = explained(error) if isinstance(error, NotAuthorized) else error
         return found, (Unseen(what, reason(error), error.next_step),)
     why = f"the status topic could not be read, and workers are asked about {MOST:,} connectors at most"
-    return found, (Unseen(f"the active topics of {some_of(left, FEW)}", why, "Name connectors."),) if left else ()
+    return found, (
+        Unseen(f"the active topics of {some_of(remaining, FEW)}", why, "Name connectors."),
+    ) if remaining else ()

@@ -1,8 +1,8 @@
-"""Connector configurations from files: JSON, YAML and Java properties, in every shape in which Connect has them.
+"""Connector configurations from files: JSON, YAML and Java properties, in every shape that Connect has.
 
-A shape is what ``POST /connectors`` takes (``name`` and ``config``), what ``PUT …/config`` takes (a flat object), what
-``connectctl connectors show -o json`` prints, or a manifest of Strimzi's. Values become text as Connect's REST API makes
-them: numbers as they are written, ``true`` and ``false``. An object or a list for a value is refused there, and here.
+The shapes are those of ``POST /connectors`` (``name`` and ``config``) and of ``PUT …/config`` (a flat object), the
+output of ``connectctl connectors show -o json``, and a manifest of Strimzi. Values become text as in Connect's REST
+API: numbers as written, ``true`` and ``false``. Objects and lists are refused as values, as by Connect.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ _SHAPES = "Write an object with name and config, or a flat object of properties,
 
 @dataclass(frozen=True)
 class Given:
-    """A configuration as a file gives it. ``name`` is empty where the file has none; a value is None for null.
+    """A configuration from a file. ``name`` is empty if the file has none; the value None is null.
 
-    ``repeated`` are the properties that are there more than once, with their lines. ``initial_state`` is the one that the
-    connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995). ``kept_state`` is
-    the one that a manifest wants it to have at all times. ``secrets`` are the references to secrets, whose values in
-    ``config`` say only that. ``doubled`` are the properties that a manifest gives in two places: see ``strimzi.doubled``.
+    ``repeated`` are the properties that occur more than once, with their lines. ``initial_state`` is the state to
+    create the connector in (KIP-980); ``with_offsets``: the file also has initial offsets (KIP-995). ``kept_state`` is
+    the state in which a manifest always keeps it. ``secrets`` are the references to secrets, whose values in
+    ``config`` only describe the reference. ``doubled`` are the properties that a manifest sets twice: see
+    ``strimzi.doubled``.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Given:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """An object with its members in order, doubles included, each with its line where that is known."""
+    """An object with its members in order, repeated ones included, each with its line if that is known."""
 
     members: tuple[tuple[str, Any, int | None], ...]
 
@@ -62,16 +63,16 @@ class _Pairs:
 
 
 def parse(raw: bytes, file: str) -> tuple[Given, ...]:
-    """The configurations in ``raw``; the form is known by the name of ``file``, else by what is in it.
+    """Return the configurations in ``raw``; the format follows from the extension of ``file``, else from the content.
 
     JSON and YAML may be a list of configurations, YAML several documents. Raises ``BadInput`` with file and line.
     """
-    form = FORMS.get(PurePath(file).suffix.lower()) or _sniffed(_text(raw, file, strict=False))
+    form = FORMS.get(PurePath(file).suffix.lower()) or _detected_format(_text(raw, file, strict=False))
     if form == PROPERTIES:
         return (_from_properties(raw.decode(java_properties.ENCODING), file),)
     text = _text(raw, file)
-    whole = _json(text, file) if form == JSON else _yaml(text, file)
-    found = tuple(_given(each, text, file, form) for one in whole for each in _items(one))
+    documents = _json(text, file) if form == JSON else _yaml(text, file)
+    found = tuple(_given(item, text, file, form) for document in documents for item in _items(document))
     for given in found:
         remember({name: value for name, value in given.config.items() if name not in given.secrets})
     if not found:
@@ -87,8 +88,8 @@ def _text(raw: bytes, file: str, *, strict: bool = True) -> str:
         raise BadInput(f"{file}, line {line} is not UTF-8", next_step="Save the file as UTF-8.") from e
 
 
-def _sniffed(text: str) -> str:
-    """The form by the first line that says anything."""
+def _detected_format(text: str) -> str:
+    """Return the format by the first line that is neither empty nor a comment."""
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#!":
             continue
@@ -110,14 +111,14 @@ def _json(text: str, file: str) -> list[Any]:
         return _Pairs(tuple((name, value, None) for name, value in members))
 
     try:
-        whole = read_json(
+        value = read_json(
             text, object_pairs_hook=pairs, parse_int=str, parse_float=str, parse_constant=refuse, strict=False
         )
     except json.JSONDecodeError as e:
         raise BadInput(f"{file}, line {e.lineno} is not JSON", why=e.msg, next_step=_SHAPES) from e
     except RecursionError as e:
         raise BadInput(f"{file} is not a connector configuration", why="it is nested too deeply") from e
-    return whole if isinstance(whole, list) else [whole]
+    return value if isinstance(value, list) else [value]
 
 
 def _yaml(text: str, file: str) -> list[Any]:
@@ -134,11 +135,11 @@ def _yaml(text: str, file: str) -> list[Any]:
         raise BadInput(f"{file}{line} is not YAML", why=e.problem, next_step=_SHAPES) from e
     except (yaml.YAMLError, RecursionError) as e:
         raise BadInput(f"{file} is not YAML", why=" ".join(str(e).split()), next_step=_SHAPES) from e
-    return [each for document in documents for each in (document if isinstance(document, list) else [document])]
+    return [item for document in documents for item in (document if isinstance(document, list) else [document])]
 
 
 def _plain(node: Any, file: str) -> Any:
-    """A YAML node with scalars as text, the way they are written; null is None, booleans are as Connect writes them."""
+    """Return a YAML node with scalars as written text; null is None, booleans are as Connect writes them."""
     import yaml
 
     if isinstance(node, yaml.MappingNode):
@@ -150,7 +151,7 @@ def _plain(node: Any, file: str) -> Any:
             members.append((key.value, _plain(value, file), line))
         return _Pairs(tuple(members))
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(each, file) for each in node.value]
+        return [_plain(item, file) for item in node.value]
     if node.tag.endswith(":null"):
         return None
     if node.tag.endswith(":bool"):
@@ -166,14 +167,14 @@ def _from_properties(text: str, file: str) -> Given:
         raise BadInput(f"{file}, line {e.line} cannot be read", why=why) from e
     if not found:
         raise BadInput(f"{file} is empty", next_step="Write one property on a line: name=value.")
-    for each in found:
-        if not each.separated:
-            line = _line_of(text, each.begin)
+    for property_ in found:
+        if not property_.separated:
+            line = _line_of(text, property_.begin)
             raise BadInput(f"{file}, line {line} is not a property", why="it has no value")
     lines: dict[str, list[int]] = {}
-    for each in found:
-        lines.setdefault(each.key, []).append(_line_of(text, each.begin))
-    config: dict[str, str | None] = {each.key: each.value for each in found}
+    for property_ in found:
+        lines.setdefault(property_.key, []).append(_line_of(text, property_.begin))
+    config: dict[str, str | None] = {property_.key: property_.value for property_ in found}
     return Given(config.get("name") or "", config, file, {name: at for name, at in lines.items() if len(at) > 1})
 
 
@@ -184,71 +185,71 @@ def _line_of(text: str, at: int) -> int:
 # ----------------------------------------------------------------------------------------------------------- the shapes
 
 
-def _items(whole: Any) -> Sequence[Any]:
-    """The manifests of a list, as ``kubectl get -o yaml`` prints them; anything else by itself."""
-    members = whole.last if isinstance(whole, _Pairs) else {}
+def _items(document: Any) -> Sequence[Any]:
+    """Return the manifests of a list, as ``kubectl get -o yaml`` prints them; any other value by itself."""
+    members = document.last if isinstance(document, _Pairs) else {}
     listed = members.get("items") if str(members.get("kind")).endswith("List") else None
-    return listed if isinstance(listed, list) else [whole]
+    return listed if isinstance(listed, list) else [document]
 
 
-def _given(whole: Any, text: str, file: str, form: str) -> Given:
-    if not isinstance(whole, _Pairs):
-        kind = {list: "a list in a list", type(None): "null"}.get(type(whole), "a single value")
+def _given(document: Any, text: str, file: str, form: str) -> Given:
+    if not isinstance(document, _Pairs):
+        kind = {list: "a list in a list", type(None): "null"}.get(type(document), "a single value")
         raise BadInput(f"{file} is not a connector configuration", why=f"it contains {kind}", next_step=_SHAPES)
-    if strimzi.is_manifest(whole.last):
-        return _from_manifest(whole, text, file, form)
-    if isinstance(whole.last.get("connectors"), list) and "connector.class" not in whole.last:
+    if strimzi.is_manifest(document.last):
+        return _from_manifest(document, text, file, form)
+    if isinstance(document.last.get("connectors"), list) and "connector.class" not in document.last:
         raise BadInput(
             f"{file} is not a connector configuration",
             why="it is what connectors list prints, which has no configurations",
             next_step="Use connectctl connectors show NAME -o json.",
         )
-    lists = [name for name, value in whole.last.items() if _is_list_of_objects(value)]
-    if lists and not whole.last.keys() & {"connector.class", "config"}:
+    lists = [name for name, value in document.last.items() if _is_list_of_objects(value)]
+    if lists and not document.last.keys() & {"connector.class", "config"}:
         raise BadInput(
             f"{file} is not a connector configuration",
             why=f"it has no connector.class; {lists[0]} is a list of objects",
             next_step=f"Give the list by itself, for example: yq .{lists[0]} {file} | connectctl validate -f -",
         )
-    outer, inner = whole, whole
-    if isinstance(config := whole.last.get("config"), _Pairs):
+    outer, inner = document, document
+    if isinstance(config := document.last.get("config"), _Pairs):
         inner = config
-        if not whole.last.keys() & {"kind", "apiVersion"}:
-            _no_strangers(whole, file)
-    elif "config" in whole.last and whole.last.keys() <= _AROUND:
+        if not document.last.keys() & {"kind", "apiVersion"}:
+            _refuse_unknown_members(document, file)
+    elif "config" in document.last and document.last.keys() <= _AROUND:
         raise BadInput(f"{file} is not a connector configuration", why="config is not an object", next_step=_SHAPES)
     if not inner.members:
         raise BadInput(f"{file} is not a connector configuration", why="it has no properties", next_step=_SHAPES)
     secrets = _secrets(inner)
     config = {name: _value(name, secrets.get(name, value), line, file) for name, value, line in inner.members}
-    own = outer.last.get("name") if outer is not inner else None
-    # Workers take the blanks around the name that a request has, and not around that of the configuration.
-    name = own.strip() if isinstance(own, str) else config.get("name") or ""
+    outer_name = outer.last.get("name") if outer is not inner else None
+    # Workers strip the name of a request, but not the name in the configuration.
+    name = outer_name.strip() if isinstance(outer_name, str) else config.get("name") or ""
     if outer is inner and "name" not in config:
-        # What PUT …/config takes has its name in the address; the file's own name stands for it.
+        # PUT …/config has the name in its path; here the file's name replaces it.
         name = PurePath(file).stem.removeprefix("-") or "stdin"
-    around = outer.last if outer is not inner else {}
-    state = around.get("initial_state")
+    request = outer.last if outer is not inner else {}
+    state = request.get("initial_state")
     return Given(
         name,
         config,
         file,
         dict(_repeated(inner, text, form)),
         None if state is None else str(state),
-        # What connectors show prints has its offsets elsewhere, and is not a request.
-        "offsets" in around and "kind" not in around,
+        # The output of connectors show is not a request: its offsets are the offsets topic.
+        "offsets" in request and "kind" not in request,
         secrets=secrets,
     )
 
 
 def _is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, _Pairs) for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, _Pairs) for item in value)
 
 
-def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
-    parts = {name: value.last for name, value in whole.last.items() if isinstance(value, _Pairs)}
+def _from_manifest(manifest: _Pairs, text: str, file: str, form: str) -> Given:
+    parts = {name: value.last for name, value in manifest.last.items() if isinstance(value, _Pairs)}
     metadata, spec = parts.get("metadata", {}), parts.get("spec", {})
-    name, state = strimzi.read(whole.last.get("kind"), metadata, spec, file)
+    name, state = strimzi.read(manifest.last.get("kind"), metadata, spec, file)
     inner = spec.get("config") or _Pairs(())
     if not isinstance(inner, _Pairs):
         raise BadInput(f"{file} is not a connector configuration", why="spec.config is not an object")
@@ -261,23 +262,24 @@ def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
 
 
 def _secrets(inner: _Pairs) -> dict[str, SecretSource]:
-    """The properties that refer to secrets as contexts do: ``{env: NAME}``, ``{file: PATH}``, ``{command: LINE}``.
+    """Return the properties that refer to secrets as in contexts.
 
-    What Kafka's config providers take, such as ``${file:…}``, is text: workers resolve it.
+    References are ``{env: NAME}``, ``{file: PATH}`` and ``{command: LINE}``. References to Kafka's config providers,
+    such as ``${file:…}``, are text: workers resolve them.
     """
     found = {}
     for name, value, _ in inner.members:
-        for kind, where in value.last.items() if isinstance(value, _Pairs) and len(value.last) == 1 else ():
-            if kind in SECRET_KINDS and isinstance(where, str) and where:
-                found[name] = SecretSource(kind, where)
+        for kind, location in value.last.items() if isinstance(value, _Pairs) and len(value.last) == 1 else ():
+            if kind in SECRET_KINDS and isinstance(location, str) and location:
+                found[name] = SecretSource(kind, location)
     return found
 
 
-def _no_strangers(whole: _Pairs, file: str) -> None:
-    """``POST /connectors`` refuses any member that it does not know."""
-    strange = [name for name in whole.last if name not in _AROUND]
-    if strange:
-        why = f"Connect accepts name, config and initial_state side by side, but not {strange[0]}"
+def _refuse_unknown_members(whole: _Pairs, file: str) -> None:
+    """Raise ``BadInput`` for an unknown member, as ``POST /connectors`` refuses it."""
+    unknown = [name for name in whole.last if name not in _AROUND]
+    if unknown:
+        why = f"Connect accepts name, config and initial_state side by side, but not {unknown[0]}"
         raise BadInput(f"{file} is not a connector configuration", why=why, next_step="Move it into config.")
 
 
@@ -299,11 +301,11 @@ def _value(name: str, value: Any, line: int | None, file: str) -> str | None:
 
 
 def _repeated(whole: _Pairs, text: str, form: str) -> Iterator[tuple[str, list[int]]]:
-    """Members that are there more than once, with their lines."""
+    """Yield the members that occur more than once, with their lines."""
     for name, count in Counter(name for name, _, _ in whole.members).items():
         if count < 2:
             continue
-        lines = [line for each, _, line in whole.members if each == name and line is not None]
+        lines = [line for member, _, line in whole.members if member == name and line is not None]
         if form == JSON:
             pattern = re.compile(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:")
             lines = [text.count("\n", 0, found.start()) + 1 for found in pattern.finditer(text)]

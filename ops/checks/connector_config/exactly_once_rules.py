@@ -1,4 +1,4 @@
-"""A source connector's exactly-once properties against what workers and its class make of them. Pure."""
+"""Rules about a source connector's exactly-once properties, by the workers and its class. Pure."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ NO_ANSWER_OF_CLASS = (
     "preflight check and allow the connector to be created)."
 )
 FAILED = "An unexpected error occurred during validation"
-GOES_ON = (
+KEEPS_RUNNING = (
     f"{SUPPORT} is required. Without exactly-once on its workers it keeps running with at-least-once delivery, and can "
     "write records twice. Workers then refuse every change of its configuration, even an identical one."
 )
-GOES_ON_STEP = f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."
+KEEPS_RUNNING_STEP = (
+    f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."
+)
 UNAWARE = (
     f"{SUPPORT} is required, and workers before 3.3 do not know the property: they accept the connector, which runs with "
     "at-least-once delivery."
@@ -62,7 +64,7 @@ _REQUESTED = f"Set {SUPPORT} to requested"
 
 @rule("EOS014", Severity.WARNING)
 def workers_property(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """EOS014: properties that only a worker has."""
+    """Yield EOS014 for properties that only workers have."""
     for name, step in WORKERS_OWN.items():
         if name in subject.config:
             yield PropertyCase(name, f"{name} is a worker's property, and ignored here.", f"{step}.")
@@ -70,7 +72,7 @@ def workers_property(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("EOS016", Severity.INFO)
 def runs_property(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """EOS016: a property that only a run has."""
+    """Return EOS016 for a property that only ``connectctl run`` has."""
     message = f"{LATENCY} is a property of connectctl run: workers ignore it."
     step = f"On workers, set {BOUNDARY}=interval and a short {INTERVAL}."
     return PropertyCase(LATENCY, message, step) if LATENCY in subject.config else None
@@ -83,30 +85,31 @@ def _support_problem(subject: Subject) -> str | None:
 
 @rule("EOS006", Severity.ERROR, when=of_no_sink)
 def bad_support(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS006 for an invalid ``exactly.once.support``."""
     problem = _support_problem(subject)
     return refused(SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.") if problem else None
 
 
 def required(subject: Subject, goal: Goal) -> bool:
-    """Whether the connector is not to run without exactly-once."""
+    """Return whether the connector must not run without exactly-once."""
     return subject.kind != SINK and subject.word(SUPPORT, "requested") == "required"
 
 
 def keeps_running(subject: Subject, goal: Goal) -> bool:
-    """Whether it is there, on the way to preparing or disabled: it is not validated when workers change."""
+    """Return whether it runs while workers become preparing or disabled: it is not validated then."""
     return subject.running and goal in (Goal.PREPARING, Goal.DOWNGRADE)
 
 
 def validated(subject: Subject, goal: Goal) -> bool:
-    """Whether workers refuse what it cannot do without."""
+    """Return whether the workers' validation refuses a configuration without exactly-once support."""
     return required(subject, goal) and not keeps_running(subject, goal)
 
 
 @rule("EOS001", Severity.ERROR, when=required)
 def workers_not_enabled(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """EOS001, a warning for a connector that keeps running."""
+    """Return EOS001; it is a warning for a connector that keeps running."""
     if keeps_running(subject, goal):
-        return PropertyCase(SUPPORT, GOES_ON, GOES_ON_STEP, Severity.WARNING)
+        return PropertyCase(SUPPORT, KEEPS_RUNNING, KEEPS_RUNNING_STEP, Severity.WARNING)
     if unaware(subject):
         return PropertyCase(SUPPORT, UNAWARE, f"{_REQUESTED}, or upgrade the workers.", Severity.WARNING)
     step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
@@ -114,16 +117,17 @@ def workers_not_enabled(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 
 def unaware(subject: Subject) -> bool:
-    """Return whether every worker that was asked is of a release that does not know exactly.once.support."""
-    return subject.goal is Goal.NOW and {each.support for each in subject.answers} == {Support.NOT_SUPPORTED}
+    """Return whether every worker that answered has a release that does not know exactly.once.support."""
+    return subject.goal is Goal.NOW and {answer.support for answer in subject.answers} == {Support.NOT_SUPPORTED}
 
 
 def _answered(subject: Subject, plugin: PluginAnswer) -> bool:
-    return any(each.plugin is plugin for each in subject.answers)
+    return any(answer.plugin is plugin for answer in subject.answers)
 
 
 @rule("EOS002", Severity.ERROR, when=validated)
 def unsupported(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS002 if the class does not support exactly-once with this configuration."""
     step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
     case = PropertyCase(SUPPORT, NOT_SUPPORTED_BY_CLASS, step, text=NOT_SUPPORTED_BY_CLASS)
     return case if _answered(subject, PluginAnswer.UNSUPPORTED) else None
@@ -131,24 +135,27 @@ def unsupported(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("EOS003", Severity.ERROR, when=validated)
 def support_unknown(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS003 if the class does not report whether it supports exactly-once."""
     case = PropertyCase(SUPPORT, NO_ANSWER_OF_CLASS, f"{_REQUESTED}.", text=NO_ANSWER_OF_CLASS)
     return case if _answered(subject, PluginAnswer.UNKNOWN) else None
 
 
 @rule("EOS004", Severity.ERROR, when=validated)
 def fails_when_asked(subject: Subject, goal: Goal) -> PropertyCase | None:
-    details = [each.detail for each in subject.answers if each.plugin is PluginAnswer.FAILS]
-    said = (details[-1] if details else None) or FAILED
-    return PropertyCase(SUPPORT, said, "Correct the connector's other properties.", text=said) if details else None
+    """Return EOS004 if the class fails when a worker calls it about exactly-once."""
+    details = [answer.detail for answer in subject.answers if answer.plugin is PluginAnswer.FAILS]
+    text = (details[-1] if details else None) or FAILED
+    return PropertyCase(SUPPORT, text, "Correct the connector's other properties.", text=text) if details else None
 
 
 @rule("EOS005", Severity.WARNING, when=of_no_sink)
 def no_guarantee(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS005 if the connector runs without exactly-once because its class does not support it."""
     fails = subject.plugin in (PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS)
     if required(subject, goal) or _support_problem(subject) or True not in subject.modes or not fails:
         return None
-    no = subject.plugin is PluginAnswer.UNSUPPORTED
-    answer = "does not support exactly-once" if no else "fails when it is asked about exactly-once"
+    unsupported_by_class = subject.plugin is PluginAnswer.UNSUPPORTED
+    answer = "does not support exactly-once" if unsupported_by_class else "fails when it is asked about exactly-once"
     message = f"With this configuration the connector {answer}; it runs without exactly-once."
     step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
     return PropertyCase(SUPPORT, message, step)
@@ -161,21 +168,23 @@ def _boundary_problem(subject: Subject) -> str | None:
 
 @rule("EOS007", Severity.ERROR, when=of_no_sink)
 def bad_boundary(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS007 for an invalid ``transaction.boundary``."""
     problem = _boundary_problem(subject)
     return refused(BOUNDARY, problem, "Set it to poll, interval or connector.") if problem else None
 
 
 @rule("EOS008", Severity.ERROR, when=of_no_sink)
 def no_own_boundaries(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
+    """Yield EOS008 if the class cannot define transaction boundaries."""
     if subject.word(BOUNDARY, "poll") == "connector":
-        texts = {text for each in subject.answers for text in each.errors.get(BOUNDARY, ())}
+        texts = {text for answer in subject.answers for text in answer.errors.get(BOUNDARY, ())}
         for text in sorted(text for text in texts if text.startswith(NO_BOUNDARIES)):
             yield refused(BOUNDARY, text, f"Set {BOUNDARY} to poll or interval.")
 
 
 @rule("EOS013", Severity.INFO)
 def no_effect(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """EOS013: a sink with properties of sources, and a boundary where there are no transactions to end."""
+    """Return EOS013 for a sink with properties of sources, and for a boundary without transactions."""
     if subject.kind == SINK:
         found = tuple(name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config)
         message = f"It is a sink connector: workers neither use nor check {', '.join(found)}."
@@ -194,6 +203,7 @@ def _interval_problem(subject: Subject) -> str | None:
 
 @rule("EOS009", Severity.ERROR, when=of_no_sink)
 def bad_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS009 for an invalid interval of transactions."""
     problem = _interval_problem(subject)
     step = "Set a number of milliseconds of at least 0, or leave it out."
     return refused(INTERVAL, problem, step) if problem else None
@@ -201,21 +211,26 @@ def bad_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("EOS010", Severity.INFO, when=of_no_sink)
 def idle_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
-    value, at_hand = subject.text(INTERVAL), subject.word(BOUNDARY, "poll")
-    if value is None or _interval_problem(subject) or at_hand == "interval":
+    """Return EOS010 for an interval that the boundary does not use."""
+    value, boundary = subject.text(INTERVAL), subject.word(BOUNDARY, "poll")
+    if value is None or _interval_problem(subject) or boundary == "interval":
         return None
-    message = f"{INTERVAL} is {value}, and {BOUNDARY} is {at_hand}: it is not used."
+    message = f"{INTERVAL} is {value}, and {BOUNDARY} is {boundary}: it is not used."
     return PropertyCase(INTERVAL, message, f"Set {BOUNDARY} to interval, or leave it out.")
 
 
 def ends_by_interval(subject: Subject, goal: Goal) -> bool:
-    """Whether an interval is to end its transactions before they time out. TXN005 reports of a connector that runs."""
+    """Return whether an interval should end its transactions before they time out.
+
+    TXN005 reports this for running connectors.
+    """
     used = subject.kind != SINK and subject.word(BOUNDARY, "poll") == "interval" and not subject.running
     return used and subject.modes != {False} and _timeout(subject) is not None
 
 
 @rule("EOS011", Severity.ERROR, when=ends_by_interval)
 def long_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS011 if the interval is not shorter than the transaction time-out."""
     value, timeout = subject.text(INTERVAL), _timeout(subject)
     if value is None or timeout is None or _interval_problem(subject) or int(value) < timeout:
         return None
@@ -229,6 +244,7 @@ def long_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("EOS012", Severity.WARNING, when=ends_by_interval)
 def workers_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return EOS012 if the worker's default interval is not shorter than the transaction time-out."""
     timeout = _timeout(subject)
     if INTERVAL in subject.config or timeout is None or timeout > DEFAULT_INTERVAL_MS:
         return None
@@ -237,7 +253,7 @@ def workers_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 
 def _timeout(subject: Subject) -> int | None:
-    """The transaction timeout in milliseconds; None where it is not known or no timeout."""
+    """Return the transaction time-out in milliseconds; None if it is unknown or invalid."""
     if TIMEOUT not in subject.config:
         return DEFAULT_TIMEOUT_MS
     value = subject.text(TIMEOUT)

@@ -1,4 +1,4 @@
-"""What every connector's configuration has, against what workers make of it. Pure."""
+"""Rules about the properties that every connector has, by the validation of workers. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NULL = "Null value can not be supplied as the configuration value."
 
 @rule("CONFIG001", Severity.ERROR)
 def no_class(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """CONFIG001: no class at all; whether workers have it only they can say."""
+    """Return CONFIG001 without a class; only workers know whether a class is installed."""
     if (subject.config.get("connector.class") or "").strip():
         return None
     message = "It has no connector.class." if subject.running else "The configuration contains no connector type."
@@ -37,6 +37,7 @@ def no_class(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("CONFIG002", Severity.ERROR)
 def bad_name(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
+    """Yield CONFIG002 for an invalid name of the connector."""
     found = _CONTROL.findall(subject.name)
     if not subject.name.strip():
         yield refused("name", "Invalid value  for configuration name: String may not be empty", "Set name.")
@@ -44,18 +45,21 @@ def bad_name(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         codes = ", ".join(str(ord(character)) for character in found)
         text = f"String may not contain control sequences but had the following ASCII chars: {codes}"
         shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", subject.name)
-        said = f"Invalid value {subject.name} for configuration name: {text}"
+        worker_text = f"Invalid value {subject.name} for configuration name: {text}"
         step = "Remove the control characters from the name."
-        yield PropertyCase("name", f"Invalid value {shown} for configuration name: {text}", step, text=said)
-    own = subject.config.get("name")
-    if own is not None and own != subject.name:
-        message = f"Connector name configuration ({own}) doesn't match connector name in the URL ({subject.name})"
+        yield PropertyCase("name", f"Invalid value {shown} for configuration name: {text}", step, text=worker_text)
+    configured = subject.config.get("name")
+    if configured is not None and configured != subject.name:
+        message = (
+            f"Connector name configuration ({configured}) doesn't match connector name in the URL ({subject.name})"
+        )
         step = f"Leave the property name out, or set it to {subject.name}."
         yield PropertyCase("name", message, step, text=message)
 
 
 @rule("CONFIG003", Severity.WARNING)
 def unreachable_name(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return CONFIG003 for a name that workers accept and cannot find in a request's path."""
     mark = _AMBIGUOUS.search(subject.name)
     if not mark and subject.name not in (".", ".."):
         return None
@@ -66,6 +70,7 @@ def unreachable_name(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("CONFIG004", Severity.ERROR)
 def bad_tasks_max(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return CONFIG004 for an invalid ``tasks.max``."""
     value = subject.text("tasks.max")
     problem = None if value is None else number_problem("tasks.max", value, "INT", 1)
     return refused("tasks.max", problem, "Set tasks.max to an integer of at least 1.") if problem else None
@@ -73,6 +78,7 @@ def bad_tasks_max(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("CONFIG005", Severity.WARNING)
 def allowed_too_many(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return CONFIG005 if ``tasks.max.enforce`` is false."""
     if subject.word("tasks.max.enforce", "true") != "false" or subject.running:
         return None
     message = "tasks.max.enforce is false, and the connector may have more tasks than tasks.max for now."
@@ -81,21 +87,23 @@ def allowed_too_many(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("CONFIG006", Severity.ERROR)
 def bad_value(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    for each in subject.config:
-        text = subject.text(each)
-        if text is not None and (problem := connector_problem(each, text, sink=subject.kind == SINK)):
-            yield refused(each, problem, f"Correct {each}, or leave it out.")
+    """Yield CONFIG006 for values that Connect does not accept."""
+    for name in subject.config:
+        text = subject.text(name)
+        if text is not None and (problem := connector_problem(name, text, sink=subject.kind == SINK)):
+            yield refused(name, problem, f"Correct {name}, or leave it out.")
 
 
 @rule("CONFIG007", Severity.ERROR)
 def null(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    for each, value in subject.config.items():
+    """Yield CONFIG007 for properties that are null."""
+    for name, value in subject.config.items():
         if value is None:
-            yield PropertyCase(each, f"{each}: {_NULL}", f"Leave out {each}.", text=_NULL, validated=True)
+            yield PropertyCase(name, f"{name}: {_NULL}", f"Leave out {name}.", text=_NULL, validated=True)
 
 
 def _aliases(subject: Subject) -> Iterator[tuple[str, list[str]]]:
-    """Yield the kinds of aliases, each with those that are listed, if that is known."""
+    """Yield the kinds of aliases with the listed aliases, if they are known."""
     for kind in ("transforms", "predicates"):
         value = subject.text(kind)
         if value is not None or subject.config.get(kind) is None:
@@ -104,7 +112,7 @@ def _aliases(subject: Subject) -> Iterator[tuple[str, list[str]]]:
 
 @rule("CONFIG012", Severity.ERROR)
 def not_defined(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG012: aliases that are not defined, or listed twice."""
+    """Yield CONFIG012 for aliases that are not defined, or are listed twice."""
     for kind, named in _aliases(subject):
         if len(named) > len(set(named)):
             text = f"Invalid value [{', '.join(named)}] for configuration {kind}: Duplicate alias provided."
@@ -113,7 +121,7 @@ def not_defined(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
             prefix = f"{kind}.{alias}"
             if subject.config.get(f"{prefix}.type") is None:
                 text = f'Missing required configuration "{prefix}.type" which has no default value.'
-                yield refused(f"{prefix}.type", text, f"Set {prefix}.type, or take {alias!r} off {kind}.")
+                yield refused(f"{prefix}.type", text, f"Set {prefix}.type, or remove {alias!r} from {kind}.")
             negates = f"{prefix}.negate" in subject.config and f"{prefix}.predicate" not in subject.config
             if kind == "transforms" and negates:
                 why = f"but there is no config '{prefix}.predicate' defining a predicate to be negated."
@@ -123,10 +131,10 @@ def not_defined(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("CONFIG014", Severity.WARNING)
 def not_listed(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG014: defined aliases that are not listed."""
+    """Yield CONFIG014 for defined aliases that are not listed."""
     for kind, named in _aliases(subject):
-        ours = (each.split(".") for each in subject.config if each.startswith(kind))
-        defined = [parts[1] for parts in ours if parts[0] == kind and parts[2:] == ["type"] and parts[1]]
+        parts_of_names = (name.split(".") for name in subject.config if name.startswith(kind))
+        defined = [parts[1] for parts in parts_of_names if parts[0] == kind and parts[2:] == ["type"] and parts[1]]
         for alias in (alias for alias in defined if alias not in named):
             message = f"{kind}.{alias}.type is set, and {alias} is not in {kind}."
             yield PropertyCase(f"{kind}.{alias}.type", message, f"Add {alias} to {kind}, or leave its properties out.")
@@ -134,28 +142,28 @@ def not_listed(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("CONFIG013", Severity.ERROR)
 def no_predicate(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG013: transformations that use an unknown predicate."""
+    """Yield CONFIG013 for transformations that use an unknown predicate."""
     known = dict(_aliases(subject)).get("predicates")
     if known is None:
         return
     for alias in dict.fromkeys(listed(subject.text("transforms"))):
-        wanted = subject.text(f"transforms.{alias}.predicate")
-        if wanted is not None and wanted not in known:
-            message = f"transforms.{alias}.predicate is {wanted}, which predicates does not list; tasks fail with"
-            unknown = f"Unknown configuration 'predicates.{wanted}.plugin.version'"
-            step = f"Add {wanted} to predicates, with predicates.{wanted}.type."
+        predicate = subject.text(f"transforms.{alias}.predicate")
+        if predicate is not None and predicate not in known:
+            message = f"transforms.{alias}.predicate is {predicate}, which predicates does not list; tasks fail with"
+            unknown = f"Unknown configuration 'predicates.{predicate}.plugin.version'"
+            step = f"Add {predicate} to predicates, with predicates.{predicate}.type."
             yield PropertyCase(f"transforms.{alias}.predicate", f"{message} {unknown}.", step)
 
 
 @rule("CONFIG008", Severity.ERROR, when=of_sink)
 def no_topics(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG008: which topics a sink reads."""
+    """Yield CONFIG008 for a sink without valid topics."""
     both = ("topics", "topics.regex")
-    given = [each for each in both if (subject.config.get(each) or "").strip()]
-    if len(given) == 2:
+    configured = [name for name in both if (subject.config.get(name) or "").strip()]
+    if len(configured) == 2:
         text = "topics and topics.regex are mutually exclusive options, but both are set."
         yield refused(both, text, "Leave out topics or topics.regex.")
-    elif not given:
+    elif not configured:
         yield refused(both, "Must configure one of topics or topics.regex", "Set topics.")
     named = listed(subject.text("topics"))
     if "" in named:
@@ -167,12 +175,13 @@ def no_topics(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 
 def with_dead_letters(subject: Subject, goal: Goal) -> bool:
-    """Whether it is a sink with a topic for dead letters."""
+    """Return whether it is a sink with a dead letter queue."""
     return subject.kind == SINK and bool(subject.text(DLQ))
 
 
 @rule("CONFIG009", Severity.ERROR, when=with_dead_letters)
 def own_dead_letters(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return CONFIG009 if a sink reads its own dead letter queue."""
     queue = subject.text(DLQ)
     named = list(dict.fromkeys(topic for topic in listed(subject.text("topics")) if topic))
     if queue not in named:
@@ -184,6 +193,7 @@ def own_dead_letters(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("CONFIG010", Severity.WARNING, when=with_dead_letters)
 def idle_dead_letters(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return CONFIG010 if a dead letter queue is not used, because errors are not tolerated."""
     if subject.word("errors.tolerance", "none") != "none" or subject.text("errors.tolerance") not in (None, "none"):
         return None
     message = f"{DLQ} is {subject.text(DLQ)}, and errors.tolerance is none: the first bad record ends the task."
@@ -192,13 +202,13 @@ def idle_dead_letters(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("CONFIG011", Severity.ERROR, when=of_sink)
 def workers_group(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG011: the sink's consumers in the group of the workers."""
+    """Yield CONFIG011 if the sink's consumers would join the group of the workers."""
     override = "consumer.override.group.id"
-    own = subject.text(override)
+    group = subject.text(override)
     if subject.group_id is None:
         return
-    if own is not None and own == subject.group_id:
-        text = f"Consumer group {own} conflicts with Connect worker group {own}"
+    if group is not None and group == subject.group_id:
+        text = f"Consumer group {group} conflicts with Connect worker group {group}"
         yield refused(override, text, f"Leave out {override}, or give it another group.")
     elif override not in subject.config and f"connect-{subject.name}" == subject.group_id:
         head = f"Consumer group for sink connector named {subject.name}"
@@ -208,12 +218,12 @@ def workers_group(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("CONFIG015", Severity.ERROR, when=of_source)
 def topic_creation(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG015: topic creation without what it falls back to."""
+    """Yield CONFIG015 for topic creation without its default group."""
     prefix = "topic.creation."
-    if not any(each.startswith(prefix) for each in subject.config):
+    if not any(setting.startswith(prefix) for setting in subject.config):
         return
-    for each in ("replication.factor", "partitions"):
-        wanted = f"{prefix}default.{each}"
-        if subject.config.get(wanted) is None:
-            text = f'Missing required configuration "{wanted}" which has no default value.'
-            yield PropertyCase(wanted, text, f"Set {wanted}; -1 is the brokers' default.")
+    for setting in ("replication.factor", "partitions"):
+        default = f"{prefix}default.{setting}"
+        if subject.config.get(default) is None:
+            text = f'Missing required configuration "{default}" which has no default value.'
+            yield PropertyCase(default, text, f"Set {default}; -1 is the brokers' default.")

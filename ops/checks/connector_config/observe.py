@@ -1,4 +1,4 @@
-"""The input of the configuration rules, and how Connect reads a property's text (``ConfigDef.parseType``)."""
+"""The input of the configuration rules, and how Connect parses a property's text (``ConfigDef.parseType``)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LONGEST_TOPIC = 249
 
 @dataclass(frozen=True)
 class Subject:
-    """One configuration to evaluate, and what else is known.
+    """One configuration to evaluate, with the known facts about the cluster.
 
-    ``validations`` are the workers' answers; none where they were not asked. ``offsets_topic`` is the workers'
-    ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
-    ``is_source``: its class is at hand, and is a source's. ``release`` is the one of Kafka that is planned, ``policy`` what
-    the workers are told to be the policy for client overrides, as far as that is known. ``supports`` is what all workers
-    prove of exactly-once, which counts where none was asked about this configuration. ``named_servers`` are the bootstrap
-    servers of the clusters that the context names.
+    ``validations`` are the workers' answers; none if no worker was asked. ``offsets_topic`` is the workers'
+    ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, not of a file.
+    ``is_source``: its class is available, and is a source connector. ``release`` is the planned one of Kafka,
+    ``policy`` the workers' policy for client overrides, if it is known. ``supports`` is the exactly-once support that
+    the workers prove, which counts if none validated this configuration. ``named_servers`` are the bootstrap servers of
+    the clusters in the context.
     """
 
     name: str
@@ -49,52 +49,52 @@ class Subject:
 
     @property
     def answers(self) -> tuple[Validation, ...]:
-        """The validations that came about."""
-        return tuple(each for each in self.validations if each.problem is None)
+        """Return the validations that succeeded."""
+        return tuple(validation for validation in self.validations if validation.problem is None)
 
     @cached_property
     def defined(self) -> frozenset[str]:
-        """The properties that Connect and the plugin define, as far as a worker tells."""
-        return frozenset(name for each in self.answers for name in each.properties)
+        """Return the properties that Connect and the plugin define, by the workers' answers."""
+        return frozenset(name for answer in self.answers for name in answer.properties)
 
     @cached_property
     def kind(self) -> str | None:
-        """``source`` or ``sink``: as the workers say, else as the configuration looks; None where neither tells."""
-        kinds = {each.kind for each in self.answers if each.kind}
+        """Return ``source`` or ``sink`` by the workers, else by the configuration; None if neither determines it."""
+        kinds = {answer.kind for answer in self.answers if answer.kind}
         if self.is_source or len(kinds) == 1:
             return SOURCE if self.is_source else kinds.pop()
         return kind_of(self.config)
 
     @property
     def modes(self) -> frozenset[bool]:
-        """Whether exactly-once is enabled where this runs: both where workers differ, neither where that is unknown."""
+        """Return whether exactly-once is enabled where this runs: both values if workers differ, none if it is unknown."""
         if self.goal is not Goal.NOW:
             return frozenset({self.goal is Goal.ENABLED})
-        known = {*(each.support for each in self.answers)} or {*self.supports}
+        known = {*(answer.support for answer in self.answers)} or {*self.supports}
         known -= {Support.UNKNOWN}
         return frozenset(support is Support.ENABLED for support in known)
 
     @property
     def plugin(self) -> PluginAnswer:
-        """What the connector's class says of exactly-once; NOT_ASKED where workers differ or none was asked."""
-        answers = {each.plugin for each in self.answers} - {PluginAnswer.NOT_ASKED}
+        """Return the answer of the connector's class about exactly-once; NOT_ASKED if workers differ or none was asked."""
+        answers = {answer.plugin for answer in self.answers} - {PluginAnswer.NOT_ASKED}
         return answers.pop() if len(answers) == 1 else PluginAnswer.NOT_ASKED
 
     def text(self, name: str) -> str | None:
-        """The value as Connect compares it, without the blanks around it; None where it is not set or not known yet.
+        """Return the stripped value, as Connect compares it; None if it is not set or not known.
 
-        A value with a reference (``${file:…}``) is known to workers only; ``${NAME}`` without a colon is literal text.
+        Only workers know a value with a reference (``${file:…}``); ``${NAME}`` without a colon is literal text.
         """
         value = self.config.get(name)
         return None if value is None or has_reference(value) else value.strip()
 
     def word(self, name: str, default: str) -> str:
-        """The value in lower case, for words whose case does not matter."""
+        """Return the value in lower case, for words whose case does not matter."""
         value = self.text(name)
         return default if value is None else value.lower()
 
     def overrides(self, client: str) -> dict[str, str]:
-        """The overrides of ``producer``, ``consumer`` or ``admin`` whose values are known."""
+        """Return the overrides of ``producer``, ``consumer`` or ``admin`` whose values are known."""
         prefix = f"{client}.override."
         names = (name for name in self.config if name.startswith(prefix))
         return {name.removeprefix(prefix): value for name in names if (value := self.text(name)) is not None}
@@ -102,10 +102,10 @@ class Subject:
 
 @dataclass(frozen=True)
 class Hit:
-    """A rule that was met, with the properties it is about.
+    """A finding of a rule, with its properties.
 
-    ``text`` are the worker's own words where it refuses this, too. ``validated``: its validation decides, so that the
-    hit counts for nothing where workers were asked and did not say so.
+    ``text`` is the worker's own message if the worker refuses this as well. ``validated``: the worker's validation
+    decides, so that the hit is dropped if workers were asked and did not report it.
     """
 
     finding: Finding
@@ -116,9 +116,9 @@ class Hit:
 
 @dataclass(frozen=True)
 class PropertyCase:
-    """Something that a rule found in a configuration; ``text`` and ``validated`` as those of ``Hit``.
+    """A fault that a rule found in a configuration; ``text`` and ``validated`` as those of ``Hit``.
 
-    With ``unreported`` it counts only if no rule before reports its property.
+    ``unreported``: it counts only if no earlier rule reports its property.
     """
 
     properties: str | tuple[str, ...]
@@ -131,34 +131,34 @@ class PropertyCase:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The properties."""
+        """Return the properties as a tuple."""
         return (self.properties,) if isinstance(self.properties, str) else self.properties
 
 
 def refused(properties: str | tuple[str, ...], text: str, step: str | None = None) -> PropertyCase:
-    """Return a case that the workers' validation has a text for."""
+    """Return a case for which the workers' validation has a message."""
     return PropertyCase(properties, text, step, text=text, validated=True)
 
 
 def of_sink(subject: Subject, goal: Goal) -> bool:
-    """Whether the configuration is a sink's."""
+    """Return whether the configuration is of a sink connector."""
     return subject.kind == SINK
 
 
 def of_source(subject: Subject, goal: Goal) -> bool:
-    """Whether the configuration is a source's."""
+    """Return whether the configuration is of a source connector."""
     return subject.kind == SOURCE
 
 
 def of_no_sink(subject: Subject, goal: Goal) -> bool:
-    """Whether the configuration is a source's, or of a connector of an unknown kind."""
+    """Return whether the configuration is of a source connector, or of a connector of an unknown kind."""
     return subject.kind != SINK
 
 
 def hits(modules: Sequence[ModuleType], subject: Subject) -> list[Hit]:
-    """Return what the rules of modules find, in their order; messages are scrubbed of secrets."""
+    """Return the hits of the rules in ``modules``, in their order; secrets are removed from messages."""
     found: list[Hit] = []
-    for rule in (each for module in modules for each in vars(module).values() if isinstance(each, CheckedRule)):
+    for rule in (value for module in modules for value in vars(module).values() if isinstance(value, CheckedRule)):
         reported = {name for hit in found for name in hit.properties}
         for case in rule.cases_in(subject, subject.goal):
             if not (case.unreported and reported & {*case.named}):
@@ -169,12 +169,12 @@ def hits(modules: Sequence[ModuleType], subject: Subject) -> list[Hit]:
 
 
 def invalid(name: str, value: object, why: str) -> str:
-    """The words of ``ConfigException``."""
+    """Return the message of ``ConfigException``."""
     return f"Invalid value {value} for configuration {name}: {why}"
 
 
 def number_problem(name: str, value: str, type_: str = "INT", least: int | None = None) -> str | None:
-    """Connect's error if ``value`` is not a number of that type, or is smaller than ``least``; None if it is valid."""
+    """Return Connect's error if ``value`` is not a number of that type, or is less than ``least``; else None."""
     text = value.strip()
     if not _NUMBER.fullmatch(text) or not -(1 << _SIZES[type_]) <= int(text) < 1 << _SIZES[type_]:
         return invalid(name, value, f"Not a number of type {type_}")
@@ -184,14 +184,14 @@ def number_problem(name: str, value: str, type_: str = "INT", least: int | None 
 
 
 def boolean_problem(name: str, value: str) -> str | None:
-    """Connect's error if ``value`` is neither true nor false."""
+    """Return Connect's error if ``value`` is neither true nor false."""
     if value.strip().lower() in ("true", "false"):
         return None
     return invalid(name, value, "Expected value to be either true or false")
 
 
 def word_problem(name: str, value: str, words: tuple[str, ...], *, any_case: bool = False) -> str | None:
-    """Connect's error if ``value`` is none of ``words``."""
+    """Return Connect's error if ``value`` is not one of ``words``."""
     text = value.strip()
     if text in words or (any_case and text.upper() in words):
         return None
@@ -199,13 +199,13 @@ def word_problem(name: str, value: str, words: tuple[str, ...], *, any_case: boo
 
 
 def listed(value: str | None) -> list[str]:
-    """A list as Connect splits it; an empty text is an empty list, an empty part stays."""
+    """Return a list as Connect splits it; an empty text is an empty list, and empty parts are kept."""
     text = (value or "").strip()
     return re.split(r"\s*,\s*", text) if text else []
 
 
 def topic_problem(name: str) -> str | None:
-    """Why brokers refuse a topic of this name, in their words (``Topic.validate``)."""
+    """Return the brokers' error about a topic of this name (``Topic.validate``)."""
     if name == "":
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -217,17 +217,17 @@ def topic_problem(name: str) -> str | None:
     return None
 
 
-def same_words(text: str) -> str:
-    """``text`` for comparison: the order of the words to choose from comes from a set, and differs by run."""
-    head, mark, words = text.partition("must be one of")
+def comparable(text: str) -> str:
+    """Return ``text`` for comparison: the order of a message's alternatives comes from a set, and differs by run."""
+    head, mark, alternatives = text.partition("must be one of")
     if not mark:
         return text.strip()
-    kind, _, choice = words.partition(":")
+    kind, _, choice = alternatives.partition(":")
     return f"{head}{mark}{kind}:{sorted(part.strip() for part in choice.split(','))}"
 
 
 def scrubbed(text: str, config: Mapping[str, str | None], about: str = "") -> str:
-    """``text`` without the values of secrets: of those that the configuration has, and of one that a worker looked up."""
+    """Return ``text`` without secrets: those in the configuration, and one that a worker resolved."""
     value = config.get(about)
     if is_secret(about) or (value is not None and has_reference(value)):
         text = re.sub(

@@ -1,4 +1,4 @@
-"""Client overrides, and the topics that a connector names, against what Kafka's clients make of them. Pure."""
+"""Rules about client overrides, and about the topics of a connector, by Kafka's clients. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from connectctl.ops.kafka.bootstrap import share_a_server
 NOT_ALLOWED = Rule("CONFIG025", Severity.ERROR)
 
 EMPTY_ALLOWLIST = (5, 0)
-"""The first release whose workers allow no override unless they are told to (KIP-1188)."""
+"""The first release whose workers allow no override by default (KIP-1188)."""
 POLICY, ALLOWLIST = "connector.client.config.override.policy", "connector.client.config.override.allowlist"
 _KAFKAS = ("org.apache.kafka.connect.", "FileStream", "Verifiable", "Mock", "Schema")
 _DROPPED = "will be ignored as it cannot be overridden"
@@ -34,24 +34,24 @@ _FOR = {
 
 
 def _clients(subject: Subject) -> Iterator[str]:
-    """The clients that the connector certainly has (``connectorUses…`` of the herder)."""
+    """Yield the clients that the connector certainly has (``connectorUses…`` of the herder)."""
     if subject.kind == SINK:
         yield "consumer"
         if (subject.text("errors.deadletterqueue.topic.name") or "") != "":
             yield from ("producer", "admin")
     elif subject.kind == SOURCE:
         yield "producer"
-        own = bool(subject.text("offsets.storage.topic"))
-        if own or True in subject.modes:
+        dedicated = bool(subject.text("offsets.storage.topic"))
+        if dedicated or True in subject.modes:
             yield "consumer"
-        if own or True in subject.modes or any(name.startswith("topic.creation.") for name in subject.config):
+        if dedicated or True in subject.modes or any(name.startswith("topic.creation.") for name in subject.config):
             yield "admin"
 
 
 @rule("CONFIG024", Severity.ERROR)
 def bad_override(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG024: values that a client does not accept."""
-    every = ((client, *each) for client in _clients(subject) for each in subject.overrides(client).items())
+    """Yield CONFIG024 for values that a client does not accept."""
+    every = ((client, *override) for client in _clients(subject) for override in subject.overrides(client).items())
     for client, name, value in every:
         if client == "consumer" and subject.kind == SOURCE and name == "isolation.level":
             continue
@@ -65,7 +65,7 @@ def bad_override(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("CONFIG028", Severity.ERROR)
 def not_allowed_later(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG028: overrides that the default policy of 5.0 refuses, where none is known to be set."""
+    """Yield CONFIG028 for overrides that the default policy of 5.0 refuses, if no policy is known to be set."""
     if subject.release is None or subject.release < EMPTY_ALLOWLIST or subject.policy is not None:
         return
     names = [
@@ -75,15 +75,15 @@ def not_allowed_later(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         if name.startswith(f"{client}.override.")
     ]
     if names:
-        wanted = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
-        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; whether they do is unknown."
-        step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={wanted} on every worker (4.2 or newer), or {POLICY}=All."
+        properties = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
+        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; their policy is unknown."
+        step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={properties} on every worker (4.2 or newer), or {POLICY}=All."
         yield PropertyCase(tuple(names), message, step)
 
 
 @rule("CONFIG020", Severity.WARNING, when=of_source)
 def ignored(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG020: what a worker that is enabled sets itself."""
+    """Yield CONFIG020 for overrides of values that an enabled worker sets itself."""
     if subject.modes == {False}:
         return
     producer, consumer = subject.overrides("producer"), subject.overrides("consumer")
@@ -104,8 +104,8 @@ def ignored(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         yield PropertyCase(name, f"{message} used instead.", f"Leave out {name}.")
 
 
-def _soft(subject: Subject) -> Severity | None:
-    """Return WARNING if it is unknown whether the producer is to be idempotent."""
+def _unless_certain(subject: Subject) -> Severity | None:
+    """Return WARNING if it is unknown whether the producer is idempotent."""
     return None if subject.modes or _is_idempotent(subject) else Severity.WARNING
 
 
@@ -115,27 +115,27 @@ def _is_idempotent(subject: Subject) -> bool:
 
 @rule("CONFIG021", Severity.ERROR, when=of_source)
 def breaks(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG021: overrides that an idempotent producer does not accept."""
+    """Yield CONFIG021 for overrides that an idempotent producer does not accept."""
     if subject.modes != {False} or _is_idempotent(subject):
         for name, problem in _not_idempotent(subject.overrides("producer")):
             step = f"Leave out producer.override.{name}."
-            yield PropertyCase(f"producer.override.{name}", problem, step, _soft(subject))
+            yield PropertyCase(f"producer.override.{name}", problem, step, _unless_certain(subject))
 
 
 @rule("CONFIG022", Severity.ERROR, when=of_source)
 def never_starts(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """CONFIG022: a timeout that a transactional producer does not accept."""
+    """Return CONFIG022 for a time-out that a transactional producer does not accept."""
     name, timeout = "transaction.timeout.ms", subject.overrides("producer").get("transaction.timeout.ms")
     if subject.modes == {False} or not timeout or client_problem(name, timeout) or int(timeout) > 0:
         return None
     message = f"transaction timeout value is not positive: {int(timeout)}"
     step = f"Leave out producer.override.{name}, or raise it."
-    return PropertyCase(f"producer.override.{name}", message, step, _soft(subject))
+    return PropertyCase(f"producer.override.{name}", message, step, _unless_certain(subject))
 
 
 @rule("CONFIG023", Severity.ERROR, when=of_source)
 def id_without_idempotence(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """CONFIG023: a transactional id without an idempotent producer."""
+    """Return CONFIG023 for a transactional id without an idempotent producer."""
     if False not in subject.modes or "transactional.id" not in subject.overrides("producer"):
         return None
     name = "producer.override.transactional.id"
@@ -143,25 +143,25 @@ def id_without_idempotence(subject: Subject, goal: Goal) -> PropertyCase | None:
     return PropertyCase(name, message, f"Leave out {name}.")
 
 
-def _not_idempotent(own: dict[str, str]) -> Iterator[tuple[str, str]]:
-    fine = {name: value for name, value in own.items() if client_problem(name, value) is None}
-    if fine.get("acks", "all") not in ("all", "-1"):
+def _not_idempotent(overrides: dict[str, str]) -> Iterator[tuple[str, str]]:
+    valid = {name: value for name, value in overrides.items() if client_problem(name, value) is None}
+    if valid.get("acks", "all") not in ("all", "-1"):
         yield (
             "acks",
             (
                 "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee idempotence."
             ),
         )
-    if "retries" in fine and int(fine["retries"]) == 0:
+    if "retries" in valid and int(valid["retries"]) == 0:
         yield "retries", "Must set retries to non-zero when using the idempotent producer."
-    if int(fine.get(FLIGHT, 1)) > 5:
-        at_hand = f"must be set to at most 5. Current value is {int(fine[FLIGHT])}."
-        yield FLIGHT, f"To use the idempotent producer, {FLIGHT} {at_hand}"
+    if int(valid.get(FLIGHT, 1)) > 5:
+        limit = f"must be set to at most 5. Current value is {int(valid[FLIGHT])}."
+        yield FLIGHT, f"To use the idempotent producer, {FLIGHT} {limit}"
 
 
 @rule("CONFIG026", Severity.ERROR, when=of_source)
 def bad_offsets_topic(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG026: a dedicated offsets topic that cannot be."""
+    """Yield CONFIG026 for a dedicated offsets topic with an invalid name."""
     name = "offsets.storage.topic"
     value = subject.text(name)
     if value is None:
@@ -175,7 +175,7 @@ def bad_offsets_topic(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("CONFIG029", Severity.WARNING, when=of_source)
 def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG029: offsets on servers that only the connector's own configuration names."""
+    """Yield CONFIG029 for offsets on servers that only the connector's own configuration names."""
     name, topic = "producer.override.bootstrap.servers", "offsets.storage.topic"
     servers = subject.overrides("producer").get("bootstrap.servers")
     if not servers or (subject.text(topic) is None and True not in subject.modes):
@@ -186,7 +186,7 @@ def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     how = "with the connector's own login only" if login else "without a login"
     message = (
         f"It writes its source offsets to {servers}, servers that only its own configuration names. The context's "
-        f"credentials are not sent to them: connections are made {how}, or the offsets are reported as not seen."
+        f"credentials are not sent to them: connections are made {how}, or the offsets are not read."
     )
     step = f"If these servers are meant, name them under clusters: in the context; else leave out {name}."
     yield PropertyCase((name, topic), message, step)
@@ -194,7 +194,7 @@ def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("CONFIG027", Severity.ERROR)
 def bad_target(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """CONFIG027: topics to read from or to write to that cannot be."""
+    """Yield CONFIG027 for invalid names of the topics that it reads or writes."""
     for name in ("topic", "kafka.topic", "topics", "errors.deadletterqueue.topic.name"):
         if (name in ("topic", "kafka.topic")) == (subject.kind == SINK):
             continue
@@ -203,10 +203,10 @@ def bad_target(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         for part in parts:
             if part and (problem := topic_problem(part)):
                 message = f"{name}: Topic name is invalid: {problem}"
-                yield PropertyCase(name, message, f"Correct {name}.", severity=_sure(subject, name))
+                yield PropertyCase(name, message, f"Correct {name}.", severity=_severity_of_target(subject, name))
 
 
-def _sure(subject: Subject, name: str) -> Severity:
-    """A property ``topic`` is Kafka's in the connectors that come with Kafka; in others it may be another system's."""
+def _severity_of_target(subject: Subject, name: str) -> Severity:
+    """Return ERROR for a Kafka topic; ``topic`` of connectors that do not come with Kafka may be another system's."""
     known = (subject.config.get("connector.class") or "").startswith(_KAFKAS) or name != "topic"
     return Severity.ERROR if known else Severity.WARNING

@@ -1,4 +1,4 @@
-"""The properties of connectors and of their clients whose values can be judged alone: types, ranges and words, as data."""
+"""The properties of connectors and clients whose values can be validated alone: types, ranges and words, as data."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ CLIENT: Mapping[str, Check] = {
 
 
 def connector_problem(name: str, value: str, *, sink: bool) -> str | None:
-    """What is wrong with a connector's own property, in Connect's words; None where it is fine, or not known here."""
+    """Return Connect's error for a connector's own property; None if it is valid, or unknown here."""
     check = CONNECTOR.get(name) or (SINK.get(name) if sink else None)
     return check(name, value) if check else None
 
 
 def client_problem(name: str, value: str) -> str | None:
-    """What is wrong with a property of a client, in Kafka's words; None where it is fine, or not known here."""
+    """Return Kafka's error for a property of a client; None if it is valid, or unknown here."""
     return CLIENT[name](name, value) if name in CLIENT else None

@@ -1,8 +1,8 @@
 """Strimzi's ``KafkaConnector`` manifests as connector configurations.
 
-As Strimzi's operator makes a configuration of them: ``spec.config`` with ``connector.class`` of ``spec.class``,
-``tasks.max`` of ``spec.tasksMax`` and, for KIP-891, ``connector.plugin.version`` of ``spec.version``
-(``AbstractConnectOperator.asJson``). ``spec.state`` is the state that it keeps the connector in.
+Strimzi's operator builds a configuration as follows: ``spec.config`` with ``connector.class`` from ``spec.class``,
+``tasks.max`` from ``spec.tasksMax`` and, for KIP-891, ``connector.plugin.version`` from ``spec.version``
+(``AbstractConnectOperator.asJson``). ``spec.state`` is the state in which the operator keeps the connector.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ KIND = "KafkaConnector"
 PROPERTIES = {"class": "connector.class", "tasksMax": "tasks.max", "version": "connector.plugin.version"}
 STATES = {"running": "RUNNING", "paused": "PAUSED", "stopped": "STOPPED"}
 _OPERATORS_OWN = frozenset({"autoRestart", "listOffsets", "alterOffsets"})
-"""What the operator does later, and no part of a configuration."""
+"""Members for operations of the operator, which are no part of a configuration."""
 
 
 @dataclass(frozen=True)
 class Doubled:
-    """A value that a manifest gives in two places: at ``place``, which counts, and at ``other``, which does not."""
+    """A value that a manifest sets twice: at ``path``, which counts, and at ``other_path``, which does not."""
 
-    place: str
+    path: str
     value: str
-    other: str
+    other_path: str
     other_value: str
 
 
 def is_manifest(members: Mapping[str, Any]) -> bool:
-    """Whether an object is one of Strimzi's resources."""
+    """Return whether an object is one of Strimzi's resources."""
     return str(members.get("apiVersion") or "").startswith(GROUP)
 
 
 def read(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any], file: str) -> tuple[str, str | None]:
-    """Name and wanted state (RUNNING, PAUSED, STOPPED, None for none) of a manifest. Raises ``BadInput``."""
+    """Return the name and state (RUNNING, PAUSED, STOPPED, None without one) of a manifest. Raises ``BadInput``."""
     if problem := next(_problems(kind, metadata, spec), None):
         raise BadInput(
             f"{file} is not a connector configuration",
@@ -51,12 +51,12 @@ def read(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any], file: 
 
 
 def properties(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The properties that a spec has beside its ``config``."""
+    """Return the properties that a spec has outside of its ``config``."""
     return ((name, spec[member]) for member, name in PROPERTIES.items() if spec.get(member) is not None)
 
 
 def doubled(spec: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Doubled]:
-    """Return what a spec gives in two places, by property: what the operator takes, and what it ignores."""
+    """Return the values that a spec sets twice, by property, with the one that the operator uses."""
     found = {
         name: Doubled(f"spec.{member}", str(spec[member]), "spec.config", str(config[name]))
         for member, name in PROPERTIES.items()

@@ -14,11 +14,11 @@ OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exact
 
 @rule("STORE008", Severity.ERROR)
 def own_target(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """STORE008, for a configuration that is not on the cluster yet; ``offset_stores`` has it for the others."""
+    """Return STORE008 for a configuration that is not on the cluster yet; ``offset_stores`` has it for the others."""
     if subject.running or subject.kind != SOURCE or subject.modes == {False}:
         return None
-    own = subject.text(OFFSETS_TOPIC)
-    topic = subject.offsets_topic if own is None else own
+    dedicated = subject.text(OFFSETS_TOPIC)
+    topic = subject.offsets_topic if dedicated is None else dedicated
     targets = configured_topics({name: value for name, value in subject.config.items() if value is not None})
     if not topic or topic not in targets:
         return None

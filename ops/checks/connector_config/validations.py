@@ -1,9 +1,9 @@
-"""Each worker's validation of configurations: as configured, and as it would be with exactly-once enabled.
+"""The workers' validations of configurations: unchanged, and with exactly-once required.
 
-A validation touches nothing outside the worker. It is asked once as the configuration is, and once with
-``exactly.once.support=required``, to which every worker since 3.3 answers with what the connector's class says. Where the
-configuration overrides clients that only exactly-once brings about, the second has an offsets topic besides, so that the
-worker checks those overrides, too; the topic is not created.
+A validation accesses nothing outside the worker. Each configuration is validated once unchanged, and once with
+``exactly.once.support=required``, for which every worker since 3.3 reports the answer of the connector's class. If the
+configuration overrides clients that exist with exactly-once only, the second request also has an offsets topic, so that
+the worker validates those overrides; the topic is not created.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError
 
 PATIENCE = 8.0
-"""Seconds that a worker may take for one validation; a plugin may read its source meanwhile."""
+"""The most seconds of one validation; a plugin may read its source meanwhile."""
 MOST_AT_ONCE = 16
 MOST = 500
-"""Questions in one check, a configuration and a worker each: one to three requests."""
+"""The most validations in one check, a configuration by a worker each: one to three requests."""
 Configs = Mapping[str, Mapping[str, str | None]]
 _PREFIX = re.compile(r"^(?:(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): )+")
 _ABOUT_CONFIG = re.compile(
     r"^[\w.]*(?:BadRequestException|ConfigException|PluginLoadingException): |^Failed to find any class "
 )
-"""An answer 500 that is certainly about the configuration."""
+"""A response with status 500 that is certainly about the configuration."""
 _HINT = "Check that the worker runs, and its address: connectctl context show."
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """Errors by property, and all properties; ``problem`` where there is none."""
+    """Errors by property, and all properties; ``problem`` if the validation failed."""
 
     errors: Mapping[str, tuple[str, ...]]
     properties: frozenset[str] = frozenset()
@@ -57,12 +57,12 @@ class _Answer:
 def ask(
     calls: ConnectCalls, urls: Sequence[str], configs: Configs, *, most: int | None = None
 ) -> dict[str, tuple[Validation, ...]]:
-    """By connector, what each of the workers at ``urls`` says of its configuration. Raises nothing.
+    """Return the validations of each configuration by the workers at ``urls``. Raises nothing.
 
-    A configuration without a class is asked about nowhere: there is no address for that. With ``most`` no more than that
-    many questions are asked, dealt out by ``questions``.
+    A configuration without a class is not validated: the request's path needs the class. ``most`` limits the number of
+    validations, which ``questions`` distributes.
     """
-    pairs = questions(urls, configs, most)
+    pairs = assignments(urls, configs, most)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         found = list(pool.map(lambda pair: _validation(calls, pair[1], {**configs[pair[0]], "name": pair[0]}), pairs))
     answers: dict[str, tuple[Validation, ...]] = dict.fromkeys(configs, ())
@@ -71,11 +71,12 @@ def ask(
     return answers
 
 
-def questions(urls: Sequence[str], configs: Configs, most: int | None = None) -> list[tuple[str, str]]:
-    """Which configuration is validated by which worker: each by all, or, where that is more than ``most``, as follows.
+def assignments(urls: Sequence[str], configs: Configs, most: int | None = None) -> list[tuple[str, str]]:
+    """Return the pairs of configuration and worker to validate: all of them, or ``most``.
 
-    Of every class one by all workers, who may have different plugins, as far as half of the questions go; then of every
-    class and set of properties one, and then others, by one worker each, the workers in turn.
+    Then one configuration of every class is validated by all workers, which may have different plugins, in up to half
+    of the validations. The others are validated by one worker each, in turn: first one of every class and set of
+    properties.
     """
     classes = {
         name: kind for name, config in configs.items() if (kind := (config.get("connector.class") or "").strip())
@@ -88,60 +89,64 @@ def questions(urls: Sequence[str], configs: Configs, most: int | None = None) ->
     shapes: dict[Any, str] = {}
     for name, kind in classes.items():
         shapes.setdefault((kind, frozenset(configs[name])), name)
-    once = [name for name in dict.fromkeys([*shapes.values(), *classes]) if name not in everywhere]
+    rest = [name for name in dict.fromkeys([*shapes.values(), *classes]) if name not in everywhere]
     pairs = [(name, url) for name in everywhere for url in urls][:most]
-    return pairs + list(zip(once[: most - len(pairs)], cycle(urls), strict=False))
+    return pairs + list(zip(rest[: most - len(pairs)], cycle(urls), strict=False))
 
 
-def unasked(urls: Sequence[str], answers: Mapping[str, Sequence[Validation]], configs: Configs) -> Iterator[Unseen]:
-    """Reports the configurations that no worker validated, because requests are limited."""
-    left = [name for name, said in answers.items() if not said and (configs[name].get("connector.class") or "").strip()]
-    if left and urls:
-        asked = -(-sum(map(len, answers.values())) // len(urls))
-        why = f"with {len(urls)} workers a check asks each worker to validate at most {asked} of them"
-        what = f"the workers' validation of {len(left):,} of {len(answers):,} configurations"
-        yield Unseen(what, why, f"Name connectors, up to {MOST // len(urls) or 1}: connectctl preflight {left[0]}")
+def not_validated(
+    urls: Sequence[str], answers: Mapping[str, Sequence[Validation]], configs: Configs
+) -> Iterator[Unseen]:
+    """Yield a gap for the configurations that no worker validated, because requests are limited."""
+    missing = [
+        name for name, found in answers.items() if not found and (configs[name].get("connector.class") or "").strip()
+    ]
+    if missing and urls:
+        per_worker = -(-sum(map(len, answers.values())) // len(urls))
+        why = f"with {len(urls)} workers a check asks each worker to validate at most {per_worker} of them"
+        what = f"the workers' validation of {len(missing):,} of {len(answers):,} configurations"
+        yield Unseen(what, why, f"Name connectors, up to {MOST // len(urls) or 1}: connectctl preflight {missing[0]}")
 
 
 def unseen(answers: Mapping[str, Sequence[Validation]]) -> Iterator[Unseen]:
-    """The workers that did not respond, one time each, with the connectors that were to be validated."""
-    silent: dict[tuple[str, str], list[str]] = {}
+    """Yield the workers that did not respond, once each, with the connectors that they should have validated."""
+    failed: dict[tuple[str, str], list[str]] = {}
     for name, validations in answers.items():
-        for each in validations:
-            if each.problem is not None:
-                silent.setdefault((each.worker, each.problem), []).append(name)
-    for (worker, problem), names in silent.items():
+        for validation in validations:
+            if validation.problem is not None:
+                failed.setdefault((validation.worker, validation.problem), []).append(name)
+    for (worker, problem), names in failed.items():
         owner = names[0] if len(names) == 1 else f"{len(names)} connectors"
         yield Unseen(f"the validation of {owner} on {worker}", problem, _HINT)
 
 
 def _validation(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> Validation:
     worker = address(url) or url
-    as_it_is = _ask(calls, url, config)
-    if as_it_is.problem is not None:
-        return Validation(worker, problem=as_it_is.problem)
-    kind = _kind(as_it_is.properties)
-    found = Validation(worker, as_it_is.errors, kind=kind, properties=as_it_is.properties)
-    if kind == "sink" or ("" in as_it_is.errors and not as_it_is.properties):
+    plain = _ask(calls, url, config)
+    if plain.problem is not None:
+        return Validation(worker, problem=plain.problem)
+    kind = _kind(plain.properties)
+    found = Validation(worker, plain.errors, kind=kind, properties=plain.properties)
+    if kind == "sink" or ("" in plain.errors and not plain.properties):
         return found
-    if kind == "source" and SUPPORT not in as_it_is.properties:
+    if kind == "source" and SUPPORT not in plain.properties:
         return replace(found, support=Support.NOT_SUPPORTED)
     return _with_probe(calls, url, config, found)
 
 
 def _with_probe(calls: ConnectCalls, url: str, config: Mapping[str, str | None], found: Validation) -> Validation:
-    """The worker's errors when exactly-once is required."""
+    """Return ``found`` with the worker's errors when exactly-once is required."""
     required = {**config, SUPPORT: "required"}
     clients = any(name.startswith(("consumer.override.", "admin.override.")) for name in config)
     probe = {**required, OFFSETS_TOPIC: config.get(OFFSETS_TOPIC) or "connectctl-probe"} if clients else required
     answer = _ask(calls, url, probe)
-    more: Mapping[str, tuple[str, ...]] = {}
+    additional: Mapping[str, tuple[str, ...]] = {}
     if answer.problem is None:
-        more = {p: new for p, texts in answer.errors.items() if (new := _news(found, p, texts))}
+        additional = {p: new for p, texts in answer.errors.items() if (new := _additional(found, p, texts))}
     if clients and "" in answer.errors:
         answer = _ask(calls, url, required)
     if answer.problem is not None or SUPPORT not in answer.properties:
-        return replace(found, once_enabled=more)
+        return replace(found, once_enabled=additional)
     errors = [text for text in answer.errors.get(SUPPORT, ()) if text != NOT_ENABLED]
     enabled = NOT_ENABLED not in answer.errors.get(SUPPORT, ())
     plugin, detail = _plugin(errors)
@@ -150,19 +155,19 @@ def _with_probe(calls: ConnectCalls, url: str, config: Mapping[str, str | None],
         support=Support.ENABLED if enabled else Support.NOT_ENABLED,
         plugin=plugin,
         detail=detail,
-        once_enabled=more,
+        once_enabled=additional,
     )
 
 
-def _news(found: Validation, name: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """What the probe brought up that the worker does not say of the configuration as it is."""
+def _additional(found: Validation, name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the probe's errors that the worker does not report for the unchanged configuration."""
     if name == SUPPORT:
         return ()
     return tuple(text for text in texts if text not in found.errors.get(name, ()))
 
 
 def _plugin(errors: Sequence[str]) -> tuple[PluginAnswer, str | None]:
-    """The plugin's answer from what the worker says besides its own."""
+    """Return the plugin's answer from the errors that are not the worker's own."""
     for text in errors:
         if text == NOT_SUPPORTED_BY_CLASS:
             return PluginAnswer.UNSUPPORTED, None
@@ -176,19 +181,19 @@ def _plugin(errors: Sequence[str]) -> tuple[PluginAnswer, str | None]:
 def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _Answer:
     path = path_of("connector-plugins", (config["connector.class"] or "").strip(), "config", "validate")
     try:
-        said = calls.send("PUT", path, dict(config), url=url, timeout=PATIENCE)
+        answer = calls.send("PUT", path, dict(config), url=url, timeout=PATIENCE)
     except ConnectctlError as e:
         if _is_about_config(calls, url, e):
             return _Answer({"": (_PREFIX.sub("", e.why or e.what),)})
         return _Answer({}, problem=reason_of(e))
-    return _read(said)
+    return _read(answer)
 
 
 def _is_about_config(calls: ConnectCalls, url: str, error: ConnectctlError) -> bool:
-    """Return whether ``error`` is about the configuration, and not about the worker, or what stands before it.
+    """Return whether ``error`` is about the configuration, and not about the worker or a proxy before it.
 
-    A worker also answers 500 for an exception of its own or of a plugin that a configuration brings about: it is one where
-    the worker answers other requests.
+    A worker also answers 500 for an exception of its own or of a plugin that a configuration causes. The error is about
+    the configuration if the worker answers other requests.
     """
     if error.code != "worker-error":
         return error.code == "rejected"
@@ -204,10 +209,10 @@ def _answers(calls: ConnectCalls, url: str) -> bool:
     return True
 
 
-def _read(said: Any) -> _Answer:
-    """A worker's answer; one of another form than Connect's is a problem."""
+def _read(answer: Any) -> _Answer:
+    """Return a worker's answer; one of another form than Connect's is a problem."""
     try:
-        values = [entry["value"] for entry in said["configs"]]
+        values = [entry["value"] for entry in answer["configs"]]
         errors: dict[str, tuple[str, ...]] = {}
         for value in values:
             texts = tuple(str(text) for text in value.get("errors") or ())
@@ -219,7 +224,7 @@ def _read(said: Any) -> _Answer:
 
 
 def _kind(properties: frozenset[str]) -> str | None:
-    """``source`` or ``sink`` by the properties that a worker checked; None where they do not show it."""
+    """Return ``source`` or ``sink`` by the properties that a worker validated; None if they do not determine it."""
     if "topics.regex" in properties:
         return "sink"
     return "source" if properties & {SUPPORT, "topic.creation.groups"} else None

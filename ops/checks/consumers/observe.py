@@ -1,7 +1,8 @@
 """Observes the consumers of source connectors' topics, and the evidence of their isolation levels; evaluates nothing.
 
-No request returns a consumer's ``isolation.level``. Evidence of it: the configuration of sinks and mirrors, the setting of a
-share group, and a committed offset beyond the last stable offset, which no read_committed reader can have reached.
+No request returns a consumer's ``isolation.level``. The evidence is the configuration of sinks and mirrors, the setting
+of a share group, and a committed offset beyond the last stable offset, which no read_committed consumer can have
+reached.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
 class ReaderConnector:
     """A connector of this Connect cluster that reads ``topics``, which source connectors write.
 
-    ``level`` is its consumer's isolation level as far as anybody says, None for Kafka's default; ``property`` is where it
-    is to be set, ``group`` the group that a sink reads in.
+    ``level`` is its consumer's configured isolation level, None if none is known, which means Kafka's default.
+    ``property`` is the property that sets it, ``group`` the consumer group of a sink.
     """
 
     name: str
@@ -53,7 +54,7 @@ class ReaderConnector:
 class ReadBeyondLso:
     """A committed offset above the last stable offset, which was requested later; ``end`` is the high watermark."""
 
-    place: TopicPartition
+    partition: TopicPartition
     committed: int
     stable: int
     end: int
@@ -61,7 +62,7 @@ class ReadBeyondLso:
 
 @dataclass(frozen=True)
 class ReaderFacts:
-    """All that was seen. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
+    """The observations. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
 
     ``sources`` are the source connectors whose topics may be read, with their topics on the workers' Kafka cluster.
     ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None if no worker reports it.
@@ -77,12 +78,12 @@ class ReaderFacts:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Every topic that a source connector writes to."""
+        """Return every topic that a source connector writes to."""
         return frozenset().union(*self.sources.values())
 
     @cached_property
     def unexplained(self) -> dict[str, list[str]]:
-        """By topic the groups that read it with an unknown isolation.level."""
+        """Return, by topic, the groups that read it with an unknown isolation.level."""
         known = {reading.group for reading in self.connectors} | set(self.beyond)
         found: dict[str, list[str]] = {}
         for group in self.groups:
@@ -93,8 +94,8 @@ class ReaderFacts:
 
 
 def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
-    """Observe the readers. Without transactional writes nothing is requested."""
-    sinks = tuple(sorted(each.name for each in context.everybody if each.type == SINK))
+    """Observe the readers. Without transactional writes no requests are sent."""
+    sinks = tuple(sorted(connector.name for connector in context.all_connectors if connector.type == SINK))
     empty = ReaderFacts(sinks=sinks, enabled=context.enabled)
     if not leads_to_enabled(context.enabled, goal) or not context.sources:
         return empty
@@ -121,28 +122,30 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
 
 
 def _written(context: CheckContext, unseen: list[Unseen]) -> dict[str, frozenset[str]]:
-    """The topics of each source connector: those that it wrote to, and those that its configuration names."""
-    far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
-    if far:
-        names = some_of(sorted(each.name for each in far), FEW)
+    """Return the topics of each source connector: those that it wrote to, and those that its configuration names."""
+    remote = [
+        source for source in context.sources if not connects_to(source.config, "producer", context.edges.bootstrap)
+    ]
+    if remote:
+        names = some_of(sorted(source.name for source in remote), FEW)
         hint = "Check the consumer groups of that cluster, and their isolation.level."
         unseen.append(Unseen(f"who reads from {names}", "it writes to another Kafka cluster", hint))
-    away = frozenset(each.name for each in far)
-    near = [each for each in context.sources if each.name not in away]
+    remote_names = frozenset(source.name for source in remote)
+    local = [source for source in context.sources if source.name not in remote_names]
     reported = context.recorded
-    active, silent = active_topics(context.edges.calls, [each.name for each in near], reported)
-    missing = [each.name for each in near if each.name not in active]
+    active, failures = active_topics(context.edges.calls, [source.name for source in local], reported)
+    missing = [source.name for source in local if source.name not in active]
     recorded = {name: reported[name] for name in missing if name in reported} if reported else {}
     # The status topic has the same data; without it only the configurations remain.
-    unseen += [] if recorded else silent
+    unseen += [] if recorded else failures
     return {
-        each.name: frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config)))
-        for each in near
+        source.name: frozenset((*active.get(source.name, ()), *recorded.get(source.name, ()), *_named(source.config)))
+        for source in local
     }
 
 
 def _named(config: Mapping[str, str]) -> frozenset[str]:
-    """The topics that a configuration names as targets; those of a mirror are the ones that it reads."""
+    """Return the topics that a configuration names as targets; none for a mirror, which names the topics that it reads."""
     return frozenset() if _is_mirror(config) else configured_topics(config)
 
 
@@ -150,21 +153,29 @@ def _named(config: Mapping[str, str]) -> frozenset[str]:
 
 
 def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderConnector]:
-    for each in context.everybody:
-        if each.type == SINK:
-            if not connects_to(each.config, "consumer", context.edges.bootstrap):
+    for connector in context.all_connectors:
+        if connector.type == SINK:
+            if not connects_to(connector.config, "consumer", context.edges.bootstrap):
                 continue
-            read = _of_sink(each.config, topics)
-            own = f"consumer.override.{ISOLATION}"
-            level = each.config.get(own) or context.worker_property(f"consumer.{ISOLATION}") if read else None
-            reading = ReaderConnector(each.name, SINK, read, level, own, sink_group(each.name, each.config))
-        elif _is_mirror(each.config):
-            if not share_a_server(each.config.get("source.cluster.bootstrap.servers", ""), context.edges.bootstrap):
+            topics_read = _of_sink(connector.config, topics)
+            property_ = f"consumer.override.{ISOLATION}"
+            level = (
+                connector.config.get(property_) or context.worker_property(f"consumer.{ISOLATION}")
+                if topics_read
+                else None
+            )
+            reading = ReaderConnector(
+                connector.name, SINK, topics_read, level, property_, sink_group(connector.name, connector.config)
+            )
+        elif _is_mirror(connector.config):
+            if not share_a_server(
+                connector.config.get("source.cluster.bootstrap.servers", ""), context.edges.bootstrap
+            ):
                 continue
             # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
-            own = f"source.consumer.{ISOLATION}"
-            level = each.config.get(own) or each.config.get(f"consumer.{ISOLATION}")
-            reading = ReaderConnector(each.name, MIRROR, _of_mirror(each.config, topics), level, own)
+            property_ = f"source.consumer.{ISOLATION}"
+            level = connector.config.get(property_) or connector.config.get(f"consumer.{ISOLATION}")
+            reading = ReaderConnector(connector.name, MIRROR, _of_mirror(connector.config, topics), level, property_)
         else:
             continue
         if reading.topics:
@@ -172,7 +183,7 @@ def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderC
 
 
 def _of_sink(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
-    """Those of ``topics`` that a sink subscribes to."""
+    """Return those of ``topics`` that a sink subscribes to."""
     pattern = config.get("topics.regex")
     if pattern:
         return frozenset(topic for topic in topics if _matches(pattern, topic))
@@ -180,17 +191,19 @@ def _of_sink(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str
 
 
 def _of_mirror(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
-    """Those of ``topics`` that a mirror copies, by its filter's defaults (``DefaultTopicFilter``)."""
-    wanted, left_out = config.get("topics", ".*"), config.get("topics.exclude", _EXCLUDED)
-    return frozenset(topic for topic in topics if _any(wanted, topic) and not _any(left_out, topic, doubt=False))
+    """Return those of ``topics`` that a mirror copies, by its filter's defaults (``DefaultTopicFilter``)."""
+    included, excluded = config.get("topics", ".*"), config.get("topics.exclude", _EXCLUDED)
+    return frozenset(
+        topic for topic in topics if _matches_any(included, topic) and not _matches_any(excluded, topic, doubt=False)
+    )
 
 
-def _any(patterns: str, topic: str, *, doubt: bool = True) -> bool:
+def _matches_any(patterns: str, topic: str, *, doubt: bool = True) -> bool:
     return any(_matches(pattern.strip(), topic, doubt) for pattern in patterns.split(",") if pattern.strip())
 
 
 def _matches(pattern: str, topic: str, doubt: bool = True) -> bool:
-    """Whether a Java pattern fits the whole name; ``doubt`` for one that Python does not take, so that it is read."""
+    """Return whether a Java pattern matches the whole name; ``doubt`` for one that Python cannot compile."""
     try:
         return re.fullmatch(pattern, topic) is not None
     except re.error:
@@ -198,7 +211,7 @@ def _matches(pattern: str, topic: str, doubt: bool = True) -> bool:
 
 
 def _is_mirror(config: Mapping[str, str]) -> bool:
-    """Whether this is a MirrorSourceConnector: a source connector that reads from Kafka."""
+    """Return whether this is a MirrorSourceConnector, a source connector that reads from Kafka."""
     return config.get("connector.class", "").rsplit(".", 1)[-1] == _MIRROR_CLASS
 
 
@@ -208,17 +221,17 @@ def _is_mirror(config: Mapping[str, str]) -> bool:
 def _beyond(
     calls: TransactionCalls, groups: Sequence[ReaderGroup], topics: frozenset[str], unseen: list[Unseen]
 ) -> dict[str, tuple[ReadBeyondLso, ...]]:
-    """Where groups committed further than read_committed readers get.
+    """Return the commits of groups beyond the offsets that read_committed consumers reach.
 
     The last stable offset is requested after the commits and never decreases: a commit above it was above it before.
     """
-    places = sorted({place for group in groups for place in group.committed if place.topic in topics})
-    bounds = answer_of(lambda: calls.bounds(places) if places else {}, unseen, "last stable offsets") or {}
+    partitions = sorted({partition for group in groups for partition in group.committed if partition.topic in topics})
+    bounds = answer_of(lambda: calls.bounds(partitions) if partitions else {}, unseen, "last stable offsets") or {}
     found = {
         group.id: tuple(
-            ReadBeyondLso(place, committed, known.stable, known.end)
-            for place, committed in sorted(group.committed.items())
-            if isinstance(known := bounds.get(place), Bounds) and known.stable < committed <= known.end
+            ReadBeyondLso(partition, committed, known.stable, known.end)
+            for partition, committed in sorted(group.committed.items())
+            if isinstance(known := bounds.get(partition), Bounds) and known.stable < committed <= known.end
         )
         for group in groups
     }
@@ -234,12 +247,12 @@ def _unlisted(readers: ReaderGroups) -> list[Unseen]:
     for group in readers.groups:
         if group.problem is not None:
             by_reason.setdefault((reason(group.problem), group.problem.next_step), []).append(group.id)
-    found += [Unseen(f"what {', '.join(ids)} reads", why, hint) for (why, hint), ids in by_reason.items()]
+    found += [Unseen(f"the topics that {', '.join(ids)} reads", why, hint) for (why, hint), ids in by_reason.items()]
     return found
 
 
 def _hidden(reads: BrokerReads, topics: frozenset[str]) -> list[Unseen]:
-    """Topics of which this principal would not be told who committed there."""
+    """Return the topics whose committed offsets this principal may not read."""
     found: list[Unseen] = []
     hidden = sorted(
         answer_of(lambda: reads.hidden(sorted(topics)), found, "who reads the topics of source connectors") or ()

@@ -1,4 +1,4 @@
-"""READER001 … and SINK001: who reads what source connectors write without read_committed, as far as it can be seen. Pure."""
+"""READER001 to READER005 and SINK001: consumers that are not known to use read_committed. Pure."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.kafka.brokers import SHARE, ReaderGroup
 
 _SHOWN = 20
-"""Names in one sentence."""
+"""The number of names in one sentence."""
 
 
 @rule("SINK001", Severity.INFO)
 def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
-    """SINK001, once."""
+    """Yield SINK001 once, if there are sink connectors."""
     if facts.sinks and goal in (Goal.PREPARING, Goal.ENABLED):
         message = f"{some_of(sorted(facts.sinks), _SHOWN)}: exactly-once source support changes nothing for sinks."
-        hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read what source connectors write."
+        hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read topics of source connectors."
         yield Case("sinks", message, hint)
 
 
 @rule("READER001", Severity.WARNING, when=enabling, each="connectors")
 def sink_reads_all(facts: ReaderFacts, reading: ReaderConnector, goal: Goal) -> Case | None:
-    """READER001, for each sink that does not have read_committed as far as is known."""
+    """Return READER001 for each sink that is not known to use read_committed."""
     default = f": read_uncommitted, unless the workers set consumer.{ISOLATION}."
     return _reads_all(reading, default) if reading.kind == SINK else None
 
 
 @rule("READER002", Severity.WARNING, when=enabling, each="connectors")
 def mirror_reads_all(facts: ReaderFacts, reading: ReaderConnector, goal: Goal) -> Case | None:
-    """READER002, for each mirror that does not have read_committed as far as is known."""
+    """Return READER002 for each mirror that is not known to use read_committed."""
     return _reads_all(reading, ": read_uncommitted.") if reading.kind == MIRROR else None
 
 
@@ -55,23 +55,24 @@ def _reads_all(reading: ReaderConnector, default: str) -> Case | None:
 
 @rule("READER003", Severity.WARNING, when=enabling, each="groups")
 def proven(facts: ReaderFacts, group: ReaderGroup, goal: Goal) -> Iterator[Case]:
-    """READER003, for a group with evidence."""
+    """Yield READER003 for a group with evidence that it uses read_uncommitted."""
     evidence = facts.beyond.get(group.id, ())
     if not evidence:
         return
     first = evidence[0]
     message = (
-        f"It committed {first.committed} on {first.place}; read_committed readers get no further than {first.stable}"
+        f"It committed {first.committed} on {first.partition}; read_committed readers get no further than "
+        f"{first.stable}"
     )
     message += f", and likewise on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
-    if not group.active and all(each.committed == each.end for each in evidence):
+    if not group.active and all(commit.committed == commit.end for commit in evidence):
         message += " It has no members now, so its offsets may have been set by hand."
     yield Case(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")
 
 
 @rule("READER004", Severity.WARNING, when=enabling, each="groups")
 def share_group_reads_all(facts: ReaderFacts, group: ReaderGroup, goal: Goal) -> Iterator[Case]:
-    """READER004, for a share group."""
+    """Yield READER004 for a share group that uses read_uncommitted."""
     if group.type == SHARE and group.isolation == UNCOMMITTED:
         topics = some_of(sorted(group.topics & facts.topics), _SHOWN)
         message = f"It reads {topics}, and its share.isolation.level is {group.isolation}."
@@ -81,10 +82,10 @@ def share_group_reads_all(facts: ReaderFacts, group: ReaderGroup, goal: Goal) ->
 
 @rule("READER005", Severity.INFO, when=enabling)
 def cannot_be_seen(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
-    """READER005, for each source connector, with the groups whose isolation level is unknown."""
+    """Yield READER005 for each source connector, with the groups whose isolation level is unknown."""
     for source, topics in facts.sources.items():
         if unknown := {group for topic in topics for group in facts.unexplained.get(topic, ())}:
-            message = f"What it writes is read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
+            message = f"Its topics are read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
             yield Case(source, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
 
 

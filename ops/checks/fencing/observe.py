@@ -1,4 +1,4 @@
-"""What rounds of fencing depend on: ids per coordinator, back-off, who else has the ids. Looked at, not judged."""
+"""Observes the inputs of a round of fencing: ids per coordinator, back-off, other users of ids; evaluates nothing."""
 
 from __future__ import annotations
 
@@ -28,20 +28,23 @@ TRANSACTION_STATE = "__transaction_state"
 DEFAULT_PARTITIONS = 50
 """``transaction.state.log.num.partitions`` if the topic is not visible."""
 _MOST_TASKS = 10_000
-"""No connector has more tasks; a larger tasks.max means "no limit"."""
+"""The highest plausible number of tasks; a larger tasks.max means "no limit"."""
 
 
 @dataclass(frozen=True)
 class Coordinators:
-    """The brokers that lead ``__transaction_state``, by partition, None for none. Empty if the topic was not visible."""
+    """The brokers that lead ``__transaction_state``, by partition; empty if the topic was not visible.
+
+    A partition without a leader has None.
+    """
 
     leaders: Mapping[int, int | None] = field(default_factory=dict)
     brokers: int = 1
 
     def load(self, ids: Sequence[str]) -> Counter[int | None]:
-        """How many of ``ids`` each broker coordinates, None for those that no broker does now.
+        """Return the number of ``ids`` that each broker coordinates, with None for those without a coordinator now.
 
-        Where the topic was not seen its partitions are dealt out to the brokers in turn, as Kafka does it.
+        If the topic was not visible, its partitions are distributed to the brokers in turn, as Kafka does it.
         """
         count = len(self.leaders) or DEFAULT_PARTITIONS
         partitions = (coordinator_partition(id, count) for id in ids)
@@ -50,11 +53,11 @@ class Coordinators:
 
 @dataclass(frozen=True)
 class FencedSource:
-    """A source connector with what its next round of fencing will be about.
+    """A source connector with the inputs of its next round of fencing.
 
-    ``ids`` is how many ids, ``by_broker`` how many of them each coordinator has, None where its admin client fences on
-    another Kafka cluster than was seen. ``foreign`` are its ids with an open transaction that cannot be its own, and
-    the partitions that show it.
+    ``ids`` is the number of ids, ``by_broker`` the number of ids of each coordinator, None if its admin client fences
+    on another Kafka cluster. ``foreign`` are its ids with an open transaction that is not its own, with the partitions
+    that prove this.
     """
 
     name: str
@@ -67,10 +70,10 @@ class FencedSource:
 
 @dataclass(frozen=True)
 class FencingFacts:
-    """All that was seen. ``enabled`` is whether tasks have transactional ids now, None if no worker reports it.
+    """The observations. ``enabled`` is whether tasks have transactional ids now, None if no worker reports it.
 
-    ``versions`` are the workers'; ``rounds`` are those that are due or under way; ``topic_seen`` says whether the ids'
-    coordinators are known or taken to be dealt out evenly.
+    ``versions`` are the workers'; ``rounds`` are those that are due or under way; ``topic_seen``: the ids' coordinators
+    are known, and not assumed to be evenly distributed.
     """
 
     group: str
@@ -88,14 +91,14 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
     """Observe the fencing that is due; ``now`` in seconds since the epoch."""
     unseen: list[Unseen] = []
     coordinators = _coordinators(context, unseen)
-    reach = {each.name: ids_of(each, context.state) for each in context.sources}
-    foreign = _foreign(context, reach, unseen)
+    id_counts = {source.name: ids_of(source, context.state) for source in context.sources}
+    foreign = _foreign(context, id_counts, unseen)
     found = []
-    for each in context.sources:
-        ids = [task_id(context.group.id, each.name, n) for n in range(reach[each.name])]
-        load = coordinators.load(ids) if connects_to(each.config, "admin", context.edges.bootstrap) else None
-        mine = {id: foreign[id] for id in ids if id in foreign}
-        found.append(FencedSource(each.name, len(ids), load, Backoff.of(each.config), each.config, mine))
+    for source in context.sources:
+        ids = [task_id(context.group.id, source.name, n) for n in range(id_counts[source.name])]
+        load = coordinators.load(ids) if connects_to(source.config, "admin", context.edges.bootstrap) else None
+        of_source = {id: foreign[id] for id in ids if id in foreign}
+        found.append(FencedSource(source.name, len(ids), load, Backoff.of(source.config), source.config, of_source))
     return FencingFacts(
         group=context.group.id,
         connectors=tuple(found),
@@ -109,17 +112,17 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
     )
 
 
-def ids_of(each: Connector, state: ConfigState | None) -> int:
-    """For how many tasks the next round fences: as many as the last one was for, or as run now, whichever is more.
+def ids_of(source: Connector, state: ConfigState | None) -> int:
+    """Return the number of tasks that the next round fences: the larger of the last round's number and the present one.
 
-    A connector that has never had tasks may get as many as ``tasks.max`` says.
+    A connector that has never had tasks may get as many as ``tasks.max``.
     """
-    known = state.connectors.get(each.name) if state else None
+    known = state.connectors.get(source.name) if state else None
     record = known.task_count_record if known else None
-    tasks = max(known.task_count if known else 0, len(each.tasks), record or 0)
+    tasks = max(known.task_count if known else 0, len(source.tasks), record or 0)
     if tasks:
         return tasks
-    return whole_number(each.config.get("tasks.max"), _MOST_TASKS) or 1
+    return whole_number(source.config.get("tasks.max"), _MOST_TASKS) or 1
 
 
 def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:
@@ -129,55 +132,61 @@ def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:
     except ConnectctlError as e:
         unseen.append(unseen_by("the coordinators of transactional ids", e))
         return Coordinators()
-    # Without the topic no transaction has been on this cluster yet; the first one makes Kafka create it.
+    # Without the topic this cluster has had no transaction yet; Kafka creates it for the first one.
     leaders = dict(known.leaders) if known else {}
-    dark = sorted(p for p, leader in leaders.items() if leader is None)
-    if dark:
-        why = f"{len(dark)} of its {len(leaders)} partitions have no leader: ids there can be neither used nor fenced"
+    leaderless = sorted(p for p, leader in leaders.items() if leader is None)
+    if leaderless:
+        why = f"{len(leaderless)} of its {len(leaders)} partitions have no leader: ids there can be neither used nor fenced"
         unseen.append(Unseen(f"a part of {TRANSACTION_STATE}", why, "Bring the brokers back."))
     return Coordinators(leaders, brokers)
 
 
 def _foreign(
-    context: CheckContext, reach: Mapping[str, int], unseen: list[Unseen]
+    context: CheckContext, id_counts: Mapping[str, int], unseen: list[Unseen]
 ) -> dict[str, tuple[TopicPartition, ...]]:
-    """The ids in an open transaction that none of their connector's tasks can have begun."""
-    owner = {task_id(context.group.id, name, n): name for name, tasks in reach.items() for n in range(tasks)}
+    """Return the ids in an open transaction that none of their connector's tasks can have begun."""
+    owner = {task_id(context.group.id, name, n): name for name, tasks in id_counts.items() for n in range(tasks)}
     if not owner:
         return {}
     what = "transactional ids of source tasks"
     described = answer_of(lambda: describe_ids(context.edges.transactions(), list(owner)), unseen, what) or {}
     unseen += _unanswered(described)
-    configs = {each.name: each.config for each in context.sources}
+    configs = {source.name: source.config for source in context.sources}
     found: dict[str, tuple[TopicPartition, ...]] = {}
-    for id, seen in described.items():
-        if isinstance(seen, Transaction) and seen.state == "Ongoing" and seen.partitions:
-            strange = _strange(context, owner[id], configs[owner[id]], seen)
-            found |= {id: strange} if strange else {}
+    for id, state in described.items():
+        if isinstance(state, Transaction) and state.state == "Ongoing" and state.partitions:
+            foreign = _foreign_partitions(context, owner[id], configs[owner[id]], state)
+            found |= {id: foreign} if foreign else {}
     return found
 
 
-def _strange(
-    context: CheckContext, name: str, config: Mapping[str, str], seen: Transaction
+def _foreign_partitions(
+    context: CheckContext, name: str, config: Mapping[str, str], transaction: Transaction
 ) -> tuple[TopicPartition, ...]:
-    """The partitions of an open transaction that show that it is not a task's of this connector."""
+    """Return the partitions of an open transaction which prove that no task of this connector began it."""
     if context.enabled is False:
-        return seen.partitions
-    groups = tuple(place for place in seen.partitions if place.topic == "__consumer_offsets")
+        return transaction.partitions
+    of_groups = tuple(partition for partition in transaction.partitions if partition.topic == "__consumer_offsets")
     active = active_topics(context.edges.calls, [name])[0].get(name)
-    if groups or not context.enabled or active is None:
-        return groups
-    own = active | configured_topics(config) | {config.get("offsets.storage.topic"), context.internal.get("offsets")}
-    # One topic that is the connector's own and the transaction is its own: a task may have begun with a new one.
-    return () if any(place.topic in own for place in seen.partitions) or not active else seen.partitions
+    if of_groups or not context.enabled or active is None:
+        return of_groups
+    own_topics = (
+        active | configured_topics(config) | {config.get("offsets.storage.topic"), context.internal.get("offsets")}
+    )
+    # With one topic of the connector the transaction is its own: the task may also write to a new topic.
+    return (
+        ()
+        if any(partition.topic in own_topics for partition in transaction.partitions) or not active
+        else transaction.partitions
+    )
 
 
 def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
-    """The ids that no coordinator described, by reason; an id that does not exist is none of them."""
+    """Return the ids that no coordinator described, by reason; ids that do not exist are not among them."""
     by_code: dict[Code, list[str]] = {}
-    for id, seen in described.items():
-        if isinstance(seen, Code) and verdict(DESCRIBE, seen).move is not ErrorAction.ABSENT:
-            by_code.setdefault(seen, []).append(id)
+    for id, state in described.items():
+        if isinstance(state, Code) and verdict(DESCRIBE, state).move is not ErrorAction.ABSENT:
+            by_code.setdefault(state, []).append(id)
     return [
         Unseen(
             f"the transactional id {some_of(ids, 1)}",
@@ -189,17 +198,17 @@ def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
 
 
 def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[FencingRound, ...]:
-    """The rounds that are due by the config topic, of connectors that have tasks."""
+    """Return the rounds that are due by the config topic, of connectors that have tasks."""
     if not context.enabled or context.state is None:
         return ()
     found, workers = [], max(1, len(context.view.workers))
-    for each in context.sources:
-        known = context.state.connectors.get(each.name)
+    for source in context.sources:
+        known = context.state.connectors.get(source.name)
         if known is None or not known.fencing_pending or not known.task_count:
             continue
-        case = Case(context.group.id, each, known, context.written, context.directory, workers)
+        case = Case(context.group.id, source, known, context.written, context.directory, workers)
         try:
             found.append(round_of(context.edges.transactions(), case, now))
         except ConnectctlError as e:
-            unseen.append(unseen_by(f"the round of fencing for {each.name}", e))
+            unseen.append(unseen_by(f"the round of fencing for {source.name}", e))
     return tuple(filter(None, found))

@@ -1,4 +1,4 @@
-"""What can go wrong with fencing: rules over ``fencing.observe``, pure. A round that is due gives FENCE008."""
+"""FENCE001, FENCE008 and FENCE010 to FENCE012: rules over ``fencing.observe``. Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule
 
 JITTER = 0.2
-"""The share by which a back-off may be longer than it says (``ExponentialBackoff``)."""
+"""The share by which a back-off may exceed its configured value (``ExponentialBackoff``)."""
 _EXPONENTIAL_SINCE = (3, 7, 0)
 _FENCING_FIXED_IN = (3, 7, 1)
 
 
 def enabling_now(facts: FencingFacts, goal: Goal) -> bool:
-    """Whether a round that is due now is of interest."""
+    """Return whether a round that is due now matters under the goal."""
     return goal is Goal.NOW and enabling(facts, goal)
 
 
 @Several
 def due(facts: FencingFacts, goal: Goal) -> Iterator[Finding]:
-    """FENCE008, for each round that is due."""
+    """Yield FENCE008 for each round that is due."""
     yield from filter(None, map(diagnose, facts.rounds if enabling_now(facts, goal) else ()))
 
 
 def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
-    """How long a worker takes for ``ids`` of one coordinator: with equal pauses before 3.7, with growing ones since.
+    """Return how long a worker takes for ``ids`` of one coordinator.
 
-    Of several versions the slower counts; any of the workers may be the leader.
+    The pauses are equal before 3.7, and grow since. Of several versions the slower one counts, because any of the
+    workers may be the leader.
     """
     releases = [release for version in versions if (release := release_of(version))]
     if releases and max(releases) < _EXPONENTIAL_SINCE:
@@ -42,37 +43,37 @@ def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
 
 @rule("FENCE010", Severity.ERROR, when=enabling)
 def slow_rounds(facts: FencingFacts, goal: Goal) -> Iterator[Case]:
-    """FENCE010, for connectors of which no round is due."""
+    """Yield FENCE010 for connectors without a due round whose next round is slow."""
     reported = {finding.subject for finding in due.findings(facts, goal)}
-    for each in facts.connectors:
-        if each.name not in reported and (case := _slow_round(facts, each, goal)):
+    for source in facts.connectors:
+        if source.name not in reported and (case := _slow_round(facts, source, goal)):
             yield case
 
 
-def _slow_round(facts: FencingFacts, each: FencedSource, goal: Goal) -> Case | None:
-    """Return the next round of a connector if it is slow, from the ids of the coordinator that has most of them."""
-    loads = each.by_broker.items() if each.by_broker else ()
+def _slow_round(facts: FencingFacts, source: FencedSource, goal: Goal) -> Case | None:
+    """Return the next round of a connector if it is slow, by the coordinator with the most ids."""
+    loads = source.by_broker.items() if source.by_broker else ()
     broker, most = max(loads, key=lambda item: item[1], default=(None, 0))
-    if each.by_broker is None:
-        most = each.ids
-    time = seconds(most, each.backoff, facts.versions)
+    if source.by_broker is None:
+        most = source.ids
+    time = seconds(most, source.backoff, facts.versions)
     limit = FORWARD_LIMIT if facts.workers > 1 else LEADER_LIMIT
     if time * (1 + JITTER) <= limit and time <= FORWARD_LIMIT:
         return None
-    severity = Severity.ERROR if time > limit and each.by_broker is not None else Severity.WARNING
-    share = _share(facts, each, broker, most)
+    severity = Severity.ERROR if time > limit and source.by_broker is not None else Severity.WARNING
+    share = _share(facts, source, broker, most)
     message = f"Its next round of fencing takes about {time:.0f} s: {share}. {_limits(time, facts)}"
-    hint = f"connectctl connectors cure {each.name}"
-    return Case(each.name, message, hint, severity=downgrade_severity(severity, goal))
+    hint = f"connectctl connectors cure {source.name}"
+    return Case(source.name, message, hint, severity=downgrade_severity(severity, goal))
 
 
-def _share(facts: FencingFacts, each: FencedSource, broker: int | None, most: int) -> str:
-    if each.by_broker is None:
-        return f"it has {each.ids} ids, on another Kafka cluster, at worst with one coordinator for all"
+def _share(facts: FencingFacts, source: FencedSource, broker: int | None, most: int) -> str:
+    if source.by_broker is None:
+        return f"it has {source.ids} ids, on another Kafka cluster, at worst with one coordinator for all"
     if facts.topic_seen and broker is None:
-        return f"{most} of its {each.ids} ids have no coordinator now, and they are fenced one by one"
+        return f"{most} of its {source.ids} ids have no coordinator now, and they are fenced one by one"
     owner = f"broker {broker}" if facts.topic_seen else "one broker"
-    return f"{owner} coordinates {most} of its {each.ids} ids, and they are fenced one by one"
+    return f"{owner} coordinates {most} of its {source.ids} ids, and they are fenced one by one"
 
 
 def _limits(time: float, facts: FencingFacts) -> str:
@@ -85,44 +86,49 @@ def _limits(time: float, facts: FencingFacts) -> str:
 
 
 @rule("FENCE001", Severity.WARNING, when=enabling, each="connectors")
-def ambiguous(facts: FencingFacts, each: FencedSource, goal: Goal) -> Iterator[Case]:
-    """FENCE001, once for all ids of a connector that are another's, and for an id that is a leader's."""
+def ambiguous(facts: FencingFacts, source: FencedSource, goal: Goal) -> Iterator[Case]:
+    """Yield FENCE001 once for a connector whose ids are another's as well, and for an id that is also a leader's."""
     hint = "Rename one of the connectors, or give one cluster another group.id."
-    id = task_id(facts.group, each.name, 0)
-    others = [owner for owner in facts.directory.owners(id) if _other(facts, each, owner)]
+    id = task_id(facts.group, source.name, 0)
+    others = [owner for owner in facts.directory.owners(id) if _is_other(facts, source, owner)]
     if others:
         holders = " and ".join(f"{owner.connector} in {owner.group}" for owner in others)
-        yield Case(each.name, f"Its transactional ids are also those of {holders} (for example {id}).", hint)
+        yield Case(source.name, f"Its transactional ids are also those of {holders} (for example {id}).", hint)
     for group in sorted(facts.directory.connectors):
-        theirs = (o for o in facts.directory.owners(leader_id(group)) if not _other(facts, each, o))
-        mine = [o for o in theirs if o.task is not None and o.task < each.ids]
-        if mine:
+        owners = (owner for owner in facts.directory.owners(leader_id(group)) if not _is_other(facts, source, owner))
+        own_tasks = [owner for owner in owners if owner.task is not None and owner.task < source.ids]
+        if own_tasks:
             holders = f"the leader of {group}: {leader_id(group)}"
-            message = f"Its task {mine[0].task} has the same transactional id as {holders}."
-            yield Case(each.name, message, hint)
+            message = f"Its task {own_tasks[0].task} has the same transactional id as {holders}."
+            yield Case(source.name, message, hint)
 
 
-def _other(facts: FencingFacts, each: FencedSource, owner: TaskRef) -> bool:
-    return (owner.group, owner.connector) != (facts.group, each.name)
+def _is_other(facts: FencingFacts, source: FencedSource, owner: TaskRef) -> bool:
+    return (owner.group, owner.connector) != (facts.group, source.name)
 
 
 @rule("FENCE012", Severity.WARNING, when=enabling, each="connectors")
-def foreign(facts: FencingFacts, each: FencedSource, goal: Goal) -> Iterator[Case]:
-    """FENCE012, for every id that a stranger uses; certain only where no worker can have begun the transaction."""
-    for id, places in sorted(each.foreign.items()):
+def foreign(facts: FencingFacts, source: FencedSource, goal: Goal) -> Iterator[Case]:
+    """Yield FENCE012 for every id that another producer uses.
+
+    It is certain only if no worker can have begun the transaction.
+    """
+    for id, partitions in sorted(source.foreign.items()):
         why, severity = "where no task of this connector writes", Severity.WARNING
         if facts.enabled is False:
             why, severity = "though no worker has exactly-once enabled", downgrade_severity(Severity.ERROR, goal)
-        where = ", ".join(sorted({place.topic for place in places}))
+        where = ", ".join(sorted({partition.topic for partition in partitions}))
         message = f"{id} has a transaction open on {where}, {why}."
-        yield Case(each.name, message, f"connectctl transactions show {id}", severity)
+        yield Case(source.name, message, f"connectctl transactions show {id}", severity)
 
 
 @rule("FENCE011", Severity.WARNING, when=enabling)
 def old_fencing(facts: FencingFacts, goal: Goal) -> Case | None:
-    """FENCE011, for workers between 3.3, which fence first, and 3.7.1."""
-    old = [v for v in facts.versions if older(v, _FENCING_FIXED_IN) and not older(v, EXACTLY_ONCE)]
-    if not old or not facts.connectors:
+    """Return FENCE011 for workers from 3.3, the first release that fences, to before 3.7.1."""
+    affected = [
+        version for version in facts.versions if older(version, _FENCING_FIXED_IN) and not older(version, EXACTLY_ONCE)
+    ]
+    if not affected or not facts.connectors:
         return None
-    message = f"They run {' and '.join(old)}, whose admin client fails to fence ids with an open transaction."
+    message = f"They run {' and '.join(affected)}, whose admin client fails to fence ids with an open transaction."
     return Case("workers", message, "Upgrade the workers to 3.7.1 or newer.")

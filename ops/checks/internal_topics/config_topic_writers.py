@@ -1,4 +1,4 @@
-"""Who has written to the config topic, as far as its records and its partition's producer state show."""
+"""The writers of the config topic, by its records and by the producer state of its partition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.transactions import PartitionProducer
 
-_ALONE = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-connector-")
+_LEADER_KEYS = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-connector-")
 """Records that only the leader writes, each in a transaction of its own (``KafkaConfigBackingStore``)."""
 
 
@@ -17,7 +17,7 @@ _ALONE = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-con
 class LeaderWrite:
     """The newest record of the config topic that only a leader writes. ``at`` is in seconds since the epoch.
 
-    ``outside``: it was written outside a transaction for certain, for what follows it is not a marker.
+    ``outside``: it was certainly written outside a transaction, because no marker follows it.
     """
 
     key: str
@@ -28,10 +28,10 @@ class LeaderWrite:
 
 @dataclass(frozen=True)
 class ConfigTopic:
-    """The config topic: what its connectors are, and who writes to it.
+    """The config topic: its connectors, and the producers that write to it.
 
-    ``foreign`` are the producers with an id on its partition besides the leader's; ``owners`` their transactional ids.
-    ``leader_wrote`` is when the leader's producer wrote last, in seconds since the epoch.
+    ``foreign`` are the producers on its partition that are not the leader's; ``owners`` are their transactional ids.
+    ``leader_wrote`` is when the leader's producer last wrote, in seconds since the epoch.
     """
 
     name: str
@@ -43,20 +43,22 @@ class ConfigTopic:
 
 
 def newest_write(image: TopicImage) -> LeaderWrite | None:
-    """The newest record that only a leader writes, and whether it stands outside a transaction.
+    """Return the newest record that only a leader writes, and whether it is outside a transaction.
 
-    Under a preparing or enabled leader each is a transaction of its own, so that the offset behind it is the marker's and
-    holds no record. Compaction makes gaps too, but no record where a marker was.
+    A preparing or enabled leader writes each in a transaction of its own, so that the next offset is the marker's and
+    holds no record. Compaction also leaves offsets without a record, but never a record at a marker's offset.
     """
     records = [*image.latest, *image.superseded]
-    ours = [
-        r for r in records if r.key and r.timestamp is not None and r.key.decode(errors="replace").startswith(_ALONE)
+    of_leaders = [
+        record
+        for record in records
+        if record.key and record.timestamp is not None and record.key.decode(errors="replace").startswith(_LEADER_KEYS)
     ]
-    if not ours:
+    if not of_leaders:
         return None
-    newest = max(ours, key=lambda record: record.offset)
-    behind = newest.offset + 1
-    outside = image.end_offsets.get(newest.partition) == behind or _has(records, behind)
+    newest = max(of_leaders, key=lambda record: record.offset)
+    next_offset = newest.offset + 1
+    outside = image.end_offsets.get(newest.partition) == next_offset or _has(records, next_offset)
     key = (newest.key or b"").decode(errors="replace")
     return LeaderWrite(key, newest.offset, (newest.timestamp or 0) / 1000, outside)
 

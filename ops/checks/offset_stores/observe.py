@@ -31,14 +31,14 @@ from connectctl.ops.operations.offsets.observe import observe as read_offsets
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, WorkerFacts
 
 MOST = 500_000
-"""Records in an offsets topic beyond which a check is not the time to read them all."""
+"""The most records of an offsets topic that a check reads."""
 PATIENCE = 5.0
-"""Seconds that an open transaction may hold up a reading of the offsets topics."""
+"""Seconds to wait for open transactions on the offsets topics."""
 _SHOW = "connectctl offsets show"
 
 
 def target_mode(mode: StoreMode | None, goal: Goal) -> StoreMode | None:
-    """The workers' mode that the goal leads to, None where it is today's and not known."""
+    """Return the workers' mode under the goal, None if it is the present one and unknown."""
     if mode is None and goal is Goal.NOW:
         return None
     return StoreMode.ENABLED if leads_to_enabled(mode is StoreMode.ENABLED, goal) else StoreMode.NOT_ENABLED
@@ -46,16 +46,16 @@ def target_mode(mode: StoreMode | None, goal: Goal) -> StoreMode | None:
 
 @dataclass(frozen=True)
 class ConnectorStore:
-    """A source connector's store ``now`` and ``then``, when the goal is reached, with what its offsets topics hold.
+    """A source connector's stores ``now`` and under the goal (``target``), and the contents of its offsets topics.
 
-    ``offsets`` is None where they were not read. ``targets`` are the topics that it writes to, ``clients`` the bootstrap
-    servers of its producer, consumer and admin. ``at_rest``: it is stopped, and no task of it runs.
+    ``offsets`` is None if they were not read. ``targets`` are the topics that it writes to, ``clients`` the bootstrap
+    servers of its producer, consumer and admin client. ``at_rest``: it is stopped, and no task of it runs.
     """
 
     name: str
     config: Mapping[str, str]
     now: Store
-    then: Store
+    target: Store
     offsets: ConnectorOffsets | None = None
     targets: frozenset[str] = frozenset()
     clients: Mapping[str, str] = field(default_factory=dict)
@@ -63,13 +63,13 @@ class ConnectorStore:
 
     @property
     def separate(self) -> Store | None:
-        """The separate store that it will have, or else the one that it has now and will leave."""
-        return next((store for store in (self.then, self.now) if store.kind is Kind.SEPARATE), None)
+        """Return the separate store that it will have, else the one that it has now and will leave."""
+        return next((store for store in (self.target, self.now) if store.kind is Kind.SEPARATE), None)
 
 
 @dataclass(frozen=True)
-class SeenCluster:
-    """A Kafka cluster at some bootstrap servers; ``topics`` are those of the topics asked for that exist."""
+class StoreCluster:
+    """A Kafka cluster at some bootstrap servers; ``topics`` are the requested topics that exist."""
 
     id: str
     brokers: int
@@ -78,11 +78,11 @@ class SeenCluster:
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """All that was seen. ``clusters`` are those that could be reached, by bootstrap servers, the workers' own among them.
+    """The observations. ``clusters`` are those that were reached, by bootstrap servers, including the workers' own.
 
-    ``bootstrap`` is the workers' ``bootstrap.servers``; unless ``bootstrap_configured`` it is how we reach them, and
-    theirs may be spelled otherwise. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–019 of the
-    connectors; ``taken_at`` is in seconds since the epoch.
+    ``bootstrap`` is the workers' ``bootstrap.servers`` if ``bootstrap_configured``; else it is ours, and the workers'
+    spelling may differ. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–019 of the connectors;
+    ``taken_at`` is in seconds since the epoch.
     """
 
     connectors: tuple[ConnectorStore, ...]
@@ -92,28 +92,31 @@ class StoreFacts:
     bootstrap: str
     bootstrap_configured: bool = False
     internal: Mapping[str, str] = field(default_factory=dict)
-    clusters: Mapping[str, SeenCluster] = field(default_factory=dict)
+    clusters: Mapping[str, StoreCluster] = field(default_factory=dict)
     offsets_findings: tuple[Finding, ...] = ()
     unseen: tuple[Unseen, ...] = ()
     taken_at: float = 0.0
 
-    def cluster(self, bootstrap: str | None) -> SeenCluster | None:
-        """The Kafka cluster at ``bootstrap``, the workers' own for None; None where it could not be reached."""
+    def cluster(self, bootstrap: str | None) -> StoreCluster | None:
+        """Return the Kafka cluster at ``bootstrap``; None if it could not be reached.
+
+        Without ``bootstrap`` it is the workers' own.
+        """
         return self.clusters.get(self.bootstrap if bootstrap is None else bootstrap)
 
     def is_workers(self, bootstrap: str | None) -> bool:
-        """Whether ``bootstrap`` is known to lead to the workers' Kafka cluster, however it is spelled."""
-        there, here = self.cluster(bootstrap), self.cluster(None)
+        """Return whether ``bootstrap`` is known to be the workers' Kafka cluster, in any spelling."""
+        found, own = self.cluster(bootstrap), self.cluster(None)
         if bootstrap in (None, self.bootstrap):
             return True
-        return there is not None and here is not None and there.id == here.id
+        return found is not None and own is not None and found.id == own.id
 
 
 @dataclass(frozen=True)
 class _Workers:
-    """How the workers keep offsets, and the ``bootstrap.servers`` of theirs and of their producers.
+    """The workers' offset store settings, with the ``bootstrap.servers`` of the workers and of their producers.
 
-    Where no driver tells those, ours stand in.
+    If no driver reports those, ours replace them.
     """
 
     offsets: Sources
@@ -123,29 +126,34 @@ class _Workers:
     producer_bootstrap: str | None
 
     def clients(self, config: Mapping[str, str]) -> dict[str, str]:
-        """Where each client of a connector connects, in the workers' spelling where that is the same to Connect."""
+        """Return each client's bootstrap servers, in the workers' spelling if Connect treats them as equal."""
         defaults = dict.fromkeys(CLIENTS, self.bootstrap) | {"producer": self.producer_bootstrap or self.bootstrap}
         found = {client: client_bootstrap(config, client, defaults[client]) for client in CLIENTS}
         return {c: self.bootstrap if same_to_connect(b, self.bootstrap) else b for c, b in found.items()}
 
 
 def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
-    """See the stores of all source connectors; ``now`` in seconds since the epoch. The workers' offsets topic is known."""
+    """Observe the stores of all source connectors; ``now`` in seconds since the epoch.
+
+    The workers' offsets topic must be known.
+    """
     workers = _workers(context)
-    found = [_stores(each, workers, goal) for each in context.sources]
+    stores = [_store_of(source, workers, goal) for source in context.sources]
     unseen: tuple[Unseen, ...] = ()
     if workers.mode is None and goal is not Goal.ENABLED and _depends_on_mode(context, workers):
         why = "no worker reports whether exactly-once is enabled, on which implicit dedicated topics depend"
         unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
     with ThreadPoolExecutor(3) as pool:
-        reading = pool.submit(_offsets, workers, found)
-        asking = pool.submit(active_topics, context.edges.calls, [each.name for each in found], context.recorded)
-        clusters, unreached = _clusters(workers, found)
+        reading = pool.submit(_offsets, workers, stores)
+        tracking = pool.submit(active_topics, context.edges.calls, [store.name for store in stores], context.recorded)
+        clusters, unreached = _clusters(workers, stores)
         offsets, offsets_findings, unread = reading.result()
-        active, silent = asking.result()
-    targets = {each.name: configured_topics(each.config) | active.get(each.name, frozenset()) for each in found}
+        active, failures = tracking.result()
+    targets = {store.name: configured_topics(store.config) | active.get(store.name, frozenset()) for store in stores}
     return StoreFacts(
-        connectors=tuple(replace(e, offsets=offsets.get(e.name), targets=targets[e.name]) for e in found),
+        connectors=tuple(
+            replace(store, offsets=offsets.get(store.name), targets=targets[store.name]) for store in stores
+        ),
         mode=workers.mode,
         version=workers.version,
         offsets_topic=workers.offsets.offsets_topic,
@@ -154,17 +162,17 @@ def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
         internal=context.internal,
         clusters=clusters,
         offsets_findings=offsets_findings,
-        unseen=(*unseen, *unreached, *unread, *silent),
+        unseen=(*unseen, *unreached, *unread, *failures),
         taken_at=now,
     )
 
 
 def _depends_on_mode(context: CheckContext, workers: _Workers) -> bool:
-    """Whether the mode of the workers may decide on a store: of those without REST, nothing else will ever tell it."""
+    """Return whether a store may depend on the workers' mode, which workers without REST never report."""
     if not context.group.without_rest:
         return bool(context.sources)
     topic = workers.offsets.offsets_topic
-    stores = (separate_store(each.config, topic, workers.bootstrap) for each in context.sources)
+    stores = (separate_store(source.config, topic, workers.bootstrap) for source in context.sources)
     return any(store is not None and store.implicit for store in stores)
 
 
@@ -187,87 +195,91 @@ def _workers(context: CheckContext) -> _Workers:
     )
 
 
-def _stores(each: Connector, workers: _Workers, goal: Goal) -> ConnectorStore:
+def _store_of(source: Connector, workers: _Workers, goal: Goal) -> ConnectorStore:
     def store(mode: StoreMode | None) -> Store:
         topic = workers.offsets.offsets_topic
         return store_of(
-            mode or StoreMode.NOT_ENABLED, each.config, topic, workers.bootstrap, workers.producer_bootstrap
+            mode or StoreMode.NOT_ENABLED, source.config, topic, workers.bootstrap, workers.producer_bootstrap
         )
 
-    now, then = store(workers.mode), store(target_mode(workers.mode, goal))
+    now, target = store(workers.mode), store(target_mode(workers.mode, goal))
     return ConnectorStore(
-        each.name, each.config, now, then, clients=workers.clients(each.config), at_rest=at_rest(each)
+        source.name, source.config, now, target, clients=workers.clients(source.config), at_rest=at_rest(source)
     )
 
 
 def _offsets(
-    workers: _Workers, found: Sequence[ConnectorStore]
+    workers: _Workers, stores: Sequence[ConnectorStore]
 ) -> tuple[dict[str, ConnectorOffsets], tuple[Finding, ...], tuple[Unseen, ...]]:
-    """What the topics hold, the implicit ones among them that somebody has or will have."""
-    if not found:
+    """Return the offsets, findings and gaps of the connectors' offsets topics, including implicit ones."""
+    if not stores:
         return {}, (), ()
-    implicit = any(each.separate is not None and each.separate.implicit for each in found)
+    implicit = any(connector.separate is not None and connector.separate.implicit for connector in stores)
     support = WorkerFacts(workers.version, implicit or workers.mode is StoreMode.ENABLED)
-    where = replace(workers.offsets, bootstrap=workers.bootstrap, workers=lambda: support)
-    names = tuple(each.name for each in found)
+    sources = replace(workers.offsets, bootstrap=workers.bootstrap, workers=lambda: support)
+    names = tuple(connector.name for connector in stores)
     try:
         size = _size(workers.offsets)
         if size > MOST:
             return {}, (), (Unseen("source offsets", f"{size:,} records are more than a check reads", _SHOW),)
-        snapshot = read_offsets(where, OffsetsQuery(names))
+        snapshot = read_offsets(sources, OffsetsQuery(names))
         known = snapshot.configs.connectors if snapshot.configs else {}
-        wanted = tuple(name for name in names if name in known and known[name].looks_like != "sink")
-        if not wanted:
+        source_names = tuple(name for name in names if name in known and known[name].looks_like != "sink")
+        if not source_names:
             return {}, snapshot.findings, ()
-        answer = assemble(snapshot, OffsetsQuery(wanted))
+        answer = assemble(snapshot, OffsetsQuery(source_names))
     except ConnectctlError as e:
         return {}, (), (Unseen("source offsets", reason(e), e.next_step or _SHOW),)
-    return {each.name: each for each in answer.connectors}, answer.findings, ()
+    return {connector.name: connector for connector in answer.connectors}, answer.findings, ()
 
 
 def _size(offsets: Sources) -> int:
     extents = offsets.kafka.extents([offsets.offsets_topic])
-    return sum(each.end - each.first for by in extents.values() for each in by.values())
+    return sum(extent.end - extent.first for partitions in extents.values() for extent in partitions.values())
 
 
 @dataclass
-class _Visit:
-    """A Kafka cluster to look at: for whose sake, with which of its overrides, and which topics."""
+class _ClusterQuery:
+    """A Kafka cluster to observe: the connector that uses it, its overrides, and the topics to describe."""
 
     connector: str
     overrides: Mapping[str, str]
     topics: set[str] = field(default_factory=set)
 
 
-def _clusters(workers: _Workers, found: Sequence[ConnectorStore]) -> tuple[dict[str, SeenCluster], tuple[Unseen, ...]]:
-    """Every Kafka cluster that a connector's client uses, observed concurrently."""
-    visits = {workers.bootstrap: _Visit("", {}, {workers.offsets.offsets_topic})}
-    for each in found:
-        for client, there in workers.clients(each.config).items() if _matters(each) else ():
-            visit = visits.setdefault(there, _Visit(each.name, client_overrides(each.config, client)))
-            if client == "producer" and each.separate is not None:
-                visit.topics.add(each.separate.topic)
+def _clusters(
+    workers: _Workers, stores: Sequence[ConnectorStore]
+) -> tuple[dict[str, StoreCluster], tuple[Unseen, ...]]:
+    """Return every Kafka cluster that a connector's client uses, observed concurrently."""
+    queries = {workers.bootstrap: _ClusterQuery("", {}, {workers.offsets.offsets_topic})}
+    for store in stores:
+        for client, bootstrap in workers.clients(store.config).items() if _uses_own_clients(store) else ():
+            query = queries.setdefault(bootstrap, _ClusterQuery(store.name, client_overrides(store.config, client)))
+            if client == "producer" and store.separate is not None:
+                query.topics.add(store.separate.topic)
     with ThreadPoolExecutor(8) as pool:
-        seen = dict(zip(visits, pool.map(lambda at: _visit(workers, *at), visits.items()), strict=True))
-    clusters = {bootstrap: what for bootstrap, what in seen.items() if isinstance(what, SeenCluster)}
-    return clusters, tuple(what for what in seen.values() if isinstance(what, Unseen))
+        answers = dict(
+            zip(queries, pool.map(lambda entry: _observe_cluster(workers, *entry), queries.items()), strict=True)
+        )
+    clusters = {bootstrap: answer for bootstrap, answer in answers.items() if isinstance(answer, StoreCluster)}
+    return clusters, tuple(answer for answer in answers.values() if isinstance(answer, Unseen))
 
 
-def _matters(each: ConnectorStore) -> bool:
-    """Whether the connector's own clients have anything to do with its offsets."""
-    return {each.now.kind, each.then.kind} != {Kind.WORKERS}
+def _uses_own_clients(store: ConnectorStore) -> bool:
+    """Return whether the connector's own clients access its offsets."""
+    return {store.now.kind, store.target.kind} != {Kind.WORKERS}
 
 
-def _visit(workers: _Workers, bootstrap: str, visit: _Visit) -> SeenCluster | Unseen:
+def _observe_cluster(workers: _Workers, bootstrap: str, query: _ClusterQuery) -> StoreCluster | Unseen:
     try:
-        here = bootstrap == workers.bootstrap
-        kafka = workers.offsets.kafka if here else workers.offsets.other_kafka(bootstrap, visit.overrides)
-        return SeenCluster(kafka.cluster_id(), kafka.brokers(), kafka.topics(sorted(visit.topics)))
+        is_workers = bootstrap == workers.bootstrap
+        kafka = workers.offsets.kafka if is_workers else workers.offsets.other_kafka(bootstrap, query.overrides)
+        return StoreCluster(kafka.cluster_id(), kafka.brokers(), kafka.topics(sorted(query.topics)))
     except ConnectctlError as e:
-        suffix = f", to which {visit.connector} connects" if visit.connector else ""
+        suffix = f", to which {query.connector} connects" if query.connector else ""
         return Unseen(f"the Kafka cluster at {bootstrap}{suffix}", reason(e), NAME_IT)
 
 
 def names(connectors: Iterable[ConnectorStore]) -> str:
-    """Connectors by name, for a sentence."""
-    return ", ".join(sorted(each.name for each in connectors))
+    """Return the names of connectors for a sentence."""
+    return ", ".join(sorted(store.name for store in connectors))

@@ -1,1 +1,1 @@
-"""What the principal in use may do."""
+"""The rights of the principal in use."""

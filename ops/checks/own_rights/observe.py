@@ -1,11 +1,11 @@
-"""The names of a cluster that connectctl's own rights are about, as far as the principal in use can find them out."""
+"""The names of a cluster's resources for connectctl's own rights, as the principal in use can determine them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
-from connectctl.ops.checks.own_rights.rules import Places
+from connectctl.ops.checks.own_rights.rules import ResourceNames
 from connectctl.ops.checks.types import reason
 from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.connect import cluster_lock
@@ -40,17 +40,18 @@ OF_CONNECTORS = (
 )
 
 
-def look(
+def observe(
     kafka: KafkaReads,
     calls: ConnectCalls | None,
     group: ConnectGroup,
     named: Mapping[str, str | None],
     wanted: Sequence[str],
-) -> Places:
-    """The names by role. ``wanted`` are the connectors that matter, all for none; ``calls`` where workers are known.
+) -> ResourceNames:
+    """Return the names by role.
 
-    What cannot be found out is not an error: it is in ``lost``, with the reason. Raises ``BadInput`` for a connector that is
-    not there.
+    ``wanted`` are the relevant connectors, empty for all; ``calls`` are given if workers are known. A name that cannot
+    be determined is no error: its role is in ``lost``, with the reason. Raises ``BadInput`` for a connector that does
+    not exist.
     """
     names: dict[Name, tuple[str, ...]] = {
         Name.GROUP: (group.id,),
@@ -72,13 +73,13 @@ def look(
         raise
     except ConnectctlError as e:
         lost |= dict.fromkeys(OF_CONNECTORS, reason(e))
-    return Places(names, lost, all(named.values()), kafka.topic_names())
+    return ResourceNames(names, lost, all(named.values()), kafka.topic_names())
 
 
 def _internal(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> dict[str, str | ConnectctlError]:
-    """The internal topics by role, or why one is not known. One that is named need not be seen."""
+    """Return the internal topics by role, or why one is unknown. A topic that the user named need not be visible."""
     found: dict[str, str | ConnectctlError] = {role: name for role, name in named.items() if name}
     missing = [role for role in ROLES if role not in found]
     if not missing:
@@ -95,7 +96,7 @@ def _internal(
 def _connectors(
     kafka: KafkaReads, calls: ConnectCalls | None, config_topic: str, wanted: Sequence[str]
 ) -> list[ConfiguredConnector]:
-    """The connectors, from the config topic, or else from a worker."""
+    """Return the connectors from the config topic, else from a worker."""
     known: list[ConfiguredConnector]
     try:
         if not config_topic:
@@ -106,48 +107,56 @@ def _connectors(
         if calls is None or not calls.urls:
             raise e if isinstance(e, ConnectctlError) else ConnectctlError(f"Topic not found: {config_topic}") from e
         known = [
-            connect_config_topic.ConfiguredConnector(each.name, dict(each.config), task_count=len(each.tasks))
-            for each in from_workers(calls, timeout=PATIENCE * 2)
+            connect_config_topic.ConfiguredConnector(
+                connector.name, dict(connector.config), task_count=len(connector.tasks)
+            )
+            for connector in from_workers(calls, timeout=PATIENCE * 2)
         ]
-    there = {each.name for each in known}
+    names = {connector.name for connector in known}
     for name in wanted:
-        if name not in there:
+        if name not in names:
             raise BadInput(f"Connector not found: {name}", next_step="connectctl connectors list")
-    return [each for each in known if not wanted or each.name in wanted]
+    return [connector for connector in known if not wanted or connector.name in wanted]
 
 
 def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dict[Name, tuple[str, ...]]:
-    """Topics, groups and ids of the connectors. One that has no task has none to fence, but gets its first id some day."""
-    sources = [each for each in connectors if each.looks_like != "sink"]
-    sinks = [each for each in connectors if each.looks_like == "sink" and unknown_group(each.name, each.config) is None]
-    # What reads topics and writes to one is a transform of ``connectctl run``.
-    writing = [each for each in connectors if each.looks_like == "sink" and each.config.get("topic")]
-    transforms = [each for each in writing if _is_of_runs(each)]
-    of_runs = [each for each in sinks if _is_of_runs(each)]
-    classes = {each.name: each.config.get("connector.class", "").rpartition(":")[2] for each in of_runs}
+    """Return topics, groups and ids of the connectors. A connector without tasks has its first id, to be used later."""
+    sources = [connector for connector in connectors if connector.looks_like != "sink"]
+    sinks = [
+        connector
+        for connector in connectors
+        if connector.looks_like == "sink" and unknown_group(connector.name, connector.config) is None
+    ]
+    # A sink that writes to a topic is a transform of ``connectctl run``.
+    writing = [
+        connector for connector in connectors if connector.looks_like == "sink" and connector.config.get("topic")
+    ]
+    transforms = [connector for connector in writing if _is_of_runs(connector)]
+    of_runs = [connector for connector in sinks if _is_of_runs(connector)]
+    classes = {connector.name: connector.config.get("connector.class", "").rpartition(":")[2] for connector in of_runs}
     archives = {name: manifest_topic(name) for name, kind in classes.items() if kind == ARCHIVE}
-    letters = {dead for each in sinks if (dead := each.config.get(_DEAD_LETTERS, "").strip())}
-    writers = [*sources, *transforms, *(each for each in sinks if each.name in archives)]
-    own = [topic for each in sources if (topic := each.config.get("offsets.storage.topic"))]
-    outputs = {each.config["topic"] for each in transforms}
-    targets = sorted({topic for each in sources for topic in configured_topics(each.config)} | outputs)
+    letters = {queue for connector in sinks if (queue := connector.config.get(_DEAD_LETTERS, "").strip())}
+    writers = [*sources, *transforms, *(connector for connector in sinks if connector.name in archives)]
+    dedicated = [topic for connector in sources if (topic := connector.config.get("offsets.storage.topic"))]
+    outputs = {connector.config["topic"] for connector in transforms}
+    targets = sorted({topic for connector in sources for topic in configured_topics(connector.config)} | outputs)
     ids = [
-        task_id(group, each.name, n)
-        for each in writers
-        for n in range(max(1, each.task_count, each.task_count_record or 0))
+        task_id(group, connector.name, n)
+        for connector in writers
+        for n in range(max(1, connector.task_count, connector.task_count_record or 0))
     ]
     return {
-        Name.DEDICATED: tuple(dict.fromkeys(own)),
+        Name.DEDICATED: tuple(dict.fromkeys(dedicated)),
         Name.TARGETS: tuple(targets),
         Name.TASKS: tuple(ids),
-        Name.PRESENCE: tuple(presence_group(group, each.name) for each in (*sources, *of_runs)),
-        Name.SINK_GROUPS: tuple(dict.fromkeys(sink_group(each.name, each.config) for each in sinks)),
-        Name.SINK_TOPICS: tuple(sorted({topic for each in sinks for topic in topics_of_sink(each.config)})),
+        Name.PRESENCE: tuple(presence_group(group, connector.name) for connector in (*sources, *of_runs)),
+        Name.SINK_GROUPS: tuple(dict.fromkeys(sink_group(connector.name, connector.config) for connector in sinks)),
+        Name.SINK_TOPICS: tuple(sorted({topic for connector in sinks for topic in topics_of_sink(connector.config)})),
         Name.SINK_OUTPUTS: tuple(sorted({*archives.values(), *letters})),
     }
 
 
 def _is_of_runs(connector: ConfiguredConnector) -> bool:
-    """Whether it is not a class of Java: workers may run it, too, where it is one of their aliases."""
+    """Return whether it may be a class of ``connectctl run``: no Java class, but perhaps an alias of one for workers."""
     name = connector.config.get("connector.class", "")
     return ":" in name or "." not in name

@@ -1,6 +1,7 @@
-"""Which commands of connectctl work whole with the principal in use, which see a part, and which are refused.
+"""The commands of connectctl that the principal in use may run completely, partly, or not.
 
-The table is ``ops/core/rights.py``; brokers report what is allowed. What they do not report is unknown, never allowed.
+The table is ``ops/core/rights.py``; brokers report the allowed operations. Operations that they do not report are
+unknown, never allowed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MISSING = Rule("RIGHT001", Severity.ERROR)
 UNKNOWN = Rule("RIGHT002", Severity.INFO)
 ANYTHING = {Name.ANY_TOPIC: Resource.TOPIC, Name.ANY_ID: Resource.TRANSACTIONAL_ID}
 _ENDS_TRANSACTIONS = {Operation.ALTER: Operation.CLUSTER_ACTION}
-"""What also allows an operation on the cluster: markers are written by brokers, too (KIP-664)."""
+"""Another operation that also allows an operation on the cluster: brokers write markers as well (KIP-664)."""
 NOT_REPORTED = "no request reports it without using it"
 HIDES = "Kafka omits what the principal may not describe, without an error"
 
@@ -35,7 +36,7 @@ class RightState(StrEnum):
 
 
 class CommandVerdict(StrEnum):
-    """What a command can do. UNKNOWN: whole, as far as can be told."""
+    """The result for a command. UNKNOWN: nothing is known to be missing."""
 
     WHOLE = "whole"
     UNKNOWN = "not known"
@@ -44,23 +45,23 @@ class CommandVerdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Places:
-    """The cluster's own names for what rights are on, by role. A role without names here is not used on this cluster.
+class ResourceNames:
+    """The names of the cluster's resources, by role. A role without names is not used on this cluster.
 
-    ``lost`` are the roles whose names could not be found out, and why.
+    ``lost`` are the roles whose names could not be determined, with the reason.
     """
 
     names: Mapping[Name, tuple[str, ...]]
     lost: Mapping[Name, str] = field(default_factory=dict)
     named: bool = False
-    """Whether all internal topics were named, so that none is looked for."""
+    """Whether the user named all internal topics, so that none is searched."""
     exist: frozenset[str] = frozenset()
-    """Those of the topics that are there, as far as they may be seen."""
+    """The topics that exist, as far as they are visible."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One right of a command on this cluster, and whether it is there. ``why`` where that is not known."""
+    """One right of a command on this cluster, and its state; ``why`` is the reason if it is unknown."""
 
     need: Need
     right: Right
@@ -70,18 +71,18 @@ class Checked:
 
 @dataclass(frozen=True)
 class OfCommand:
-    """What the principal can do with one command."""
+    """The rights of the principal for one command."""
 
     command: str
     rights: tuple[Checked, ...]
 
     def of(self, state: RightState) -> tuple[Checked, ...]:
-        return tuple(each for each in self.rights if each.state is state)
+        return tuple(right for right in self.rights if right.state is state)
 
     @property
     def verdict(self) -> CommandVerdict:
-        """The worst that a right makes of it."""
-        missing = {each.need.effect for each in self.of(RightState.MISSING)}
+        """Return the result by the most severe effect of a missing right."""
+        missing = {right.need.effect for right in self.of(RightState.MISSING)}
         if Effect.REFUSED in missing:
             return CommandVerdict.REFUSED
         if missing:
@@ -89,9 +90,11 @@ class OfCommand:
         return CommandVerdict.UNKNOWN if self.of(RightState.UNKNOWN) else CommandVerdict.WHOLE
 
 
-def commands(reads: RightsReads, acls: AclReads, places: Places, wanted: Sequence[str] = ()) -> tuple[OfCommand, ...]:
-    """Every command, or those ``wanted``, in the order of the table."""
-    granted = _Granted(reads, acls, places)
+def commands(
+    reads: RightsReads, acls: AclReads, resources: ResourceNames, wanted: Sequence[str] = ()
+) -> tuple[OfCommand, ...]:
+    """Return every command, or those in ``wanted``, in the order of the table."""
+    granted = _Granted(reads, acls, resources)
     found = []
     for command in wanted or COMMANDS:
         rights = tuple(right for need in needs_of(command) for right in granted.each(need))
@@ -100,10 +103,10 @@ def commands(reads: RightsReads, acls: AclReads, places: Places, wanted: Sequenc
 
 
 class _Granted:
-    """The brokers' responses, requested one time for all commands."""
+    """The brokers' responses, requested once for all commands."""
 
-    def __init__(self, reads: RightsReads, acls: AclReads, places: Places) -> None:
-        self._places = places
+    def __init__(self, reads: RightsReads, acls: AclReads, resources: ResourceNames) -> None:
+        self._resources = resources
         try:
             self.unrestricted = acls.bindings() is None
         except ConnectctlError:
@@ -116,22 +119,22 @@ class _Granted:
         self._groups = reads.on_groups([*self._of(Resource.GROUP), self._unused_group])
         self._ids = reads.describes(self._of(Resource.TRANSACTIONAL_ID))
         self._unseen = {resource: reads.unseen(resource) for resource in ANYTHING.values()}
-        missing = [name for name in topics if name not in places.exist]
+        missing = [name for name in topics if name not in resources.exist]
         self._creates = reads.creates(missing) if missing else {}
 
     def _of(self, resource: Resource) -> list[str]:
         roles = {need.name for needs in COMMANDS.values() for need in needs if need.resource is resource}
-        return list(dict.fromkeys(name for role in roles for name in self._places.names.get(role, ())))
+        return list(dict.fromkeys(name for role in roles for name in self._resources.names.get(role, ())))
 
     def each(self, need: Need) -> Iterator[Checked]:
-        """The right on each of the names that it is about."""
-        if need.when is When.UNNAMED and self._places.named:
+        """Yield the right on each name of its role."""
+        if need.when is When.UNNAMED and self._resources.named:
             return
-        if need.name in self._places.lost:
+        if need.name in self._resources.lost:
             yield Checked(need, Right(need.operation, need.resource, f"<{need.name}>"), *self._lost(need))
             return
         for name in self._names(need):
-            if need.when is When.CREATES and name in self._places.exist:
+            if need.when is When.CREATES and name in self._resources.exist:
                 continue
             state, why = (RightState.ALLOWED, "") if self.unrestricted else self._state(need, name)
             yield Checked(need, Right(need.operation, need.resource, name), state, why)
@@ -141,10 +144,10 @@ class _Granted:
             return (CLUSTER_NAME,)
         if need.name in (*ANYTHING, Name.ANY_GROUP):
             return (ANY,)
-        return self._places.names.get(need.name, ())
+        return self._resources.names.get(need.name, ())
 
     def _lost(self, need: Need) -> tuple[RightState, str]:
-        return (RightState.ALLOWED, "") if self.unrestricted else (RightState.UNKNOWN, self._places.lost[need.name])
+        return (RightState.ALLOWED, "") if self.unrestricted else (RightState.UNKNOWN, self._resources.lost[need.name])
 
     def _state(self, need: Need, name: str) -> tuple[RightState, str]:
         if need.resource is Resource.CLUSTER:
@@ -174,7 +177,7 @@ class _Granted:
 
     def _on_id(self, operation: Operation, described: bool | None) -> tuple[RightState, str]:
         if described is False:
-            return RightState.MISSING, ""  # Write comes with Describe: who lacks the one lacks the other
+            return RightState.MISSING, ""  # Write includes Describe: a principal without Describe lacks Write
         if operation is Operation.DESCRIBE and described:
             return RightState.ALLOWED, ""
         return RightState.UNKNOWN, NOT_REPORTED if described else "no coordinator answered"
@@ -190,19 +193,19 @@ class _Granted:
 def _state_of(allowed: Allowed, operation: Operation, other: Operation | None = None) -> tuple[RightState, str]:
     if allowed.operations is None:
         return RightState.UNKNOWN, allowed.why
-    there = operation in allowed.operations or other in allowed.operations
-    return (RightState.ALLOWED, "") if there else (RightState.MISSING, "")
+    is_allowed = operation in allowed.operations or other in allowed.operations
+    return (RightState.ALLOWED, "") if is_allowed else (RightState.MISSING, "")
 
 
 def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
-    """One finding for each right that is missing, and for each that is not known, with the commands that need it."""
+    """Yield one finding for each missing right and for each unknown one, with the commands that need it."""
     for state, rule in ((RightState.MISSING, MISSING), (RightState.UNKNOWN, UNKNOWN)):
         for right, needing in _by_right(found, state).items():
-            refused = [command for command, each in needing if each.need.effect is Effect.REFUSED]
-            part = [command for command, each in needing if each.need.effect is Effect.PART]
+            refused = [command for command, checked in needing if checked.need.effect is Effect.REFUSED]
+            part = [command for command, checked in needing if checked.need.effect is Effect.PART]
             texts = [f"refused without it: {', '.join(refused)}"] if refused else []
             texts += [f"sees a part: {', '.join(part)}"] if part else []
-            why = next((each.why for _, each in needing if each.why), "")
+            why = next((checked.why for _, checked in needing if checked.why), "")
             message = f"{'; '.join(texts)}{f' ({why})' if why else ''}."
             severity = Severity.WARNING if state is RightState.MISSING and not refused else None
             hint = grant(right) if state is RightState.MISSING else None
@@ -211,14 +214,14 @@ def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
 
 def _by_right(found: Sequence[OfCommand], state: RightState) -> dict[Right, list[tuple[str, Checked]]]:
     by_right: dict[Right, list[tuple[str, Checked]]] = {}
-    for each in found:
-        for checked in each.of(state):
-            by_right.setdefault(checked.right, []).append((each.command, checked))
+    for command in found:
+        for checked in command.of(state):
+            by_right.setdefault(checked.right, []).append((command.command, checked))
     return by_right
 
 
 def emitted(found: Sequence[OfCommand], principal: str, bootstrap: str) -> Iterator[str]:
-    """kafka-acls.sh commands that add what is missing; unknown ones follow as comments, for the operator to decide."""
+    """Yield kafka-acls.sh commands that add the missing rights; unknown ones follow as comments for the operator."""
     yield "#!/bin/sh"
     yield f"# Rights that connectctl lacks as {_printable(principal)}."
     yield "# Set CLIENT_PROPERTIES to a Java properties file if the brokers require credentials."

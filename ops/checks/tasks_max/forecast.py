@@ -1,7 +1,8 @@
-"""What becomes of a connector's tasks, on the workers as they are and on another release (KIP-1004): one word each.
+"""The forecast for a connector's tasks, on the present workers and on another release (KIP-1004): one word each.
 
-Workers before 3.8 let a connector have as many tasks as it generates. From 3.8 on one that generates more than tasks.max
-is made FAILED and none of its tasks are published, and every task of a set that is too large already FAILS when it starts.
+Workers before 3.8 let a connector have as many tasks as it generates. Since 3.8 a connector that generates more than
+tasks.max becomes FAILED and none of its tasks are published. A task of an existing set that is too large FAILS when it
+starts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from connectctl.ops.connect.connector import State
 
 
 class TasksMaxForecast(StrEnum):
-    """What tasks.max does to a connector."""
+    """The effect of tasks.max on a connector."""
 
     OK = "ok"
     FAILED = "FAILED"
@@ -27,25 +28,25 @@ class TasksMaxForecast(StrEnum):
     UNKNOWN = "unknown"
 
 
-def now(tasks: TaskSet, seen: TasksSeen) -> TasksMaxForecast:
-    """What becomes of ``tasks`` on the workers as they are. FAILED is said only of a FAILED that is due to tasks.max."""
+def on_present_workers(tasks: TaskSet, facts: TasksSeen) -> TasksMaxForecast:
+    """Return the forecast on the present workers. FAILED is returned only for failures because of tasks.max."""
     if tasks.refusal or tasks.refused_tasks:
         return TasksMaxForecast.FAILED
-    if (unknown := _undecided(tasks, bool(seen.enforcing or not seen.releases))) is not None:
+    if (unknown := _undecided(tasks, bool(facts.enforcing or not facts.releases))) is not None:
         return unknown
     if not (tasks.too_large or tasks.too_large_on_resume):
         return TasksMaxForecast.OK
-    if not seen.releases:
+    if not facts.releases:
         return TasksMaxForecast.UNKNOWN
-    if not seen.enforcing:
+    if not facts.enforcing:
         return TasksMaxForecast.UNENFORCED
     if tasks.enforce is False:
         return TasksMaxForecast.ALLOWED
     return TasksMaxForecast.NEXT_START if tasks.size else TasksMaxForecast.MAY_FAIL
 
 
-def then(tasks: TaskSet, release: Release | None) -> TasksMaxForecast:
-    """What becomes of ``tasks`` on workers of ``release``; None: of one that no longer has tasks.max.enforce."""
+def on_release(tasks: TaskSet, release: Release | None) -> TasksMaxForecast:
+    """Return the forecast on workers of ``release``; None is a release that no longer has tasks.max.enforce."""
     if (unknown := _undecided(tasks, release is None or enforces(release))) is not None:
         return unknown
     assert tasks.limit is not None
@@ -60,7 +61,7 @@ def then(tasks: TaskSet, release: Release | None) -> TasksMaxForecast:
 
 
 def _undecided(tasks: TaskSet, enforced: bool) -> TasksMaxForecast | None:
-    """Why nothing can be said of the numbers; ``enforced``: whether a worker reads tasks.max.enforce at all."""
+    """Return the forecast if the numbers cannot be compared; ``enforced``: a worker reads tasks.max.enforce."""
     if tasks.references and (tasks.limit is None or tasks.enforce is None):
         return TasksMaxForecast.UNKNOWN
     if tasks.limit is None or (tasks.enforce is None and enforced):
@@ -72,6 +73,9 @@ def _undecided(tasks: TaskSet, enforced: bool) -> TasksMaxForecast | None:
     return None
 
 
-def horizon(seen: TasksSeen) -> Release | None:
-    """The next release that changes anything: 3.8 while a worker is older, then the one without tasks.max.enforce."""
-    return TASKS_MAX if not seen.releases or min(seen.releases) < TASKS_MAX else None
+def horizon(facts: TasksSeen) -> Release | None:
+    """Return the next release that changes a forecast: 3.8 unless all workers are known to be newer, else None.
+
+    None is the release without tasks.max.enforce.
+    """
+    return TASKS_MAX if not facts.releases or min(facts.releases) < TASKS_MAX else None

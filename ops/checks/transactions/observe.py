@@ -1,4 +1,4 @@
-"""The transaction boundaries of source connectors, and the state that their coordinators report: read only."""
+"""Observes the transaction boundaries of source connectors, and the transactions that their coordinators report."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_
 from connectctl.ops.operations.fencing.observe import describe_ids
 
 BROKER_LIMIT_MS = 900_000
-"""``transaction.max.timeout.ms`` of brokers that report no other value."""
+"""The default of the brokers' ``transaction.max.timeout.ms``."""
 
 
 @dataclass(frozen=True)
 class TransactionPacing:
     """A source connector's transactions. Times are in milliseconds.
 
-    ``interval_configured`` and ``timeout_configured`` are False where Kafka's default is assumed. ``tasks`` have their
-    transactions by number, and ``running`` are those that say so; ``failed`` may have failed by their producers, and come
-    with what the coordinator says.
-    ``store`` is the offsets topic, with the Kafka cluster's bootstrap servers, that their transactions write to.
+    ``interval_configured`` and ``timeout_configured`` are False if Kafka's default is assumed. ``tasks`` have their
+    transactions by number, and ``running`` are those with the status RUNNING. ``failed`` may have failed because of
+    their producers, and have the coordinator's answer. ``store`` is the offsets topic that their transactions write to,
+    with the bootstrap servers of its Kafka cluster.
     """
 
     name: str
@@ -58,7 +58,7 @@ class TransactionPacing:
 
 @dataclass(frozen=True)
 class TransactionFacts:
-    """All that was seen; ``taken_at`` is in seconds since the epoch."""
+    """The observations; ``taken_at`` is in seconds since the epoch."""
 
     connectors: tuple[TransactionPacing, ...]
     enabled: bool | None
@@ -67,91 +67,97 @@ class TransactionFacts:
 
     @cached_property
     def by_store(self) -> Counter[tuple[str, str]]:
-        """The number of connectors that store offsets in each topic."""
-        return Counter(each.store for each in self.connectors)
+        """Return the number of connectors that store offsets in each topic."""
+        return Counter(connector.store for connector in self.connectors)
 
 
 def observe(context: CheckContext, now: float) -> TransactionFacts:
     """Observe the transactions of all connectors of ``context``; ``now`` in seconds since the epoch."""
-    failed = {each.name: _failed(context, each) for each in context.sources}
-    seen, unseen = _described(context, [task for tasks in failed.values() for task in tasks])
+    failed = {source.name: _failed(context, source) for source in context.sources}
+    described, unseen = _described(context, [task for tasks in failed.values() for task in tasks])
     found = []
-    for each in context.sources:
+    for source in context.sources:
         tasks = {
             n: known
-            for n in each.tasks
-            if isinstance(known := seen.get(task_id(context.group.id, each.name, n)), Transaction)
+            for n in source.tasks
+            if isinstance(known := described.get(task_id(context.group.id, source.name, n)), Transaction)
         }
-        reported = tuple((task, seen[task.id]) for task in failed[each.name] if task.id in seen)
-        found.append(paced(context, each, tasks, reported))
+        reported = tuple((task, described[task.id]) for task in failed[source.name] if task.id in described)
+        found.append(paced(context, source, tasks, reported))
     return TransactionFacts(tuple(found), context.enabled, now, unseen)
 
 
 def paced(
     context: CheckContext,
-    each: Connector,
+    connector: Connector,
     tasks: Mapping[int, Transaction],
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
 ) -> TransactionPacing:
-    """What the configuration of ``each`` makes of its transactions, and what its coordinators say of its time-out."""
-    boundary = each.config.get(BOUNDARY, Boundary.POLL).strip().lower()
-    interval, timeout = _number(each.config.get(INTERVAL)), _number(each.config.get(TIMEOUT))
+    """Return the transactions of ``connector`` by its configuration, and by the time-outs that coordinators report."""
+    boundary = connector.config.get(BOUNDARY, Boundary.POLL).strip().lower()
+    interval, timeout = _number(connector.config.get(INTERVAL)), _number(connector.config.get(TIMEOUT))
     if interval is None:
         interval = _number(context.worker_property("offset.flush.interval.ms"))
-    live = {known.timeout_ms for n, known in tasks.items() if _is_its_own(each, n, known)}
+    reported = {known.timeout_ms for n, known in tasks.items() if _is_its_own(connector, n, known)}
     if timeout is None:
         # The coordinator stores the value that the producer requested, wherever that was set.
-        timeout = min(live) if live else _number(context.worker_property("producer.transaction.timeout.ms"))
+        timeout = min(reported) if reported else _number(context.worker_property("producer.transaction.timeout.ms"))
     return TransactionPacing(
-        name=each.name,
+        name=connector.name,
         boundary=Boundary(boundary) if boundary in set(Boundary) else Boundary.POLL,
         interval_ms=DEFAULT_INTERVAL_MS if interval is None else interval,
         interval_configured=interval is not None,
         timeout_ms=DEFAULT_TIMEOUT_MS if timeout is None else timeout,
         timeout_configured=timeout is not None,
         tasks=tasks,
-        running=frozenset(n for n in each.tasks if n in parts_in(each, State.RUNNING)),
+        running=frozenset(n for n in connector.tasks if n in parts_in(connector, State.RUNNING)),
         failed=failed,
-        store=(each.config.get(TOPIC) or context.internal.get("offsets", ""), _home(context, each)),
+        store=(connector.config.get(TOPIC) or context.internal.get("offsets", ""), _cluster_of(context, connector)),
     )
 
 
-def _home(context: CheckContext, each: Connector) -> str:
-    """The Kafka cluster of its transactions, in a spelling that can be compared."""
-    return ",".join(sorted(servers(client_bootstrap(each.config, "producer", context.edges.bootstrap))))
+def _cluster_of(context: CheckContext, connector: Connector) -> str:
+    """Return the Kafka cluster of its transactions, in a spelling that can be compared."""
+    return ",".join(sorted(servers(client_bootstrap(connector.config, "producer", context.edges.bootstrap))))
 
 
-def _is_its_own(each: Connector, task: int, known: Transaction) -> bool:
-    """Whether the time-out is the task's: the fencing client leaves another one, until the task begins to write."""
-    return task in parts_in(each, State.RUNNING) and known.state != "Empty" and known.timeout_ms > 0
+def _is_its_own(connector: Connector, task: int, known: Transaction) -> bool:
+    """Return whether the time-out is the task's.
+
+    The client that fences leaves another time-out, until the task begins to write.
+    """
+    return task in parts_in(connector, State.RUNNING) and known.state != "Empty" and known.timeout_ms > 0
 
 
 def _number(text: str | None) -> int | None:
     return whole_number(text)
 
 
-def _failed(context: CheckContext, each: Connector) -> Sequence[FailedTask]:
-    known = context.state.connectors.get(each.name) if context.state else None
-    return failed_tasks(Case(context.group.id, each, known, context.written, context.directory))
+def _failed(context: CheckContext, connector: Connector) -> Sequence[FailedTask]:
+    known = context.state.connectors.get(connector.name) if context.state else None
+    return failed_tasks(Case(context.group.id, connector, known, context.written, context.directory))
 
 
 def _described(
     context: CheckContext, failed: Sequence[FailedTask]
 ) -> tuple[dict[str, Transaction | Code], tuple[Unseen, ...]]:
-    """What the coordinators say of the tasks' ids; of those that are on the workers' Kafka cluster."""
+    """Return the coordinators' answers about the tasks' ids that are on the workers' Kafka cluster."""
     if context.enabled is False and not failed:
         return {}, ()
-    away = [
-        each.name
-        for each in context.sources
-        if context.enabled and not connects_to(each.config, "producer", context.edges.bootstrap)
+    elsewhere = [
+        source.name
+        for source in context.sources
+        if context.enabled and not connects_to(source.config, "producer", context.edges.bootstrap)
     ]
     unseen = tuple(
         Unseen(f"the transactions of {name}", "they are on another Kafka cluster", f"connectctl fence {name} --dry-run")
-        for name in away
+        for name in elsewhere
     )
     ids = [
-        task_id(context.group.id, each.name, n) for each in context.sources if each.name not in away for n in each.tasks
+        task_id(context.group.id, source.name, n)
+        for source in context.sources
+        if source.name not in elsewhere
+        for n in source.tasks
     ]
     if not ids:
         return {}, unseen

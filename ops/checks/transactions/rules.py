@@ -1,6 +1,6 @@
-"""Whether transactions of source tasks end in time, with KIP-618's remedies: rules over ``transactions.observe``, pure.
+"""TXN005 to TXN009, with KIP-618's remedies: rules over ``transactions.observe``. Pure.
 
-A task that failed by a fenced producer, which Connect reports as an expired transaction, gives FENCE007
+A task that failed because its producer was fenced, which Connect reports as an expired transaction, is FENCE007
 (``fenced_task_diagnosis``).
 """
 
@@ -16,111 +16,117 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule
 from connectctl.ops.kafka.transactions import Transaction
 
-NEAR = 0.75
-"""The share of its time-out that an interval may take before the rest is short for sending what it gathered."""
+MOST_OF_TIMEOUT = 0.75
+"""The largest share of the time-out for an interval; the rest is needed to send the collected records."""
 LONG = 0.5
 """The share of its time-out for which a transaction may be open before it is reported."""
 BLOCKING_MS = 300_000
-"""A time-out that is too long to wait for when tasks start."""
+"""A time-out that blocks starting tasks for too long."""
 
 
 @rule("TXN005", Severity.ERROR, when=enabling, each="connectors")
-def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Case | None:
-    """TXN005, an error where the interval alone is longer than the time-out."""
-    if each.boundary is not Boundary.INTERVAL or each.interval_ms < each.timeout_ms * NEAR:
+def interval_too_long(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Case | None:
+    """Return TXN005; it is an error if the interval alone exceeds the time-out."""
+    if pacing.boundary is not Boundary.INTERVAL or pacing.interval_ms < pacing.timeout_ms * MOST_OF_TIMEOUT:
         return None
-    sure = each.interval_configured and each.timeout_configured
-    origin = "" if each.interval_configured else ", which is the default of the workers' offset.flush.interval.ms"
-    longer = each.interval_ms > each.timeout_ms
-    over = "more than" if longer else "as long as" if each.interval_ms == each.timeout_ms else "little less than"
-    may = "" if longer else ", which may roll its transactions back"
-    default = "" if each.timeout_configured else ", Kafka's default"
-    message = (
-        f"It commits every {_seconds(each.interval_ms)}{origin}; that is {over} its transaction time-out of "
-        f"{_seconds(each.timeout_ms)}{default}{may}."
+    both_configured = pacing.interval_configured and pacing.timeout_configured
+    origin = "" if pacing.interval_configured else ", which is the default of the workers' offset.flush.interval.ms"
+    longer = pacing.interval_ms > pacing.timeout_ms
+    comparison = (
+        "more than" if longer else "as long as" if pacing.interval_ms == pacing.timeout_ms else "little less than"
     )
-    certain = longer and (sure or each.interval_configured)
+    risk = "" if longer else ", which may roll its transactions back"
+    default = "" if pacing.timeout_configured else ", Kafka's default"
+    message = (
+        f"It commits every {_seconds(pacing.interval_ms)}{origin}; that is {comparison} its transaction time-out of "
+        f"{_seconds(pacing.timeout_ms)}{default}{risk}."
+    )
+    certain = longer and (both_configured or pacing.interval_configured)
     severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
-    hint = f"Set {INTERVAL}={max(1000, each.timeout_ms // 4)} on {each.name}"
-    if each.interval_ms * 2 <= BROKER_LIMIT_MS:
-        hint += f", or {TIMEOUT}={each.interval_ms * 2}"
-    return Case(each.name, message, hint, severity=severity)
+    hint = f"Set {INTERVAL}={max(1000, pacing.timeout_ms // 4)} on {pacing.name}"
+    if pacing.interval_ms * 2 <= BROKER_LIMIT_MS:
+        hint += f", or {TIMEOUT}={pacing.interval_ms * 2}"
+    return Case(pacing.name, message, hint, severity=severity)
 
 
 @rule("TXN006", Severity.WARNING, when=enabling, each="connectors")
-def open_for_long(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Iterator[Case]:
-    """TXN006, for tasks whose transactions are open now; an interval that has not ended is not reported."""
-    usual = each.interval_ms / 1000 if each.boundary is Boundary.INTERVAL else 0.0
-    for task, known in sorted(each.tasks.items()):
-        timeout = known.timeout_ms or each.timeout_ms
+def open_for_long(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Iterator[Case]:
+    """Yield TXN006 for tasks with a long open transaction; an interval that has not ended is not reported."""
+    usual = pacing.interval_ms / 1000 if pacing.boundary is Boundary.INTERVAL else 0.0
+    for task, known in sorted(pacing.tasks.items()):
+        timeout = known.timeout_ms or pacing.timeout_ms
         seconds = known.seconds_open(facts.taken_at)
         if known.state != "Ongoing" or seconds is None or seconds <= max(timeout / 1000 * LONG, usual):
             continue
         message = f"Its transaction has been open for {seconds:.0f} s, and is aborted after {_seconds(timeout)}."
-        yield Case(f"{each.name} task {task}", message, _remedy(facts, each, timeout))
+        yield Case(f"{pacing.name} task {task}", message, _remedy(facts, pacing, timeout))
 
 
 @rule("TXN009", Severity.ERROR, when=enabling, each="connectors")
-def silently_aborted(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Iterator[Case]:
-    """TXN009, for running tasks whose id was last seen aborted, where only a time-out or a tool can have done that."""
-    if each.boundary is Boundary.CONNECTOR:
+def silently_aborted(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Iterator[Case]:
+    """Yield TXN009 for running tasks whose transaction is aborted: only a time-out or a tool can have done this."""
+    if pacing.boundary is Boundary.CONNECTOR:
         return
-    for task, known in sorted(each.tasks.items()):
-        if known.state == "CompleteAbort" and task in each.running:
+    for task, known in sorted(pacing.tasks.items()):
+        if known.state == "CompleteAbort" and task in pacing.running:
             message = (
                 "Its status is RUNNING, but its transaction was aborted; records that it has sent since are not "
                 "written, and its next commit will fail."
             )
-            restart = f"connectctl connectors restart {each.name}"
-            timeout = known.timeout_ms or each.timeout_ms
-            yield Case(f"{each.name} task {task}", message, f"{_remedy(facts, each, timeout)}; then {restart}")
+            restart = f"connectctl connectors restart {pacing.name}"
+            timeout = known.timeout_ms or pacing.timeout_ms
+            yield Case(f"{pacing.name} task {task}", message, f"{_remedy(facts, pacing, timeout)}; then {restart}")
 
 
 @rule("TXN007", Severity.ERROR, each="connectors")
-def expired(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Iterator[Case]:
-    """TXN007, for tasks that have failed because their transaction expired, whatever the goal is."""
-    for task, seen in each.failed:
-        if isinstance(seen, Transaction) and seen.state == "CompleteAbort":
-            timeout = seen.timeout_ms or each.timeout_ms
+def expired(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Iterator[Case]:
+    """Yield TXN007 for tasks that have failed because their transaction expired, under any goal."""
+    for task, answer in pacing.failed:
+        if isinstance(answer, Transaction) and answer.state == "CompleteAbort":
+            timeout = answer.timeout_ms or pacing.timeout_ms
             message = f"Its transaction was open for longer than {_seconds(timeout)}, and its coordinator aborted it."
-            hint = f"{_remedy(facts, each, timeout)}; then connectctl connectors restart {each.name} --only-failed"
-            yield Case(f"{each.name} task {task.owner.task}", message, hint)
+            hint = f"{_remedy(facts, pacing, timeout)}; then connectctl connectors restart {pacing.name} --only-failed"
+            yield Case(f"{pacing.name} task {task.owner.task}", message, hint)
 
 
 @Several
 def fenced(facts: TransactionFacts, goal: Goal) -> Iterator[Finding]:
-    """FENCE007, for tasks that Connect reports as expired, and that were fenced."""
-    for each in facts.connectors:
-        for task, seen in each.failed:
-            if not (isinstance(seen, Transaction) and seen.state == "CompleteAbort") and (found := explain(task, seen)):
+    """Yield FENCE007 for tasks that Connect reports as expired and that were fenced."""
+    for pacing in facts.connectors:
+        for task, answer in pacing.failed:
+            if not (isinstance(answer, Transaction) and answer.state == "CompleteAbort") and (
+                found := explain(task, answer)
+            ):
                 yield found
 
 
 @rule("TXN008", Severity.WARNING, when=enabling, each="connectors")
-def blocks_others(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Case | None:
-    """TXN008, for a time-out that was made long, and other connectors on the same topic."""
-    if not each.timeout_configured or each.timeout_ms < BLOCKING_MS:
+def blocks_others(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Case | None:
+    """Return TXN008 for a long configured time-out if other connectors use the same topic."""
+    if not pacing.timeout_configured or pacing.timeout_ms < BLOCKING_MS:
         return None
-    others = facts.by_store[each.store] - 1
+    others = facts.by_store[pacing.store] - 1
     if others < 1:
         return None
     message = (
-        f"Its transactions may be open for {_seconds(each.timeout_ms)} on {each.store[0]}, where "
+        f"Its transactions may be open for {_seconds(pacing.timeout_ms)} on {pacing.store[0]}, where "
         f"{others} other connector{'s have' if others > 1 else ' has'} offsets, too."
     )
-    hint = f"connectctl offsets merge {each.name} --into dedicated --topic {each.name}-offsets --stop"
-    return Case(each.name, message, hint)
+    hint = f"connectctl offsets merge {pacing.name} --into dedicated --topic {pacing.name}-offsets --stop"
+    return Case(pacing.name, message, hint)
 
 
-def _remedy(facts: TransactionFacts, each: TransactionPacing, timeout_ms: int) -> str:
-    """What to set: a longer time-out where brokers allow it, and what ends transactions earlier at this boundary."""
+def _remedy(facts: TransactionFacts, pacing: TransactionPacing, timeout_ms: int) -> str:
+    """Return the next step: a longer time-out if brokers allow it, and a setting that ends transactions earlier."""
     found = []
     if timeout_ms < BROKER_LIMIT_MS:
         found.append(f"{TIMEOUT}={min(BROKER_LIMIT_MS, timeout_ms * 4)}")
-    if each.boundary is Boundary.INTERVAL:
-        found.append(f"{INTERVAL}={max(1000, min(each.interval_ms, timeout_ms) // 4)}")
-    found.append("smaller batches of the connector" if each.boundary is Boundary.POLL else "transaction.boundary=poll")
-    return f"Set {' or '.join(found)} on {each.name}"
+    if pacing.boundary is Boundary.INTERVAL:
+        found.append(f"{INTERVAL}={max(1000, min(pacing.interval_ms, timeout_ms) // 4)}")
+    found.append(
+        "smaller batches of the connector" if pacing.boundary is Boundary.POLL else "transaction.boundary=poll"
+    )
+    return f"Set {' or '.join(found)} on {pacing.name}"
 
 
 def _seconds(milliseconds: int) -> str:

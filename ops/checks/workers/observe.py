@@ -33,25 +33,25 @@ CLOCKS = 60.0
 
 
 class Proof(StrEnum):
-    """What the leader's transactional id proves of it: PREPARING stands for preparing or enabled."""
+    """The proof in the leader's transactional id: PREPARING means preparing or enabled."""
 
     PREPARING = "preparing"
     CLAIMED = "claimed"
-    """It has the id, and has not written with it within the last day."""
+    """The leader has the id, and has not written with it within the last day."""
     LEFT = "left"
-    """What only leaders write has been written outside transactions since."""
+    """Since the last write with the id, records of leaders were written outside transactions."""
     ABSENT = "absent"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class WorkersSeen:
-    """All that was seen; ``now`` is when, in seconds since the epoch.
+    """The observations; ``now`` is their time in seconds since the epoch.
 
-    ``lists`` are the connectors that each worker lists, by its URL. ``leader_id`` is the leader's transactional id, or why
-    it was not seen. ``other_groups`` are the other groups of Connect workers on the same Kafka cluster,
-    ``groups_sharing_topics`` those of them whose config topic is ours as far as can be seen, ``statuses`` the worker by part
-    in our status topic.
+    ``lists`` are the connectors that each worker lists, by its URL. ``leader_id`` is the leader's transactional id, or
+    the gap if it is unknown. ``other_groups`` are the other groups of Connect workers on the same Kafka cluster,
+    ``groups_sharing_topics`` those whose config topic seems to be ours, ``statuses`` the worker by part in our status
+    topic.
     """
 
     group: ConnectGroup
@@ -67,16 +67,16 @@ class WorkersSeen:
 
     @property
     def leader(self) -> Transaction | None:
-        """The leader's transactional id as its coordinator describes it; None if it has none, or if it was not seen."""
+        """Return the leader's transactional id as its coordinator describes it; None if it has none or it is unknown."""
         return self.leader_id.transaction if isinstance(self.leader_id, LeaderId) else None
 
     @property
-    def leading(self) -> Worker | None:
+    def leading_worker(self) -> Worker | None:
         return next((worker for worker in self.workers if worker.leader), None)
 
     @property
     def proof(self) -> Proof:
-        """Whether the leader writes to the config topic with its transactional id, as preparing and enabled ones do."""
+        """Return the proof that the leader writes with its transactional id, as preparing and enabled leaders do."""
         if isinstance(self.leader_id, Gap):
             return Proof.UNKNOWN
         if self.leader is None:
@@ -89,13 +89,13 @@ class WorkersSeen:
 
 
 def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> WorkersSeen:
-    """Observe the workers of ``view``; never raises for a single observation that fails."""
-    watch = _Watch(view, kafka, transactions)
-    known = watch.leader_id()
-    config = watch.config(known.transaction if isinstance(known, LeaderId) else None)
-    other_groups = watch.other_groups()
-    groups_sharing_topics = watch.groups_sharing_topics(config, other_groups)
-    statuses = watch.statuses() if other_groups else {}
+    """Observe the workers of ``view``; a single observation that fails raises nothing."""
+    observer = _KafkaObserver(view, kafka, transactions)
+    known = observer.leader_id()
+    config = observer.config(known.transaction if isinstance(known, LeaderId) else None)
+    other_groups = observer.other_groups()
+    groups_sharing_topics = observer.groups_sharing_topics(config, other_groups)
+    statuses = observer.statuses() if other_groups else {}
     return WorkersSeen(
         group=view.group,
         workers=view.workers,
@@ -106,11 +106,11 @@ def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls
         other_groups=other_groups,
         groups_sharing_topics=groups_sharing_topics,
         statuses=statuses,
-        unseen=tuple(watch.unseen),
+        unseen=tuple(observer.unseen),
     )
 
 
-class _Watch:
+class _KafkaObserver:
     """Observes the Kafka side. Failed observations are added to ``unseen``."""
 
     def __init__(self, view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> None:
@@ -120,88 +120,88 @@ class _Watch:
         self.unseen: list[Unseen] = []
 
     def leader_id(self) -> LeaderId | Gap:
-        """The leader's transactional id, or why it was not seen."""
+        """Return the leader's transactional id, or the gap if it is unknown."""
         found = observe_leader_id(self._transactions, self._view.group.id)
         if isinstance(found, Gap):
-            self._miss(found.subject, found.detail or found.why, found.next_step)
+            self._add_unseen(found.subject, found.detail or found.why, found.next_step)
         return found
 
     def config(self, leader: Transaction | None) -> ConfigTopic | None:
-        """The config topic and its writers; None if the topic is unknown or cannot be read."""
+        """Return the config topic and its writers; None if the topic is unknown or cannot be read."""
         topic = self._topic(Role.CONFIG)
         if topic is None:
             return None
         try:
             image = self._kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
         except ConnectctlError as e:
-            self._miss(f"the config topic {topic}", e.why or e.what, e.next_step)
+            self._add_unseen(f"the config topic {topic}", e.why or e.what, e.next_step)
             return None
         if image is None:
             return None
         connectors = frozenset(config_topic.state_of(image).connectors)
-        return self._written(ConfigTopic(topic, connectors, newest_write(image)), leader)
+        return self._with_writers(ConfigTopic(topic, connectors, newest_write(image)), leader)
 
-    def _written(self, topic: ConfigTopic, leader: Transaction | None) -> ConfigTopic:
-        place = TopicPartition(topic.name, 0)
+    def _with_writers(self, topic: ConfigTopic, leader: Transaction | None) -> ConfigTopic:
+        partition = TopicPartition(topic.name, 0)
         what = f"who writes to the config topic {topic.name}"
         try:
-            producers = self._transactions.producers([place]).get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            producers = self._transactions.producers([partition]).get(partition, Code.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(producers, Code):
-                said = verdict(PRODUCERS, producers, topic.name)
-                self._miss(what, said.meaning, said.advice)
+                problem = verdict(PRODUCERS, producers, topic.name)
+                self._add_unseen(what, problem.meaning, problem.advice)
                 return topic
-            ours = [p for p in producers if leader is not None and p.producer_id == leader.producer_id]
-            foreign = tuple(p for p in producers if p not in ours)
-            numbers = sorted({p.producer_id for p in foreign})
-            listed = self._transactions.listed(producer_ids=numbers) if foreign else Complete(())
+            of_leader = [p for p in producers if leader is not None and p.producer_id == leader.producer_id]
+            foreign = tuple(p for p in producers if p not in of_leader)
+            producer_ids = sorted({p.producer_id for p in foreign})
+            listed = self._transactions.listed(producer_ids=producer_ids) if foreign else Complete(())
         except ConnectctlError as e:
-            self._miss(what, e.why or e.what, e.next_step)
+            self._add_unseen(what, e.why or e.what, e.next_step)
             return topic
         if len(listed.seen) < len(foreign):
             for gap in listed.gaps:
-                self._miss(what, gap.why, gap.next_step)
-        wrote = max((p.last_timestamp / 1000 for p in ours), default=None)
+                self._add_unseen(what, gap.why, gap.next_step)
+        last_write = max((p.last_timestamp / 1000 for p in of_leader), default=None)
         owners = {listing.producer_id: listing.id for listing in listed.seen}
-        return replace(topic, leader_wrote=wrote, foreign=foreign, owners=owners)
+        return replace(topic, leader_wrote=last_write, foreign=foreign, owners=owners)
 
     def other_groups(self) -> tuple[ConnectGroup, ...]:
-        """The other groups of Connect workers that have members."""
+        """Return the other groups of Connect workers that have members."""
         found = []
         try:
             listed = self._transactions.connect_groups()
             for gap in listed.gaps:
-                self._miss(gap.subject, gap.why, gap.next_step)
+                self._add_unseen(gap.subject, gap.why, gap.next_step)
             for name in sorted(listed.seen - {self._view.group.id}):
                 found.append(self._kafka.group(name))
         except ConnectctlError as e:
-            self._miss("the other groups of Connect workers", e.why or e.what, e.next_step)
+            self._add_unseen("the other groups of Connect workers", e.why or e.what, e.next_step)
         return tuple(group for group in found if group.members)
 
     def groups_sharing_topics(self, config: ConfigTopic | None, other_groups: Sequence[ConnectGroup]) -> frozenset[str]:
-        """The other_groups that run connectors of our config topic only, and for which no other config topic is found."""
+        """Return the groups whose connectors are all in our config topic, without a config topic of their own."""
         if config is None:
             return frozenset()
         running = {group.id: {name for name, _ in group.owners} for group in other_groups}
-        alike = [group for group in other_groups if running[group.id] and running[group.id] <= config.connectors]
+        candidates = [group for group in other_groups if running[group.id] and running[group.id] <= config.connectors]
         found: set[str] = set()
-        for group in alike:
+        for group in candidates:
             try:
                 choice = search_topics(self._kafka, group, {}, ["config"])["config"]
             except ConnectctlError as e:
-                self._miss(f"the config topic of the group {group.id}", e.why or e.what, e.next_step)
+                self._add_unseen(f"the config topic of the group {group.id}", e.why or e.what, e.next_step)
                 continue
             found |= {group.id} if choice.topic == config.name else set()
         return frozenset(found)
 
     def statuses(self) -> dict[tuple[str, int], str]:
-        """The worker that wrote the status of each part, by our status topic."""
+        """Return the worker that wrote the status of each part, by our status topic."""
         topic = self._topic(Role.STATUS)
         if topic is None:
             return {}
         try:
             image = self._kafka.image([topic], patience=PATIENCE).get(topic)
         except ConnectctlError as e:
-            self._miss(f"the status topic {topic}", e.why or e.what, e.next_step)
+            self._add_unseen(f"the status topic {topic}", e.why or e.what, e.next_step)
             return {}
         known = statuses_from_topic(image.latest, topic) if image else {}
         return {part: status.worker for part, status in known.items() if status.worker}
@@ -209,7 +209,7 @@ class _Watch:
     def _topic(self, role: Role) -> str | None:
         return next((t.name for t in self._view.topics if t.role is role and t.facts is not None), None)
 
-    def _miss(self, what: str, why: str, next_step: str | None) -> None:
+    def _add_unseen(self, what: str, why: str, next_step: str | None) -> None:
         self.unseen.append(Unseen(what, why, next_step))
 
 

@@ -1,4 +1,4 @@
-"""Rolling changes of the workers: WORKER015 and WORKER016."""
+"""WORKER015 and WORKER016: rolling changes of the workers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from connectctl.ops.core.finding import Severity, some_of
 from connectctl.ops.core.rule import Case, rule
 
 _NAMED = 3
-"""The number of names that a message lists before it only counts."""
+"""The number of names that a message lists before it counts the rest."""
 
 
 @rule("WORKER015", Severity.WARNING)
 def unfinished(roll: RollState, goal: Goal) -> Case | None:
-    """WORKER015: a rolling change that has not ended."""
+    """Return WORKER015 for a rolling change that has not ended."""
     run = roll.unfinished
     hint = f"connectctl upgrade resume {run}, or connectctl upgrade abort {run}"
     return Case("workers", f"The run {run} ({roll.purpose}) has not ended.", hint) if run else None
@@ -21,7 +21,7 @@ def unfinished(roll: RollState, goal: Goal) -> Case | None:
 
 @rule("WORKER016", Severity.WARNING)
 def half_rolled(roll: RollState, goal: Goal) -> Case | None:
-    """WORKER016: workers that are preparing beside disabled ones."""
+    """Return WORKER016 if some workers are preparing and others are disabled."""
     by_mode = {mode: sorted(w for w, m in roll.modes.items() if m == mode) for mode in ("preparing", "disabled")}
     message = "; ".join(f"{some_of(names, _NAMED)} {mode}" for mode, names in by_mode.items())
     step = "connectctl upgrade status"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, now, then
+from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, on_present_workers, on_release
 from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, enforces, refusal_in
 from connectctl.ops.connect.connector import Connector, State, verdict_of
 from connectctl.ops.connect.health import failed_parts, is_healthy
@@ -82,7 +82,7 @@ def remedies_for(seen: TasksSeen, release: Release | None) -> tuple[Remedy, ...]
 
 
 def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | None:
-    today, later = now(tasks, seen), then(tasks, aim)
+    today, later = on_present_workers(tasks, seen), on_release(tasks, aim)
     if today not in _BREAKS_NOW and later not in _BREAKS_THEN:
         return None
     needs = max(

@@ -41,8 +41,8 @@ def test_a_trace_of_something_else_is_left_alone() -> None:
     [
         ("Empty", "its producer was fenced, by a tool"),
         ("CompleteAbort", "open for longer than 60000 ms and was aborted"),
-        ("Ongoing", "fenced by another one, which uses its id now (Ongoing)"),
-        ("CompleteCommit", "fenced by another one, which uses its id now (CompleteCommit)"),
+        ("Ongoing", "fenced by another producer, which uses its id now (Ongoing)"),
+        ("CompleteCommit", "fenced by another producer, which uses its id now (CompleteCommit)"),
     ],
 )
 def test_the_coordinators_state_tells_what_happened(found: str, words: str) -> None:

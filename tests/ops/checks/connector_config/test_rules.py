@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config import validations
 from connectctl.ops.checks.connector_config.exactly_once_rules import NO_ANSWER_OF_CLASS, NOT_SUPPORTED_BY_CLASS
-from connectctl.ops.checks.connector_config.observe import Subject, listed, number_problem, same_words, topic_problem
+from connectctl.ops.checks.connector_config.observe import Subject, comparable, listed, number_problem, topic_problem
 from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate
 from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
@@ -331,7 +331,7 @@ def test_workers_that_disagree_are_named_with_what_they_say() -> None:
     two = validation(worker="two:8083")
     found = evaluate(subject({SUPPORT: "required"}, one, two)).findings
     assert [finding.id for finding in found] == ["EOS001", "EOS015"]
-    assert found[1].message == f"one:8083 says: {NOT_ENABLED} two:8083 accepts it.".replace(". two", "; two")
+    assert found[1].message == f"one:8083 reports: {NOT_ENABLED} two:8083 accepts it.".replace(". two", "; two")
 
 
 def test_plugins_that_answer_differently_are_a_disagreement() -> None:
@@ -409,7 +409,7 @@ def test_lists_are_split_as_connect_splits_them() -> None:
 
 @given(st.permutations(["A", "B", "C"]))
 def test_the_order_of_words_makes_no_difference(words: list[str]) -> None:
-    assert same_words(f"x must be one of: {', '.join(words)}") == same_words("x must be one of: A, B, C")
+    assert comparable(f"x must be one of: {', '.join(words)}") == comparable("x must be one of: A, B, C")
 
 
 @given(st.text(max_size=300))
@@ -583,14 +583,14 @@ def many(count: int, *classes: str) -> dict[str, dict[str, str]]:
 
 
 def test_what_is_few_is_asked_of_every_worker() -> None:
-    pairs = validations.questions(WORKERS, many(20), 1_000)
+    pairs = validations.assignments(WORKERS, many(20), 1_000)
     assert (len(pairs), len(set(pairs))) == (1_000, 1_000)
-    assert len(validations.questions(WORKERS, many(21))) == 1_050
+    assert len(validations.assignments(WORKERS, many(21))) == 1_050
 
 
 @pytest.mark.parametrize("count", [21, 1_000, 10_000])
 def test_no_worker_is_asked_more_in_a_check_however_many_connectors_there_are(count: int) -> None:
-    pairs = validations.questions(WORKERS, many(count, FILE, SINK, "x.Other"), 1_000)
+    pairs = validations.assignments(WORKERS, many(count, FILE, SINK, "x.Other"), 1_000)
     by_worker = Counter(url for _, url in pairs)
     assert len(pairs) <= 1_000
     assert max(by_worker.values()) <= 20
@@ -601,20 +601,20 @@ def test_no_worker_is_asked_more_in_a_check_however_many_connectors_there_are(co
 
 def test_many_classes_are_each_asked_about_once_at_least() -> None:
     configs = many(700, *(f"x.C{n}" for n in range(700)))
-    pairs = validations.questions(WORKERS, configs, 1_000)
+    pairs = validations.assignments(WORKERS, configs, 1_000)
     assert len({name for name, _ in pairs}) == 510
-    assert len(validations.questions([f"http://w{n}" for n in range(2_000)], many(2), 1_000)) == 1_000
+    assert len(validations.assignments([f"http://w{n}" for n in range(2_000)], many(2), 1_000)) == 1_000
 
 
 def test_what_no_worker_was_asked_about_is_told_with_how_to_ask() -> None:
     configs = many(3_000) | {"none": {}}
     calls = Calls(dict.fromkeys(WORKERS, source()))
     answers = validations.ask(calls, WORKERS, configs, most=1_000)
-    (unseen,) = validations.unasked(WORKERS, answers, configs)
+    (unseen,) = validations.not_validated(WORKERS, answers, configs)
     assert unseen.what == "the workers' validation of 2,049 of 3,001 configurations"
     assert unseen.why == "with 50 workers a check asks each worker to validate at most 20 of them"
     assert len(calls.asked) == 2_000
-    assert list(validations.unasked(WORKERS[:1], {"none": ()}, {"none": {}})) == []
+    assert list(validations.not_validated(WORKERS[:1], {"none": ()}, {"none": {}})) == []
 
 
 def test_workers_that_were_not_asked_about_a_configuration_are_known_by_what_they_prove_elsewhere() -> None:

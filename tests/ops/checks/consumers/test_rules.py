@@ -275,7 +275,7 @@ def test_a_source_that_writes_to_another_cluster_is_said_to_be_out_of_sight() ->
         (FakeBrokers(down=Unreachable("down")), ["consumer groups", "who reads the topics of source connectors"]),
         (reading(complete=False), ["all consumer groups"]),
         (reading(problems={2: Unreachable("down")}), ["the groups of broker 2"]),
-        (reading(ReaderGroup("app", problem=NotAuthorized("denied"))), ["what app reads"]),
+        (reading(ReaderGroup("app", problem=NotAuthorized("denied"))), ["the topics that app reads"]),
         (FakeBrokers(unseen={"orders"}), ["who reads orders"]),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.offset_stores import rules
-from connectctl.ops.checks.offset_stores.observe import ConnectorStore, SeenCluster, StoreFacts, observe, target_mode
+from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreCluster, StoreFacts, observe, target_mode
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Kind, Store, StoreMode, store_of
@@ -124,7 +124,7 @@ def facts(
     mode: StoreMode = StoreMode.ENABLED,
     goal: Goal = Goal.NOW,
     topics: tuple[str, ...] = ("own",),
-    there: SeenCluster | None = None,
+    there: StoreCluster | None = None,
     targets: tuple[str, ...] = (),
     **more: Any,
 ) -> StoreFacts:
@@ -134,7 +134,7 @@ def facts(
     own = then if then.kind is SEPARATE else now
     offsets = ConnectorOffsets("c", own.topic if own.kind is SEPARATE else None, entries)
     clients = {c: config.get(f"{c}.override.bootstrap.servers", HERE) for c in ("producer", "consumer", "admin")}
-    here = SeenCluster("here", 3, {name: layout(name, 3) for name in (GLOBAL, *topics)})
+    here = StoreCluster("here", 3, {name: layout(name, 3) for name in (GLOBAL, *topics)})
     found = StoreFacts(
         (ConnectorStore("c", config, now, then, offsets, frozenset(targets), clients),),
         mode,
@@ -158,7 +158,7 @@ def ids(found: StoreFacts, goal: Goal = Goal.NOW) -> set[str]:
     return {finding.id for finding in check(rules, found, goal)}
 
 
-FAR = SeenCluster("far", 3, {GLOBAL: layout(GLOBAL, 3)})
+FAR = StoreCluster("far", 3, {GLOBAL: layout(GLOBAL, 3)})
 
 
 @pytest.mark.parametrize("goal", list(Goal))
@@ -208,7 +208,7 @@ def test_an_old_implicit_topic_wins_when_exactly_once_comes_back() -> None:
 
 
 def test_a_topic_that_cannot_be_created_is_an_error_and_one_that_can_an_info() -> None:
-    lonely = SeenCluster("far", 1, {})
+    lonely = StoreCluster("far", 1, {})
     config = NAMED | ALL_ELSEWHERE
     finding = only(facts(config, there=lonely), "STORE003")
     assert "require 3 replicas, as connect-offsets has, of 1 brokers" in finding.message
@@ -220,7 +220,7 @@ def test_a_topic_that_cannot_be_created_is_an_error_and_one_that_can_an_info() -
 
 
 def test_two_spellings_of_the_workers_own_cluster_make_a_needless_store() -> None:
-    there = SeenCluster("here", 3, {GLOBAL: layout(GLOBAL)})
+    there = StoreCluster("here", 3, {GLOBAL: layout(GLOBAL)})
     found = facts(
         ELSEWHERE, entry(5, 5), there=there, offsets_findings=(Finding("OFFSETS015", Severity.WARNING, "c", "x"),)
     )

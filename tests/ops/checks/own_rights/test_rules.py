@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from connectctl.ops.checks.own_rights import observe, rules
-from connectctl.ops.checks.own_rights.rules import CommandVerdict, OfCommand, Places, RightState, commands
+from connectctl.ops.checks.own_rights.rules import CommandVerdict, OfCommand, ResourceNames, RightState, commands
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.rights import COMMANDS, Name
 from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Permission, Resource
@@ -14,7 +14,7 @@ from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.rights import ME, FakeRights
 
 TOPICS = frozenset({"connect-run-status", "cfg", "off", "sta", "own", "target", "__transaction_state"})
-PLACES = Places(
+PLACES = ResourceNames(
     {
         Name.GROUP: ("connect",),
         Name.LEADER: ("connect-cluster-connect",),
@@ -43,11 +43,11 @@ def allow(operation: Operation, resource: Resource, name: str = ANY) -> Binding:
 EVERYTHING = tuple(allow(OP.ALL, resource) for resource in (R.TOPIC, R.GROUP, R.CLUSTER, R.TRANSACTIONAL_ID))
 
 
-def verdicts(rights: FakeRights, places: Places = PLACES) -> dict[str, CommandVerdict]:
+def verdicts(rights: FakeRights, places: ResourceNames = PLACES) -> dict[str, CommandVerdict]:
     return {each.command: each.verdict for each in commands(rights, rights, places)}
 
 
-def one(rights: FakeRights, command: str, places: Places = PLACES) -> OfCommand:
+def one(rights: FakeRights, command: str, places: ResourceNames = PLACES) -> OfCommand:
     (found,) = commands(rights, rights, places, [command])
     return found
 
@@ -178,12 +178,12 @@ def cluster() -> FakeKafka:
 
 def test_the_names_are_those_of_the_cluster() -> None:
     named: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "sta"}
-    places = observe.look(cluster(), None, connect_group("connect", one=[("c", 0)]), named, [])
+    places = observe.observe(cluster(), None, connect_group("connect", one=[("c", 0)]), named, [])
     assert places.names[Name.TASKS] == ("connect-c-0", "connect-c-1")
     assert (places.names[Name.DEDICATED], places.names[Name.TARGETS]) == (("own",), ("target",))
     assert (places.lost, places.named) == ({}, True)
     with pytest.raises(BadInput, match="Connector not found: z"):
-        observe.look(cluster(), None, connect_group("connect"), named, ["z"])
+        observe.observe(cluster(), None, connect_group("connect"), named, ["z"])
 
 
 def test_a_transform_writes_to_its_output_with_the_ids_of_its_tasks_and_reads_in_its_group() -> None:
@@ -193,7 +193,7 @@ def test_a_transform_writes_to_its_output_with_the_ids_of_its_tasks_and_reads_in
     java = {"connector.class": "org.x.Copy", "topics": "in2", "topic": "no"}
     kafka.records["cfg"] += records(("connector-j", {"properties": java}))
     named: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "sta"}
-    places = observe.look(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["t", "j"])
+    places = observe.observe(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["t", "j"])
     assert places.names[Name.TASKS] == ("connect-t-0", "connect-t-1")
     assert places.names[Name.TARGETS] == ("out",)
     assert places.names[Name.PRESENCE] == ("connectctl-run-connect-t",)
@@ -216,7 +216,7 @@ def test_an_archive_writes_its_manifest_with_the_ids_of_its_tasks_and_sinks_writ
     plain = {"connector.class": "FileStreamSink", "topics": "in2"}
     kafka.records["cfg"] += records(("connector-f", {"properties": plain}), ("commit-f", {"tasks": 1}))
     named: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "sta"}
-    places = observe.look(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["a", "f"])
+    places = observe.observe(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["a", "f"])
     assert places.names[Name.TASKS] == ("connect-a-0", "connect-a-1")
     assert places.names[Name.SINK_OUTPUTS] == ("a-archive", "bad")
     assert places.names[Name.PRESENCE] == ("connectctl-run-connect-a", "connectctl-run-connect-f")
@@ -238,7 +238,7 @@ def test_names_that_may_not_be_seen_are_lost_with_the_reason() -> None:
     kafka = cluster()
     kafka.forbidden = {"cfg"}
     named: dict[str, str | None] = {"config": "cfg", "offsets": None, "status": "sta"}
-    places = observe.look(kafka, None, connect_group("connect", one=[("c", 0)]), named, [])
+    places = observe.observe(kafka, None, connect_group("connect", one=[("c", 0)]), named, [])
     assert set(places.lost) >= {Name.TASKS, Name.TARGETS, Name.DEDICATED}
     assert "Not allowed to read" in places.lost[Name.TASKS]
     assert places.names[Name.CONFIG] == ("cfg",)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules
-from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, now, then
+from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, on_present_workers, on_release
 from connectctl.ops.checks.tasks_max.observe import CONFIG_TOPIC, WORKERS, Release, TaskSet, TasksMaxRefusal, TasksSeen
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
@@ -169,7 +169,7 @@ def test_a_planned_release_makes_an_error_of_what_it_breaks(
 def test_the_outlook_in_one_word(
     each: TaskSet, version: str | None, on: Release | None, expected: tuple[TasksMaxForecast, TasksMaxForecast]
 ) -> None:
-    assert (now(each, seen(each, version)), then(each, on)) == expected
+    assert (on_present_workers(each, seen(each, version)), on_release(each, on)) == expected
 
 
 def test_messages_name_numbers_workers_and_what_to_do() -> None:
@@ -207,7 +207,11 @@ def test_what_is_ok_now_and_then_has_no_error_and_what_fails_has_one(
     view = seen(each, NEW if new else OLD)
     after = Release(4, 0)
     worst = {f.severity.value for f in check(rules, view, after)}
-    assert ("error" in worst) == (then(each, after) is TasksMaxForecast.FAILS) == (size > limit and enforce != "false")
+    assert (
+        ("error" in worst)
+        == (on_release(each, after) is TasksMaxForecast.FAILS)
+        == (size > limit and enforce != "false")
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +292,7 @@ def kafka() -> FakeKafka:
 
 def look(reads: FakeKafka, calls: FakeWorkers) -> TasksSeen:
     group = connect_group("connect", one=[("a", -1), ("a", 0)])
-    return tasks_max_observe.look(cluster_observe.observe_cluster(reads, calls, group, NAMED), reads)
+    return tasks_max_observe.observe(cluster_observe.observe_cluster(reads, calls, group, NAMED), reads)
 
 
 def test_a_clean_cluster_gives_nothing() -> None:
@@ -308,7 +312,7 @@ def test_a_config_topic_that_may_not_be_read_costs_a_finding_and_not_the_answer(
         raise NotAuthorized("Not allowed to read", why="no Read on cfg")
 
     reads.image = denied  # type: ignore[method-assign]
-    found = tasks_max_observe.look(view, reads)
+    found = tasks_max_observe.observe(view, reads)
     assert [(u.what, u.why) for u in found.unseen] == [("cfg", "no Read on cfg")]
     assert [(s.size, s.read_from) for s in found.sets] == [(1, WORKERS)]
 
@@ -325,7 +329,7 @@ def test_a_silent_worker_and_unknown_connectors_are_told() -> None:
 
 def test_workers_alone_can_be_asked() -> None:
     calls = FakeWorkers({"a": FakeConnector(tasks=["RUNNING"] * 2), "b": FakeConnector(own="STOPPED", tasks=[])})
-    view = tasks_max_observe.look_at_workers(calls)
+    view = tasks_max_observe.tasks_of_workers(calls)
     assert [(s.name, s.size, s.read_from) for s in view.sets] == [("a", 2, WORKERS), ("b", 0, WORKERS)]
     assert [u.what for u in view.unseen] == ["the config topic"]
     assert (view.cluster_id, view.enforcing) == ("fake-cluster", ("one:8083",))

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from connectctl.ops.checks.connector_config import validations
 from connectctl.ops.checks.connector_config.active_topics import active_topics
-from connectctl.ops.checks.tasks_max.observe import look_at_workers
+from connectctl.ops.checks.tasks_max.observe import tasks_of_workers
 from connectctl.ops.clients.rest import connect
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
@@ -72,7 +72,7 @@ READERS: tuple[Callable[[Connect], Any], ...] = (
     _definitions,
     lambda calls: [loggers.level_of(levels, "a.b") for levels in loggers.read(calls).values()],
     lambda calls: observe.ask_all(calls, GROUP),
-    lambda calls: look_at_workers(calls).sets,
+    lambda calls: tasks_of_workers(calls).sets,
     lambda calls: validations.ask(calls, [URL], {"x": {"connector.class": "x.Source"}}),
 )
 

@@ -251,7 +251,7 @@ def test_every_finding_is_listed_once_with_its_id_in_its_docstring() -> None:
     rules = [
         rule for name, rule in vars(say).items() if callable(rule) and getattr(rule, "__module__", "") == say.__name__
     ]
-    listed = [found[-1] for rule in rules if (found := re.findall(r"\(([A-Z]+\d{3})\)", str(rule.__doc__)))]
+    listed = [found[0] for rule in rules if (found := re.findall(r"\b[A-Z]+\d{3}\b", str(rule.__doc__)))]
     assert len(listed) == len(rules)
     assert listed == sorted(set(listed))
     found_by = {name: rule.id for name, rule in vars(say).items() if isinstance(rule, Rule)}

@@ -279,7 +279,8 @@ def test_a_resume_of_what_has_failed_is_no_success_and_says_what_is() -> None:
     known = facts("STARTED", 1, 0)
     (needless,) = plan_state("x", decided(workers, known), "resume", wait=False).noops
     assert (
-        "FAILED 1 of 1 task failed. Restart what failed: connectctl connectors restart c --only-failed" in needless.why
+        "FAILED 1 of 1 task failed. Restart the failed parts: connectctl connectors restart c --only-failed"
+        in needless.why
     )
     plan = plan_state("x", decided(workers, known), "resume", wait=True)
     work = context(workers)
@@ -364,8 +365,8 @@ def test_the_way_out_of_too_many_tasks_is_no_restart() -> None:
     ("own", "tasks", "only_failed", "warning"),
     [
         ("FAILED", ["RUNNING"] * 3, False, "c: the restart ends its 3 running tasks, which may not start again"),
-        ("FAILED", ["RUNNING"] * 3, True, "c: what failed will fail again"),
-        ("RUNNING", ["FAILED", "FAILED"], True, "c: what failed will fail again"),
+        ("FAILED", ["RUNNING"] * 3, True, "c: the failed parts will fail again"),
+        ("RUNNING", ["FAILED", "FAILED"], True, "c: the failed parts will fail again"),
         ("RUNNING", ["RUNNING"], False, None),
     ],
 )
