@@ -102,7 +102,7 @@ def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None
 
 
 def _other(now: str | None, then: str | None) -> str | None:
-    return f"{then} (another one)" if now == then and then is not None else then
+    return f"{then} (another value)" if now == then and then is not None else then
 
 
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:

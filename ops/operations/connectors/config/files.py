@@ -199,8 +199,8 @@ def resolved(calls: ConnectCalls, saved: Plan, desired_by_name: Mapping[str, Des
         now = read_config(calls, step.subject)
         before = None if isinstance(step, CreateConnector) else step.before
         if (None if now is None else digest(now)) != before:
-            state = "not there" if now is None else "there already" if before is None else "another one"
-            raise _stale(f"{step.subject} is {state} now", saved)
+            change = "deleted" if now is None else "created" if before is None else "changed"
+            raise _stale(f"{step.subject} was {change}", saved)
         found += [] if now is None else [now]
         if not isinstance(step, DeleteConnector):
             found.append(_meant(step, now or {}, desired_by_name, saved))
