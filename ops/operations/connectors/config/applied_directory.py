@@ -105,8 +105,8 @@ class History:
         """Return the configurations written by runs of this machine."""
         if not names:
             return {}
-        where = self._cluster.cluster_id(), self._cluster.group_id
-        return origins(self._cluster.clients.journal(read_only=True), *where, names)
+        journal = self._cluster.clients.journal(read_only=True)
+        return origins(journal, self._cluster.cluster_id(), self._cluster.group_id, names)
 
     def versions(self, name: str) -> list[ConfigVersion]:
         """Return the versions of ``name`` in the config topic, the oldest first; none if unread: see ``unseen``."""

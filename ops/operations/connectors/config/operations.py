@@ -366,7 +366,14 @@ def validate_changed(access: ClusterAccess, planner: Planner, targets: Sequence[
     if not differing:
         return
     configs = given_of(differing)
-    where = access.calls, configs, access.kafka, access.group, access.clients.named_topics
-    servers = access.clients.settings.named_servers
-    known = offline.look(*where, group_id=access.group_id or None, most=MOST, named_servers=servers)
+    known = offline.look(
+        access.calls,
+        configs,
+        access.kafka,
+        access.group,
+        access.clients.named_topics,
+        group_id=access.group_id or None,
+        most=MOST,
+        named_servers=access.clients.settings.named_servers,
+    )
     planner.warnings = warnings_of(offline.report(configs, Goal.NOW, known), force=force)
