@@ -264,7 +264,7 @@ def connector_listing(
 
 
 def is_no_answer(error: ConnectctlError) -> bool:
-    """Return whether ``error`` means that no worker answered: a refused login and an old release are answers."""
+    """Return whether ``error`` means that no worker answered: a refused access and an old release are answers."""
     return not isinstance(error, (NotAuthorized, NotTrusted)) and error.code != "unsupported"
 
 

@@ -203,11 +203,11 @@ def resolved(calls: ConnectCalls, saved: Plan, desired_by_name: Mapping[str, Des
             raise _stale(f"{step.subject} was {change}", saved)
         found += [] if now is None else [now]
         if not isinstance(step, DeleteConnector):
-            found.append(_meant(step, now or {}, desired_by_name, saved))
+            found.append(_desired_config(step, now or {}, desired_by_name, saved))
     return tuple(found)
 
 
-def _meant(
+def _desired_config(
     step: CreateConnector | ChangeConnector, now: Config, desired_by_name: Mapping[str, Desired], saved: Plan
 ) -> Config:
     changes = step.config if isinstance(step, CreateConnector) else step.changes

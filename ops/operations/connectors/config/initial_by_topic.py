@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
-    """Return whether ``entries`` are written to the topic: for workers before the endpoint, if the brokers are given."""
+    """Return whether ``entries`` are written to the topic: for workers before 3.7, which cannot set them, with brokers."""
     if not entries or cluster.kafka is None:
         return False
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)

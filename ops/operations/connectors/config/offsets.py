@@ -186,8 +186,8 @@ def initial(
 ) -> None:
     """Plan the creation of ``connectors``; ``effects_of`` returns its effects on source offsets.
 
-    Raises ``Refused`` if the workers support neither initial states nor offsets, and without ``force`` for offsets that
-    the connector would refuse.
+    Raises ``Refused`` if the workers do not support the requested states or offsets, and without ``force`` for offsets
+    that the connector would refuse.
     """
     version = str(calls.get("/").get("version"))
     if (entries or any(desired.state not in (None, "RUNNING") for desired in connectors)) and older(
