@@ -12,7 +12,6 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.views.view import View
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.operations.offsets.operations import OffsetsPlan
-from connectctl.ops.operations.offsets.planned_writes import write_as_json
 from connectctl.ops.operations.offsets.planning import Changes
 from connectctl.ops.operations.offsets.record_changes import Conflict, RecordChange
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
@@ -84,7 +83,7 @@ def _preview(changes: Changes | GroupChanges, output: Output) -> list[Any]:
 
 
 def _as_json(item: RecordChange | Conflict) -> dict[str, Any]:
-    return {"conflict": item.as_json()} if isinstance(item, Conflict) else write_as_json(item)
+    return {"conflict": item.as_json()} if isinstance(item, Conflict) else item.as_json()
 
 
 def _lines(changes: Changes | GroupChanges) -> Iterator[str]:
@@ -106,6 +105,6 @@ def _of_group(changes: GroupChanges) -> Iterator[str]:
 
 
 def _of_records(changes: Changes) -> Iterator[str]:
-    for write in map(write_as_json, islice(changes.writes, SHOWN)):
+    for write in (record.as_json() for record in islice(changes.writes, SHOWN)):
         before, after = write["before"] or "nothing", write["after"] or "a tombstone"
         yield addresses_masked(f"  {write['topic']}  {write['key']}: {before} -> {after}")

@@ -35,7 +35,7 @@ def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFra
 
     def rows(part: Range) -> Tuples:
         name = f"{path} from its byte {part.start} on" if part.start else str(path)
-        records = read_records(blocks_in(part), name, whole=False)
+        records = read_records(blocks_in(part), name, complete=False)
         return in_buckets(_by_source(records, connector), parts)
 
     return of_shares(spark, ranges_of(path.absolute(), SHARE_BYTES), rows, ROWS, TOGETHER)

@@ -301,7 +301,7 @@ def test_a_diff_keeps_to_its_schema_and_masks_both_sides(world: World) -> None:
     data = json.loads(result.stdout)
     jsonschema.validate(data, json.loads((SCHEMAS / "connectors-diff.json").read_text()))
     rows = {each["name"]: (each["now"], each["file"]) for each in data["differences"]}
-    hidden = (masking.BY_NAME, f"{masking.BY_NAME} (another one)")
+    hidden = (masking.BY_NAME, f"{masking.BY_NAME} (another value)")
     assert rows == {"a": ("1", None), "b": (None, "2"), "db.password": hidden}
     assert result.exit_code == 3
 

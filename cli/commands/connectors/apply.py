@@ -47,7 +47,7 @@ def create(
     """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
     given = read_desired(files)
     entries = check_initial(given, offsets)
-    request = operations.CreateRequest(given=given, stopped=stopped, entries=entries, **_config_request(options))
+    request = operations.CreateRequest(connectors=given, stopped=stopped, entries=entries, **_config_request(options))
     flow.perform(session, operations.CreateConnectors(), request, options)
 
 
@@ -63,7 +63,7 @@ def apply_files(
     and globs of others to delete. ``exit_code``: a dry run with changes exits with 3.
     """
     pruned = PruneRequest.of(files, *prune)
-    request = operations.ApplyRequest(given=read_desired(files), prune=pruned, **_config_request(options))
+    request = operations.ApplyRequest(connectors=read_desired(files), prune=pruned, **_config_request(options))
     planned = flow.perform(session, operations.ApplyConnectors(), request, options)
     drifted = isinstance(planned, ConfigPlan) and planned.drifted
     pending = drifted or any(not step.read_only for step in planned.plan.steps)
@@ -102,7 +102,7 @@ def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None
 
 
 def _other(now: str | None, then: str | None) -> str | None:
-    return f"{then} (another one)" if now == then and then is not None else then
+    return f"{then} (another value)" if now == then and then is not None else then
 
 
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
@@ -118,7 +118,7 @@ def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
     try:
         open_editor(path, os.environ)
         wanted = _edited(path, name, former, masked)
-        request = operations.EditRequest(found=found, wanted=wanted, **_config_request(options))
+        request = operations.EditRequest(found=found, desired=wanted, **_config_request(options))
         flow.perform(session, operations.EditConnector(), request, options)
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:

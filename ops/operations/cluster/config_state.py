@@ -1,4 +1,4 @@
-"""The state of a config topic as workers have it. Only this module decides which of its records are in force."""
+"""The state of a config topic as workers have it. Only this module decides which of its records workers use."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def with_former(kafka: KafkaReads, image: TopicImage, *, patience: float) -> Top
 
 
 def state_in(kafka: KafkaReads, image: TopicImage, *, patience: float) -> ConfigState:
-    """Return the state of the config topic that ``image`` was read from, with former records if they are in force."""
+    """Return the state of the config topic that ``image`` was read from, with former records if workers use them."""
     return config_topic.state_of(with_former(kafka, image, patience=patience))

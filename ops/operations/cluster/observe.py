@@ -73,7 +73,7 @@ def observe_cluster(
 ) -> ClusterView:
     """Return the observation of the cluster. ``named`` are the internal topics that the user names, by role.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` if every worker refuses the login, and the errors of ``kafka``.
+    Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access, and the errors of ``kafka``.
     """
     kafka = read_once(kafka)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
@@ -81,7 +81,7 @@ def observe_cluster(
         topics, choices, problems = _topics(kafka, group, named)
         workers = tuple(sorted((answer.result() for answer in pending), key=lambda w: w.address))
     if workers and all(worker.shut for worker in workers):
-        calls.get("/", timeout=PATIENCE)  # raises the error of the login, instead of a finding that no worker answers
+        calls.get("/", timeout=PATIENCE)  # raises the error of the access, instead of a finding that no worker answers
     group_topics = (
         topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
     )
@@ -207,7 +207,7 @@ def _connectors(
 ) -> ConnectorListing:
     """Return the connectors from the first worker that answers, else from the topics, else none.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` if every worker refuses the login.
+    Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access.
     """
     names = {topic.role: topic.name for topic in topics}
     config = names.get("config")

@@ -130,5 +130,5 @@ def _merged(answered: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Plugin]
             # Kafka's value for a plugin without a version; null in some releases.
             key = (str(plugin.get("type")), str(plugin.get("class")), None if version == "undefined" else version)
             having.setdefault(key, []).append(worker)
-    order = sorted(having.items(), key=lambda each: (*each[0][:2], each[0][2] or ""))
+    order = sorted(having.items(), key=lambda item: (*item[0][:2], item[0][2] or ""))
     return [Plugin(*key, tuple(dict.fromkeys(workers))) for key, workers in order]

@@ -116,17 +116,17 @@ class StepContext(RunContext):
             )
             raise TimedOut(f"{what} after {self.timeout:g} s")
 
-    def await_all(self, subject: str, wanted: State) -> None:
+    def await_all(self, subject: str, state: State) -> None:
         """Begin to wait for all changed connectors at once.
 
-        ``wanted`` is the state of ``subject``, and is assumed for the others. A wait for another state, or for an
+        ``state`` is the state of ``subject``, and is assumed for the others. A wait for another state, or for an
         earlier change, begins again with the step of its connector.
         """
         for name, (before, began) in self.before.items():
             wait = self.waits.get(name)
-            other = wait is not None and (wait.waiting.wanted is not wanted or wait.began != began)
+            other = wait is not None and (wait.waiting.wanted is not state or wait.began != began)
             if wait is None or (other and (name == subject or wait.end is not None)):
-                self.waits[name] = Wait(began, WaitState(wanted, before))
+                self.waits[name] = Wait(began, WaitState(state, before))
 
     def check_waits(self) -> None:
         facts = None

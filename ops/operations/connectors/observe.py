@@ -264,7 +264,7 @@ def connector_listing(
 
 
 def is_no_answer(error: ConnectctlError) -> bool:
-    """Return whether ``error`` means that no worker answered: a refused login and an old release are answers."""
+    """Return whether ``error`` means that no worker answered: a refused access and an old release are answers."""
     return not isinstance(error, (NotAuthorized, NotTrusted)) and error.code != "unsupported"
 
 
@@ -290,7 +290,7 @@ def listing_of(
             first = None if tuple(urls) == tuple(calls.urls) else urls[0]
             return from_workers(calls, url=first, timeout=LIST_TIMEOUT), anew(), _other_lists(calls, urls)[0]
 
-        found, facts, others = observe_until(again, lambda seen: not _is_doubtful(*seen), AGREEING, PAUSE)
+        found, facts, others = observe_until(again, lambda reading: not _is_doubtful(*reading), AGREEING, PAUSE)
     doubtful = doubts(found, facts.configured, others)
     connectors = _with_facts(found, facts, doubtful)
     missing = [*gaps, *skipped, *(doubt_gap(name, why) for name, why in sorted(doubtful.items()))]

@@ -236,10 +236,10 @@ def steps_back(name: str, was: str) -> list[Any]:
     return [SetTargetState(name, verb, "STOPPED"), Await(name, WANTED[verb])]
 
 
-def other_state(connector: Connector, wanted: State) -> State | None:
-    """Return the requested state of a connector if it is not ``wanted``, otherwise None; from its status if unknown."""
+def other_state(connector: Connector, expected: State) -> State | None:
+    """Return the requested state of a connector if it is not ``expected``, otherwise None; from its status if unknown."""
     state = requested_state(connector)
-    return state if state is not wanted else None
+    return state if state is not expected else None
 
 
 def already_satisfied(verb: str, connector: Connector) -> str | None:
@@ -303,7 +303,7 @@ def plan_restart(
 
     Raises ``Refused`` if a ``named`` connector is stopped or paused, ``BadInput`` if one has no such task.
     """
-    refuse_doubtful(each.connector for each in selected)
+    refuse_doubtful(health.connector for health in selected)
     not_running = [health for health in selected if requested_state(health.connector) is not State.RUNNING]
     if not_running and named:
         text = ", ".join(f"{health.name} is {health.verdict.state}" for health in not_running)

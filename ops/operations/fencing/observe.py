@@ -249,7 +249,7 @@ def settled(
 
 
 def _rebalancing(group: str) -> Gap:
-    why = "it is rebalancing, and nobody tells which tasks run"
+    why = "it is rebalancing, so that its running tasks are unknown"
     return Gap(f"group {group}", Reason.NO_ANSWER, None, why)
 
 

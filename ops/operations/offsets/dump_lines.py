@@ -96,15 +96,16 @@ def lines_of(records: Iterable[ConsumerRecord], topic: str, bootstrap: str | Non
 
 
 def read_records(
-    blocks: Iterable[bytes], source: str, *, whole: bool = True
+    blocks: Iterable[bytes], source: str, *, complete: bool = True
 ) -> Iterator[tuple[TopicOrigin, ConsumerRecord]]:
     """Yield each record of a dump with its topic. Raises ``BadInput`` with the number of the line.
 
-    In a part of a dump, which is not ``whole``, each line needs an offset: line numbers do not show the newest record.
+    In a part of a dump, which is not ``complete``, each line needs an offset: line numbers do not show the newest
+    record.
     """
     number = 1
     for block in blocks:
-        yield from _records(block, source, number, whole)
+        yield from _records(block, source, number, complete)
         number += block.count(b"\n")
 
 
@@ -126,12 +127,14 @@ def topics_in(path: Path) -> set[TopicOrigin]:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             found.update(where for where, _ in _records(block, name_of(path), number))
         else:
-            found.update(each.where for each in origins if each.group is UNSET and each.kind not in SEALS)
+            found.update(origin.where for origin in origins if origin.group is UNSET and origin.kind not in SEALS)
         number += block.count(b"\n")
     return found
 
 
-def _records(block: bytes, source: str, first: int, whole: bool = True) -> Iterator[tuple[TopicOrigin, ConsumerRecord]]:
+def _records(
+    block: bytes, source: str, first: int, complete: bool = True
+) -> Iterator[tuple[TopicOrigin, ConsumerRecord]]:
     found: list[_Line] = []
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _LINES.decode_lines(block)
@@ -143,7 +146,7 @@ def _records(block: bytes, source: str, first: int, whole: bool = True) -> Itera
         try:
             if not line.is_record:
                 continue
-            if not whole and line.offset is UNSET:
+            if not complete and line.offset is UNSET:
                 raise ValueError("it has no offset, which --engine spark needs")
             record = line.record(number - 1)
         except ValueError as e:

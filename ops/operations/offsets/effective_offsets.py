@@ -217,10 +217,10 @@ _NO_OFFSET: tuple[None, tuple[StoredOffset, ...]] = (None, ())
 def _choose(
     entry: tuple[SourceKey, list[ConsumerRecord], list[ConsumerRecord]], home: int
 ) -> tuple[StoredOffset | None, tuple[StoredOffset, ...]]:
-    """Return the record in force, and the records on other partitions than ``home``, to which Java's partitioner
-    assigns the key.
+    """Return the record that workers use, and the records on other partitions than ``home``, the one of Java's
+    partitioner.
 
-    The record on ``home`` is in force, because a worker writes its next record there; without one, the newest.
+    Workers use the record on ``home``, because they write the next one there; without one, the newest.
     """
     records = entry[1]
     if not records:

@@ -43,14 +43,15 @@ def stale(states: Sequence[OffsetsTopicState], *, running: bool, in_doubt: bool 
     by_side = {state.side: state for state in states}
     dedicated, global_ = by_side[Side.DEDICATED], by_side[Side.GLOBAL]
     key, last = found[0]
-    old, new = _text(dedicated.value(key)), _text(global_.value(key)) or "tombstone"
+    old, new = text_of(dedicated.value(key)), text_of(global_.value(key)) or "tombstone"
     how = f"is {age_difference(last)} older than the global {new}" if last.later else f"differs from the global {new}"
     to = "" if in_doubt or last.in_doubt else f"; {last.why}"
     return (
         f"The dedicated topic {dedicated.topic} looks stale for {counted(len(found), 'source partition')}: its offset of "
-        f"{_text(key)}, {old}, {how}{to}."
+        f"{text_of(key)}, {old}, {how}{to}."
     )
 
 
-def _text(raw: bytes | None) -> str | None:
+def text_of(raw: bytes | None) -> str | None:
+    """Return a raw key or value as text, with escapes for bytes that are not UTF-8."""
     return None if raw is None else raw.decode(errors="backslashreplace")

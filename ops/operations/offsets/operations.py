@@ -119,9 +119,15 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
             for subject, target in zip(subjects, request.sources, strict=True)
             if target.request
         ]
-        via = request.sources[0].via
-        where = self.name, access.cluster_id(), pairs
-        changes = plan_changes(*where, stop=request.stop, group_id=access.group_id, view=observed.view, via=via)
+        changes = plan_changes(
+            self.name,
+            access.cluster_id(),
+            pairs,
+            stop=request.stop,
+            group_id=access.group_id,
+            view=observed.view,
+            via=request.sources[0].via,
+        )
         typed = (f"source offsets of {request.typed}", request.typed) if request.typed else None
         names = tuple(subject.name for subject, _ in pairs)
         return OffsetsPlan(
@@ -141,8 +147,15 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
             )
         states = observe_groups(access, access.clients.group_offsets, targets)
         pairs = [(state, target.change) for state, target in zip(states, targets, strict=True)]
-        where = self.name, access.cluster_id(), access.group_id, pairs
-        changes = plan_groups(*where, stop=request.stop, via=request.via, undoes=request.undoes)
+        changes = plan_groups(
+            self.name,
+            access.cluster_id(),
+            access.group_id,
+            pairs,
+            stop=request.stop,
+            via=request.via,
+            undoes=request.undoes,
+        )
         typed = (f"committed offsets of {request.typed}", request.typed) if request.typed else None
         names = tuple(target.name for target in targets)
         notes = changes.warnings if changes.plan.steps else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.last_commit import Commits, Side, last_commit_of_records
@@ -28,7 +28,7 @@ from connectctl.ops.operations.offsets.changes import (
     SetOffsets,
 )
 from connectctl.ops.operations.offsets.ends import later_records
-from connectctl.ops.operations.offsets.last_commits import commits_of
+from connectctl.ops.operations.offsets.last_commits import commits_of, text_of
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
 Where = tuple[str | None, str]
@@ -46,6 +46,16 @@ class RecordChange(NamedTuple):
     value: bytes | None
     before: bytes | None
     bootstrap: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON of the record."""
+        return {
+            "topic": self.topic,
+            "kafkaPartition": self.partition,
+            "key": text_of(self.key),
+            "before": text_of(self.before),
+            "after": text_of(self.value),
+        }
 
 
 @dataclass(frozen=True)
@@ -268,10 +278,6 @@ def _merge(request: MergeOffsets, states: Sequence[OffsetsTopicState]) -> Offset
 
 def _shown(raw: bytes) -> str:
     return raw.decode(errors="backslashreplace")
-
-
-def text_of(value: bytes | None) -> str | None:
-    return None if value is None else _shown(value)
 
 
 def _select(

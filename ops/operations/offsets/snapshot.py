@@ -30,10 +30,6 @@ class ReadTopic:
     role: str
     bootstrap: str | None = None
 
-    @property
-    def place(self) -> tuple[str | None, str]:
-        return self.bootstrap, self.image.topic
-
 
 @dataclass(frozen=True)
 class OffsetsSnapshot:

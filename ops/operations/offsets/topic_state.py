@@ -51,7 +51,9 @@ class OffsetsTopicState:
         return with_hint(self.problem, self.hint) if self.problem else None
 
     def record(self, key: bytes) -> ConsumerRecord | None:
-        """Return the record of ``key`` in force: the one on the partition of Java's partitioner, else the newest."""
+        """Return the record of ``key`` that workers use: the one on the partition of Java's partitioner, else the
+        newest.
+        """
         found = self.records.get(key, ())
         if len(found) == 1:
             return found[0]

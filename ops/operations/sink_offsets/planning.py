@@ -161,7 +161,7 @@ def _out_of_range(state: GroupState, change: GroupChange, writes: Sequence[Offse
         elif write.after > known.end and not change.exact:
             yield (
                 f"{write.partition} ends at {known.end}, and a task that begins at {write.after} would not find that "
-                "offset and go by auto.offset.reset"
+                "offset, and would follow auto.offset.reset"
             )
 
 

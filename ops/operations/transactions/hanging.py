@@ -98,7 +98,7 @@ class Hanging:
 
 @dataclass(frozen=True)
 class Search:
-    """The hanging transactions, the findings on unread partitions, and the number of read ones.
+    """The result of a search: the hanging transactions, the number of partitions, and the findings.
 
     ``unproven`` are transactions that hang unless they belong to ids that this principal may not describe; ``gaps`` are
     the missing observations.

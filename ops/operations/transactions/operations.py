@@ -97,8 +97,7 @@ class Abort(EndTransaction[OpenTransaction | HangingTransaction]):
             plan = plan_abort_open(selection, force=request.force, group_id=access.group_id)
             return Planned(plan, findings=tuple(selection.findings))
         found, gaps, notes = _hanging(access.clients, request)
-        where = access.cluster_id(), found
-        plan = plan_abort_hanging(*where, force=request.force, gaps=gaps, group_id=access.group_id)
+        plan = plan_abort_hanging(access.cluster_id(), found, force=request.force, gaps=gaps, group_id=access.group_id)
         return Planned(plan, (*notes, *warnings_of(found)))
 
     def request_of(self, plan: Plan) -> OpenTransaction | HangingTransaction | None:

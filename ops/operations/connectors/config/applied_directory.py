@@ -34,16 +34,16 @@ class Directory:
     """
 
     cluster: ClusterAccess
-    wanted: Mapping[str, Desired]
+    desired: Mapping[str, Desired]
     pruned: Pruned
     history: History
 
     @classmethod
     def of(
-        cls, cluster: ClusterAccess, planner: Planner, given: Sequence[Desired], request: PruneRequest | None
+        cls, cluster: ClusterAccess, planner: Planner, connectors: Sequence[Desired], request: PruneRequest | None
     ) -> Directory:
-        """Determine the connectors to delete, of those not in ``given``."""
-        by_name = {connector.name: connector for connector in given}
+        """Determine the connectors to delete, of those not in ``connectors``."""
+        by_name = {connector.name: connector for connector in connectors}
         history = History(cluster)
         missing = [name for name in planner.current if name not in by_name] if request else []
         if request is None or not missing:
@@ -60,13 +60,13 @@ class Directory:
     def finish(self, planner: Planner) -> None:
         """Add deletions and drift to the steps of ``planner``, and sort them."""
         self._delete(planner)
-        planner.noops += self.pruned.left
+        planner.noops += self.pruned.unchanged
         former = {name: health.connector.config for name, health in planner.current.items()}
         touched = {step.subject for step in planner.steps}
         changed = [step.subject for step in planner.steps if isinstance(step, ChangeConnector | DeleteConnector)]
         known = self.history.origins(changed)
         steps = [self._with_drift(step, planner, known) for step in planner.steps]
-        new = {name: desired.config for name, desired in self.wanted.items() if name in touched}
+        new = {name: desired.config for name, desired in self.desired.items() if name in touched}
         planner.steps = ordered(steps, takeovers({name: former[name] for name in changed}, new))
 
     def _delete(self, planner: Planner) -> None:
@@ -83,7 +83,7 @@ class Directory:
         origin = known.get(name)
         found = drift_of(
             planner.current[name].connector.config,
-            self.wanted[name].config if isinstance(step, ChangeConnector) else None,
+            self.desired[name].config if isinstance(step, ChangeConnector) else None,
             origin,
             self.history.applied(origin),
             self.history.versions(name),
@@ -105,8 +105,8 @@ class History:
         """Return the configurations written by runs of this machine."""
         if not names:
             return {}
-        where = self._cluster.cluster_id(), self._cluster.group_id
-        return origins(self._cluster.clients.journal(read_only=True), *where, names)
+        journal = self._cluster.clients.journal(read_only=True)
+        return origins(journal, self._cluster.cluster_id(), self._cluster.group_id, names)
 
     def versions(self, name: str) -> list[ConfigVersion]:
         """Return the versions of ``name`` in the config topic, the oldest first; none if unread: see ``unseen``."""

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 def drift_of(
     now: Config,
-    wanted: Config | None,
+    file_config: Config | None,
     origin: ConfigOrigin | None,
     applied: Config | None,
     versions: Sequence[ConfigVersion],
     hidden: frozenset[str] = frozenset(),
     unseen: str | None = None,
 ) -> Drift | None:
-    """Return the drift of a connector with the configuration ``now`` from its file ``wanted``, None for a deletion.
+    """Return the drift of a connector with the configuration ``now`` from ``file_config``, None for a deletion.
 
     ``applied`` is the configuration that a run last applied from a file, None if the journal no longer has it;
     ``versions`` are those of the config topic, the oldest first. The drift is None if an unchanged connector is
@@ -49,16 +49,19 @@ def drift_of(
         unseen=unseen if at is None else None,
     )
     if last is None:
-        return found if wanted is not None else None
-    cluster_changed, file_changed = digest(now) != last.digest, wanted is not None and digest(wanted) != last.digest
+        return found if file_config is not None else None
+    cluster_changed, file_changed = (
+        digest(now) != last.digest,
+        file_config is not None and digest(file_config) != last.digest,
+    )
     if not cluster_changed:
         return (
-            Drift(Newer.FILE, *_sides(now, wanted, applied, hidden), last.run, iso_utc(last.at))
+            Drift(Newer.FILE, *_sides(now, file_config, applied, hidden), last.run, iso_utc(last.at))
             if file_changed
             else None
         )
     newer = Newer.BOTH if file_changed else Newer.CLUSTER
-    cluster, file, values = _sides(now, wanted, applied, hidden)
+    cluster, file, values = _sides(now, file_config, applied, hidden)
     return replace(
         found, newer=newer, cluster=cluster, file=file, applied=values, run=last.run, applied_at=iso_utc(last.at)
     )
@@ -91,7 +94,7 @@ def why_not_applied(
 
 
 def _sides(
-    now: Config, wanted: Config | None, applied: Config | None, hidden: frozenset[str]
+    now: Config, file_config: Config | None, applied: Config | None, hidden: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str | None] | None]:
     """Return the properties that differ from ``applied`` on the cluster, those that differ in the file, and their
     applied values, masked.
@@ -99,7 +102,7 @@ def _sides(
     if applied is None:
         return (), (), None
     cluster = tuple(difference(applied, now))
-    file = tuple(difference(applied, wanted)) if wanted is not None else ()
+    file = tuple(difference(applied, file_config)) if file_config is not None else ()
     names = dict.fromkeys((*cluster, *file))
     return cluster, file, shown({name: applied.get(name) for name in names}, hidden)
 
@@ -158,14 +161,14 @@ class AwaitRelease(Step["StepContext"]):
         return None
 
 
-def takeovers(former: Mapping[str, Config], wanted: Mapping[str, Config]) -> dict[str, tuple[str, ...]]:
+def takeovers(former: Mapping[str, Config], new: Mapping[str, Config]) -> dict[str, tuple[str, ...]]:
     """Return by connector the connectors from which it takes over source partitions.
 
-    ``former`` are the configurations of changed and deleted connectors, ``wanted`` those of created and changed ones.
+    ``former`` are the configurations of changed and deleted connectors, ``new`` those of created and changed ones.
     """
-    released = {name: old for name, old in former.items() if _releases(name, old, wanted)}
+    released = {name: old for name, old in former.items() if _releases(name, old, new)}
     found: dict[str, tuple[str, ...]] = {}
-    for name, config in wanted.items() if released else ():
+    for name, config in new.items() if released else ():
         others = {other: old for other, old in released.items() if other != name}
         known = set(shared(former[name], others)) if name in former else set()
         if gained := [other for other in shared(config, others) if other not in known]:
@@ -173,10 +176,10 @@ def takeovers(former: Mapping[str, Config], wanted: Mapping[str, Config]) -> dic
     return found
 
 
-def _releases(name: str, old: Config, wanted: Mapping[str, Config]) -> bool:
+def _releases(name: str, old: Config, new: Mapping[str, Config]) -> bool:
     """Return whether source partitions of a connector are known, and it no longer reads them."""
     itself = {name: old}
-    return bool(shared(old, itself)) and not (name in wanted and shared(wanted[name], itself))
+    return bool(shared(old, itself)) and not (name in new and shared(new[name], itself))
 
 
 def ordered(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]]) -> list[ConnectorStep]:
@@ -246,7 +249,7 @@ class Pruned:
     """The connectors to delete, and the other connectors with the reasons why they are not deleted."""
 
     delete: tuple[str, ...]
-    left: tuple[Noop, ...]
+    unchanged: tuple[Noop, ...]
 
 
 def pruned(

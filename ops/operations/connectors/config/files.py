@@ -48,10 +48,10 @@ def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
     return found if reveal is None else [revealed(config, reveal) for config in found]
 
 
-def revealed(given: Given, reveal: Reveal) -> Given:
-    """Return ``given`` with the secrets instead of their references. Raises ``BadInput`` with file and property."""
-    secrets = {name: reveal(f"{given.file}: {name}", source) for name, source in given.secrets.items()}
-    return replace(given, config={**given.config, **secrets})
+def revealed(file_config: Given, reveal: Reveal) -> Given:
+    """Return ``file_config`` with the secrets instead of their references. Raises ``BadInput`` with file and property."""
+    secrets = {name: reveal(f"{file_config.file}: {name}", source) for name, source in file_config.secrets.items()}
+    return replace(file_config, config={**file_config.config, **secrets})
 
 
 def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
@@ -67,21 +67,27 @@ def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
     return [usable(config) for config in configs]
 
 
-def refuse_unusable(given: Given) -> None:
+def refuse_unusable(file_config: Given) -> None:
     """Raise ``BadInput`` for a configuration that no worker accepts, and for masked values. Its secrets are masked from
     then on.
     """
-    remember(given.config)
-    if problem := next(_problems(given), None):
-        raise BadInput(f"{given.file}: {problem[0]}", next_step=problem[1])
+    remember(file_config.config)
+    if problem := next(_problems(file_config), None):
+        raise BadInput(f"{file_config.file}: {problem[0]}", next_step=problem[1])
 
 
-def usable(given: Given) -> Desired:
-    """Return ``given`` as it is sent: with its name among the properties, as workers store it, and without null values."""
-    config = {name: value for name, value in given.config.items() if value is not None} | {"name": given.name}
-    file = None if given.file == "-" else str(Path(given.file).absolute())
-    state = given.initial_state.upper() if given.initial_state else None
-    return Desired(given.name, config, state, given.kept_state, file, given.secrets, given.doubled)
+def usable(file_config: Given) -> Desired:
+    """Return ``file_config`` as it is sent: with its name among the properties, as workers store it, and without null
+    values.
+    """
+    config = {name: value for name, value in file_config.config.items() if value is not None} | {
+        "name": file_config.name
+    }
+    file = None if file_config.file == "-" else str(Path(file_config.file).absolute())
+    state = file_config.initial_state.upper() if file_config.initial_state else None
+    return Desired(
+        file_config.name, config, state, file_config.kept_state, file, file_config.secrets, file_config.doubled
+    )
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -98,24 +104,24 @@ def _files(path: Path) -> Iterable[Path]:
     return found
 
 
-def _problems(given: Given) -> Iterator[tuple[str, str]]:
-    config = given.config
-    if not given.name:
+def _problems(file_config: Given) -> Iterator[tuple[str, str]]:
+    config = file_config.config
+    if not file_config.name:
         yield "the connector has no name", "Add the property name."
-    if config.get("name") not in (None, given.name):
-        yield f"the connector is called {given.name} and {config['name']}", "Give it one name."
+    if config.get("name") not in (None, file_config.name):
+        yield f"the connector is called {file_config.name} and {config['name']}", "Give it one name."
     if not (config.get("connector.class") or "").strip():
-        yield f"{given.name} has no connector.class", "Add the property connector.class."
-    for name, lines in given.repeated.items():
+        yield f"{file_config.name} has no connector.class", "Add the property connector.class."
+    for name, lines in file_config.repeated.items():
         where = f" (lines {', '.join(map(str, lines))})" if lines else ""
         yield f"{name} is set more than once{where}", "Leave one of them out."
-    if given.initial_state is not None and given.initial_state.upper() not in STATES:
-        yield f"initial_state is {given.initial_state}, which is not one of {', '.join(STATES)}", "Correct it."
+    if file_config.initial_state is not None and file_config.initial_state.upper() not in STATES:
+        yield f"initial_state is {file_config.initial_state}, which is not one of {', '.join(STATES)}", "Correct it."
     if masked := next((n for n, v in config.items() if v and MASK in v), None):
         hint = "Write the secret, or a reference to it such as ${file:…}."
-        yield f"{masked} of {given.name} is masked, as connectctl prints it", hint
-    if given.with_offsets:
-        hint = f"Take them out, and give them to connectors create with --offsets {given.file}."
+        yield f"{masked} of {file_config.name} is masked, as connectctl prints it", hint
+    if file_config.with_offsets:
+        hint = f"Take them out, and give them to connectors create with --offsets {file_config.file}."
         yield "no worker accepts offsets with a configuration (KIP-995 is in no release)", hint
 
 
@@ -180,8 +186,9 @@ def _explained(errors: Sequence[Finding]) -> str:
     return f"Details: connectctl preflight --explain {errors[0].id}."
 
 
-def resolved(calls: ConnectCalls, saved: Plan, given: Mapping[str, Desired]) -> tuple[Config, ...]:
-    """Return the configurations of a saved plan, former ones included; its secrets are read again from ``given``.
+def resolved(calls: ConnectCalls, saved: Plan, desired_by_name: Mapping[str, Desired]) -> tuple[Config, ...]:
+    """Return the configurations of a saved plan, former ones included; its secrets are read again from
+    ``desired_by_name``.
 
     Raises ``Refused`` if a connector or a file has changed since the plan was made.
     """
@@ -192,23 +199,27 @@ def resolved(calls: ConnectCalls, saved: Plan, given: Mapping[str, Desired]) -> 
         now = read_config(calls, step.subject)
         before = None if isinstance(step, CreateConnector) else step.before
         if (None if now is None else digest(now)) != before:
-            state = "not there" if now is None else "there already" if before is None else "another one"
-            raise _stale(f"{step.subject} is {state} now", saved)
+            change = "deleted" if now is None else "created" if before is None else "changed"
+            raise _stale(f"{step.subject} was {change}", saved)
         found += [] if now is None else [now]
         if not isinstance(step, DeleteConnector):
-            found.append(_meant(step, now or {}, given, saved))
+            found.append(_desired_config(step, now or {}, desired_by_name, saved))
     return tuple(found)
 
 
-def _meant(step: CreateConnector | ChangeConnector, now: Config, given: Mapping[str, Desired], saved: Plan) -> Config:
+def _desired_config(
+    step: CreateConnector | ChangeConnector, now: Config, desired_by_name: Mapping[str, Desired], saved: Plan
+) -> Config:
     changes = step.config if isinstance(step, CreateConnector) else step.changes
-    tries = [changed(now, changes)] + ([given[step.subject].config] if step.subject in given else [])
+    tries = [changed(now, changes)] + (
+        [desired_by_name[step.subject].config] if step.subject in desired_by_name else []
+    )
     for config in tries:
         if digest(config) == step.after:
             return config
     if step.file is None:
         raise _stale(f"the plan does not hold the secrets of {step.subject}, and no file has them", saved)
-    if step.subject not in given:
+    if step.subject not in desired_by_name:
         raise _stale(f"the plan does not hold the secrets of {step.subject}, and {step.file} does not have it", saved)
     raise _stale(f"{step.file} has another configuration of {step.subject} than the plan was made from", saved)
 

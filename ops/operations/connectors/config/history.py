@@ -64,7 +64,8 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
             if key == config_topic.CONNECTOR + name:
                 properties = None if value is None else value["properties"]
                 remember(properties or {})
-                # Workers add the name to a configuration without one (ConnectorsResource.checkAndPutConnectorConfigName).
+                # Workers add the name to a configuration without one
+                # (ConnectorsResource.checkAndPutConnectorConfigName).
                 config = None if properties is None else {"name": name, **properties}
                 found.append(ConfigVersion(record.timestamp, config, record.offset))
     return found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
-    """Return whether ``entries`` are written to the topic: for workers before the endpoint, if the brokers are given."""
+    """Return whether ``entries`` are written to the topic: for workers before 3.7, which cannot set them, with brokers."""
     if not entries or cluster.kafka is None:
         return False
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
@@ -45,7 +45,14 @@ def with_offsets_first(
     access.sources.check_proven()
     subject = replace(subject, config=dict(planned.configs[0]))
     plan = planned.plan
-    where = plan.operation, plan.cluster_id, [(subject, request)]
-    changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=access.view, via="kafka")
+    changes = plan_changes(
+        plan.operation,
+        plan.cluster_id,
+        [(subject, request)],
+        stop=False,
+        group_id=plan.group_id,
+        view=access.view,
+        via="kafka",
+    )
     notes = (*planned.notes, *map(addresses_masked, changes.warnings))
     return replace(planned, plan=replace(plan, steps=(*changes.plan.steps, *plan.steps)), notes=notes)

@@ -162,39 +162,45 @@ def refuse_moved(step: SetConnectorOffsets, journal: Journal, stored: Any) -> No
         )
 
 
-def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:
-    """Return the offsets in ``file`` for the only connector in ``given``; none without a file. Raises ``BadInput``."""
+def check_initial(connectors: Sequence[Desired], file: Path | None) -> Entries:
+    """Return the offsets in ``file`` for the only connector in ``connectors``; none without a file. Raises
+    ``BadInput``.
+    """
     if file is None:
         return ()
-    if len(given) != 1:
-        raise BadInput(f"--offsets requires exactly one connector, not {len(given)}", next_step="Give one with -f.")
-    return read_entries(file, given[0].name)
+    if len(connectors) != 1:
+        raise BadInput(
+            f"--offsets requires exactly one connector, not {len(connectors)}", next_step="Give one with -f."
+        )
+    return read_entries(file, connectors[0].name)
 
 
 def initial(
     calls: ConnectCalls,
     planner: Planner,
-    given: Sequence[Desired],
+    connectors: Sequence[Desired],
     entries: Entries,
     effects_of: Callable[[Desired], OffsetsOfChange] = lambda desired: OffsetsOfChange(),
     *,
     force: bool = False,
 ) -> None:
-    """Plan the creation of ``given``; ``effects_of`` returns its effects on source offsets.
+    """Plan the creation of ``connectors``; ``effects_of`` returns its effects on source offsets.
 
-    Raises ``Refused`` if the workers support neither initial states nor offsets, and without ``force`` for offsets that
-    the connector would refuse.
+    Raises ``Refused`` if the workers do not support the requested states or offsets, and without ``force`` for offsets
+    that the connector would refuse.
     """
     version = str(calls.get("/").get("version"))
-    if (entries or any(desired.state not in (None, "RUNNING") for desired in given)) and older(version, INITIAL_STATE):
+    if (entries or any(desired.state not in (None, "RUNNING") for desired in connectors)) and older(
+        version, INITIAL_STATE
+    ):
         raise Refused(
             f"The workers are {version}; creating a connector in a state other than RUNNING requires 3.7 (KIP-980)",
-            next_step=f"Set its offsets first: connectctl offsets set {given[0].name} -f FILE; then create it."
+            next_step=f"Set its offsets first: connectctl offsets set {connectors[0].name} -f FILE; then create it."
             if entries
-            else f"Create it without --stopped, then stop it: connectctl connectors stop {given[0].name}.",
+            else f"Create it without --stopped, then stop it: connectctl connectors stop {connectors[0].name}.",
             code="unsupported",
         )
-    for desired in given:
+    for desired in connectors:
         state = desired.state or "RUNNING"
         planner.create(
             replace(desired, state="STOPPED" if entries else desired.state, kept_state=None), effects_of(desired)

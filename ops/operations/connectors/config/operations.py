@@ -141,7 +141,7 @@ class ConfigOperation(ConnectorOperation[R]):
 class CreateRequest(ConfigRequest):
     """The connectors to create. ``entries`` are initial offsets of the only one."""
 
-    given: tuple[Desired, ...]
+    connectors: tuple[Desired, ...]
     stopped: bool = False
     entries: Entries = ()
 
@@ -153,19 +153,19 @@ class CreateConnectors(ConfigOperation[CreateRequest]):
 
     def plan(self, access: ClusterAccess, request: CreateRequest) -> Planned:
         """Return the plan. Raises ``Refused`` for a connector that exists."""
-        given, entries = request.given, request.entries
+        connectors, entries = request.connectors, request.entries
         planner = self.planner(access, access.connectors(), wait=request.wait)
-        refuse_existing(given, planner.current)
-        outlook = ConfigOutlook(access, planner.current.values(), given)
+        refuse_existing(connectors, planner.current)
+        outlook = ConfigOutlook(access, planner.current.values(), connectors)
         if request.carry:
-            entries = outlook.carried(given, entries)
+            entries = outlook.carried(connectors, entries)
 
         def effect_of(connector: Desired) -> OffsetsOfChange:
             return outlook.of_new(connector, entries)
 
-        validate_changed(access, planner, given, force=request.force)
+        validate_changed(access, planner, connectors, force=request.force)
         state = "STOPPED" if request.stopped else None
-        desired = [replace(connector, state=state or connector.state) for connector in given]
+        desired = [replace(connector, state=state or connector.state) for connector in connectors]
         if by_topic(access, entries) and desired[0].state in (None, "RUNNING"):
             planner.create(desired[0], OffsetsOfChange(effect_of(desired[0]).sentences))
             return with_offsets_first(access.clients, planner.planned(), desired[0].name, entries, force=request.force)
@@ -177,7 +177,7 @@ class CreateConnectors(ConfigOperation[CreateRequest]):
 class ApplyRequest(ConfigRequest):
     """The connectors in files. ``prune`` selects the connectors to delete, None for none."""
 
-    given: tuple[Desired, ...]
+    connectors: tuple[Desired, ...]
     prune: PruneRequest | None = None
 
 
@@ -190,8 +190,8 @@ class ApplyConnectors(ConfigOperation[ApplyRequest]):
         """Return the plan that makes the connectors what their files declare."""
         planner = self.planner(access, access.connectors(), wait=request.wait)
         planner.declared = True
-        directory = Directory.of(access, planner, request.given, request.prune)
-        return plan_changes(access, planner, request.given, request, directory=directory)
+        directory = Directory.of(access, planner, request.connectors, request.prune)
+        return plan_changes(access, planner, request.connectors, request, directory=directory)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +223,7 @@ class EditRequest(ConfigRequest):
     """The connector as it was before the edit, and its edited configuration."""
 
     found: ConnectorHealth
-    wanted: Desired
+    desired: Desired
 
 
 class EditConnector(ConfigOperation[EditRequest]):
@@ -234,7 +234,7 @@ class EditConnector(ConfigOperation[EditRequest]):
     def plan(self, access: ClusterAccess, request: EditRequest) -> Planned:
         """Return the plan. Other connectors may have been created during the edit."""
         planner = self.planner(access, [request.found], wait=request.wait)
-        return plan_changes(access, planner, [request.wanted], request, existing=access.connectors())
+        return plan_changes(access, planner, [request.desired], request, existing=access.connectors())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,7 +314,7 @@ KINDS = {kind.__name__: kind for kind in ConfigOperation.steps}
 def plan_changes(
     access: ClusterAccess,
     planner: Planner,
-    wanted: Sequence[Desired],
+    targets: Sequence[Desired],
     request: ConfigRequest,
     *,
     directory: Directory | None = None,
@@ -324,11 +324,11 @@ def plan_changes(
 
     ``directory`` is a directory applied as a whole; ``existing`` are all connectors, if the planner does not have all.
     """
-    validate_changed(access, planner, wanted, force=request.force)
+    validate_changed(access, planner, targets, force=request.force)
     connectors = planner.current.values() if existing is None else existing
-    outlook = ConfigOutlook(access, connectors, wanted, directory.pruned.delete if directory else ())
+    outlook = ConfigOutlook(access, connectors, targets, directory.pruned.delete if directory else ())
     carry, force = request.carry, request.force
-    for desired in wanted:
+    for desired in targets:
         if desired.name in planner.current:
             former = planner.current[desired.name].connector
             effects = config_outlook.of_change(access.calls, former, desired.config, carry=carry, force=force)
@@ -347,12 +347,12 @@ def plan_changes(
     return planner.planned()
 
 
-def validate_changed(access: ClusterAccess, planner: Planner, wanted: Sequence[Desired], *, force: bool) -> None:
+def validate_changed(access: ClusterAccess, planner: Planner, targets: Sequence[Desired], *, force: bool) -> None:
     """Validate changed configurations as ``validate`` does, and record their warnings and their secret properties."""
     found = planner.current
     differing = [
         desired
-        for desired in wanted
+        for desired in targets
         if desired.name not in found or desired.config != dict(found[desired.name].connector.config)
     ]
     former: dict[str, Config] = {
@@ -367,7 +367,14 @@ def validate_changed(access: ClusterAccess, planner: Planner, wanted: Sequence[D
     if not differing:
         return
     configs = given_of(differing)
-    where = access.calls, configs, access.kafka, access.group, access.clients.named_topics
-    servers = access.clients.settings.named_servers
-    known = offline.observe_cluster(*where, group_id=access.group_id or None, most=MOST, named_servers=servers)
+    known = offline.observe_cluster(
+        access.calls,
+        configs,
+        access.kafka,
+        access.group,
+        access.clients.named_topics,
+        group_id=access.group_id or None,
+        most=MOST,
+        named_servers=access.clients.settings.named_servers,
+    )
     planner.warnings = warnings_of(offline.report(configs, Goal.NOW, known), force=force)

@@ -187,7 +187,7 @@ class Planner:
         if moves and verb and not offsets.carried:
             self.steps.append(SetTargetState(name, verb, str(health.verdict)))
         if self.declared and not moves:
-            self._verify(health, self._meant(desired), changed=bool(changes))
+            self._verify(health, self._declared_state(desired), changed=bool(changes))
         elif changes or moves:
             self.wait_for(name, desired.kept_state or self.state(name))
         else:
@@ -195,7 +195,7 @@ class Planner:
         if changes or moves:
             self.show(name, offsets)
 
-    def _meant(self, desired: Desired) -> State:
+    def _declared_state(self, desired: Desired) -> State:
         """Return the state that a file declares: the kept state, or the initial state if the connector is in it, else
         RUNNING.
         """
@@ -204,25 +204,25 @@ class Planner:
         now = self.state(desired.name)
         return State(now) if now == desired.state else State.RUNNING
 
-    def _verify(self, health: ConnectorHealth, meant: State, *, changed: bool) -> None:
-        """Report a connector in another state than ``meant``, or an unhealthy one; with ``wait``, plan its
+    def _verify(self, health: ConnectorHealth, declared_state: State, *, changed: bool) -> None:
+        """Report a connector in another state than ``declared_state``, or an unhealthy one; with ``wait``, plan its
         verification.
         """
         name = health.name
         words = ["unchanged"]
-        if other := other_state(health.connector, meant):
+        if other := other_state(health.connector, declared_state):
             self.drifted.append(name)
-            step = f"connectctl connectors {VERB_OF[meant]} {name}"
-            words.append(f"it is {other}, and its file means {meant} (to change that: {step})")
+            step = f"connectctl connectors {VERB_OF[declared_state]} {name}"
+            words.append(f"it is {other}, and its file means {declared_state} (to change that: {step})")
             if changed:
                 self.warnings = (*self.warnings, f"{name}: {words[-1]}")
-        elif health.verdict.state is not meant:
+        elif health.verdict.state is not declared_state:
             words.append(f"it is {health.verdict}")
         if not changed:
             self.noops.append(Noop(name, "; ".join(words)))
         if self.wait:
-            verify = VerifyState(name, meant)
-            self.waits.append(Await(name, meant) if changed and not other else verify)
+            verify = VerifyState(name, declared_state)
+            self.waits.append(Await(name, declared_state) if changed and not other else verify)
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
         health = self.current[name]

@@ -112,7 +112,7 @@ class ChangeConnector(Step["StepContext"]):
         old, new = self.was.get(name), self.changes[name]
         if new is None:
             return f"remove {name} (was {old})"
-        return f"{name}={new}" + ("" if old is None else f" (was {old})" if old != new else " (another one)")
+        return f"{name}={new}" + ("" if old is None else f" (was {old})" if old != new else " (another value)")
 
     def is_done(self, context: StepContext) -> str | None:
         found = read_config(context.calls, self.subject)

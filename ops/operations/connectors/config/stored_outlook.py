@@ -20,7 +20,7 @@ from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
 
 
 class ConfigOutlook:
-    """The consequences of ``wanted`` configurations for stored source offsets, and for the other ``existing``
+    """The consequences of ``desired`` configurations for stored source offsets, and for the other ``existing``
     connectors without ``deleted`` ones.
     """
 
@@ -28,13 +28,13 @@ class ConfigOutlook:
         self,
         cluster: ClusterAccess,
         existing: Collection[ConnectorHealth],
-        wanted: Sequence[Desired],
+        desired: Sequence[Desired],
         deleted: Sequence[str] = (),
     ) -> None:
         self._existing = [connector for connector in existing if connector.name not in deleted]
-        self._wanted = {connector.name: connector.config for connector in wanted}
+        self._wanted = {connector.name: connector.config for connector in desired}
         known = {connector.name for connector in existing}
-        new = [connector.name for connector in wanted if connector.name not in known]
+        new = [connector.name for connector in desired if connector.name not in known]
         self._stored = _stored_offsets(cluster, new)
 
     def others(self, name: str) -> dict[str, Config]:
@@ -57,15 +57,15 @@ class ConfigOutlook:
         """Return whether offsets of its source partitions are stored under another name, and none under its own."""
         return config_outlook.has_owner(desired.name, desired.config, self._stored)
 
-    def carried(self, given: Sequence[Desired], entries: Entries) -> Entries:
-        """Return the offsets under the former name of the only connector in ``given``. Raises ``BadInput`` and
+    def carried(self, connectors: Sequence[Desired], entries: Entries) -> Entries:
+        """Return the offsets under the former name of the only connector in ``connectors``. Raises ``BadInput`` and
         ``Refused``.
         """
-        if entries or len(given) != 1:
-            what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
+        if entries or len(connectors) != 1:
+            what = "requires exactly one connector" if len(connectors) != 1 else "cannot be combined with --offsets"
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
         running = {health.name for health in self._existing if not at_rest(health.connector)}
-        return config_outlook.carried(given[0].name, given[0].config, self._stored, running)
+        return config_outlook.carried(connectors[0].name, connectors[0].config, self._stored, running)
 
 
 def _stored_offsets(cluster: ClusterAccess, names: Sequence[str]) -> OffsetsByConnector:

@@ -43,7 +43,7 @@ def plan_undo(
     *,
     wait: bool,
 ) -> ConfigPlan:
-    """Return the plan that reverts the executed steps of ``run``, from the last to the first.
+    """Return the plan that reverts the steps of ``run`` that were done or begun, from the last to the first.
 
     ``passwords`` returns the secret properties of a configuration, ``stored`` the source offsets of a connector. Raises
     ``Refused`` if a connector was changed after the run, or has committed offsets since that would be reset.

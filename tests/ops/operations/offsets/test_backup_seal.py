@@ -82,7 +82,7 @@ def test_part_files_are_those_that_were_sealed(tmp_path: Path) -> None:
 def test_lines_of_any_kind_are_read_or_bad_input(raw: bytes) -> None:
     for whole in (True, False):
         with suppress(BadInput):
-            list(dump_lines.read_records([raw + b"\n"], "dump", whole=whole))
+            list(dump_lines.read_records([raw + b"\n"], "dump", complete=whole))
 
 
 def test_a_backup_that_was_changed_by_one_byte_is_not_restored(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_the_same_content_at_another_time_is_not_what_was_applied() -> None:
 
 def prune(there: list[str], known: dict[str, ConfigOrigin], request: PruneRequest) -> tuple[list[str], dict[str, str]]:
     result = pruned(there, known, request, lambda name: "changed" if name == "changed" else None)
-    return list(result.delete), {noop.subject: noop.why for noop in result.left}
+    return list(result.delete), {noop.subject: noop.why for noop in result.unchanged}
 
 
 def test_prune_deletes_what_was_applied_from_the_same_place_and_says_why_it_leaves_others() -> None:
