@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,9 +46,9 @@ def test_a_shell_offers_commands_options_and_live_connector_names(cluster: Sandb
         assert "offsets" in candidates(shell, "connectctl off")
         assert "--global-only" in candidates(shell, "connectctl offsets show --gl")
         for verb in ("offsets show", "connectors stop"):
-            line = f"connectctl --context sandbox-tests {verb} tab-"
             # A slow machine has no names in the time that a person waits for them.
-            eventually(lambda line=line: candidates(shell, line) == ["tab-source"])
+            asked = partial(candidates, shell, f"connectctl --context sandbox-tests {verb} tab-")
+            assert eventually(asked) == ["tab-source"]
 
 
 @pytest.mark.parametrize(
