@@ -5,6 +5,7 @@ For tests of what a run does on a real broker. Whether Spark runs the same is fo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -43,6 +44,10 @@ class LocalSpark:
 
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
         return Frame(end - start)
+
+    def addArtifacts(self, *paths: str, pyfile: bool) -> None:
+        """Have this process import from archives, as the Python workers of Spark would."""
+        sys.path[:0] = paths
 
     def stop(self) -> None:
         pass

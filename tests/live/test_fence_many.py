@@ -266,7 +266,7 @@ def test_the_broker_killed_and_restarted_in_the_middle(broker: Sandbox, raw: Raw
     fencer = BatchFencer(raw.calls, plan(raw, ids).rows, 90, told)
     work = threading.Thread(target=fencer.run)
     work.start()
-    assert middle.wait(30)
+    assert middle.wait(300)
     kill_broker(broker)
     assert len(done) < len(ids)
     time.sleep(1)

@@ -53,6 +53,7 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == ("STOPPED", ["ENDED"])
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_saved_plan_of_a_run_is_applied_and_refused_once_it_is_stale(cluster: Sandbox, tmp_path: Path) -> None:
     place = Place(cluster, tmp_path)
     place.append(100)

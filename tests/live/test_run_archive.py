@@ -123,6 +123,7 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twic
     refused_and_swept(place)
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_members_that_a_killed_driver_left_are_shown_and_removed(cluster: Sandbox, tmp_path: Path) -> None:
     place = Archived(cluster, tmp_path)
     place.config["consumer.override.session.timeout.ms"] = "300000"

@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.spark import session
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Binding, Operation, Resource
 from connectctl.ops.task_runtime.job.generation import Leader
-from fakes import localspark
 from fakes.acls import allow
 from live.grants import Grants
 from live.oracle import in_order
@@ -29,7 +27,7 @@ from live.rundirectory import Place, well
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("without_spark")]
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORD = "correct-horse-battery"
 PIA = "User:pia"
@@ -53,11 +51,6 @@ def guarded(state_home: Path) -> Iterator[Sandbox]:
     )
     yield up(spec)
     down("guarded")
-
-
-@pytest.fixture(autouse=True)
-def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "open_session", localspark.open_session)
 
 
 @pytest.fixture

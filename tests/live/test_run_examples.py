@@ -6,7 +6,6 @@ import json
 import secrets
 import shutil
 import sqlite3
-import subprocess
 import sys
 import threading
 from contextlib import closing
@@ -21,7 +20,7 @@ from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.source import SourceConnector
 from connectctl.testing import run_source
 from http_pages_api import Api
-from live.real import Ran, create_topic
+from live.real import connectctl, create_topic
 from live.rundirectory import well
 
 if TYPE_CHECKING:
@@ -36,12 +35,16 @@ pytestmark = [
 EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 
 
+@pytest.fixture(autouse=True)
+def of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a job adds to Python's path is gone after the test."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
 def run(cluster: Sandbox, job: Path, group: str) -> Any:
-    """The result of the job, run in a process of its own."""
+    """Return the result of the job."""
     where = ["--context", f"sandbox-{cluster.spec.name}", "--group-id", group]
-    command = [sys.executable, "-m", "connectctl", *where, "run", str(job), "--yes", "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    return well(Ran(done.returncode, done.stdout, done.stderr))
+    return well(connectctl(*where, "run", str(job), "--yes", "-o", "json"))
 
 
 def values(cluster: Sandbox, topic: str) -> list[bytes | None]:
@@ -83,6 +86,7 @@ def example(cluster: Sandbox, directory: Path, name: str, **config: str) -> tupl
     return path, prefix
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_an_http_api_is_read_page_by_page(cluster: Sandbox, tmp_path: Path) -> None:
     with Api() as api:
         threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.01}).start()
@@ -98,6 +102,7 @@ def test_an_http_api_is_read_page_by_page(cluster: Sandbox, tmp_path: Path) -> N
         assert [json.loads(value or b"") for value in values(cluster, prefix + name)] == api.items[name]
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_tables_of_sqlite_are_read_and_new_rows_by_the_next_run(cluster: Sandbox, tmp_path: Path) -> None:
     file = str(tmp_path / "shop.db")
     with closing(sqlite3.connect(file)) as database, database:

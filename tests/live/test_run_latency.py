@@ -54,6 +54,7 @@ class Patient(SourceConnector):
 """
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_records_are_visible_while_the_poll_behind_them_has_nothing_to_give(cluster: Sandbox, tmp_path: Path) -> None:
     go = tmp_path / "go"
     (tmp_path / "patient.py").write_text(PLUGIN)
@@ -89,6 +90,7 @@ def test_a_killed_task_with_a_promise_loses_and_repeats_nothing_and_its_latency_
     assert task[0]["metrics"]["latency-promise-ms"] == 100
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_run_that_is_judged_by_its_latency_has_an_exit_code_for_it(cluster: Sandbox, tmp_path: Path) -> None:
     place = Place(cluster, tmp_path)
     place.append(10)

@@ -41,6 +41,7 @@ def epochs(place: Piped) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_ids_are_those_of_input_partitions_and_a_change_of_the_guarantee_fences_the_others(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_killed_worker_of_spark_and_the_rebalances_behind_it_cost_no_record_an
     assert epochs(place).keys() == {f"{place.source}_{n}" for n in range(4)}
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_task_less_or_more_moves_partitions_with_their_producers(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

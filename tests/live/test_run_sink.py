@@ -78,6 +78,7 @@ def test_a_killed_worker_of_spark_costs_a_sink_no_record(cluster: Sandbox, tmp_p
         assert process.wait(900) == 0
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_records_that_cannot_be_read_go_to_the_dead_letter_topic(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def owned(kafka: Kafka, group: str) -> dict[str, int]:
     return {m.group_instance_id or m.client_id: len(m.assignment.topic_partitions) for m in found}
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(cluster: Sandbox, tmp_path: Path) -> None:
     place = Sunk(cluster, tmp_path)
     place.append(40)

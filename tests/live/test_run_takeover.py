@@ -11,27 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.clients.kafka_protocol import run_presence
-from connectctl.ops.clients.spark import session
 from connectctl.ops.task_runtime.job.status_topic import connector_key, task_key, value
-from fakes import localspark
-from live import localrun, rundirectory
 from live.real import DEADLINE, FILE_SOURCE, Ran, Workers, connectctl, connector, eventually, write
+from live.rundirectory import Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "open_session", localspark.open_session)
-
-
-class Place(rundirectory.Place):
-    """A run whose subject is not Spark."""
-
-    program = (localrun.__file__,)
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("without_spark")]
 
 
 def command(place: Place, *args: str) -> Ran:

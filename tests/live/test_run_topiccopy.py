@@ -123,6 +123,7 @@ def test_a_source_that_cannot_be_reached_or_has_nothing_is_one_line_before_anyth
     assert [topic for topic in there if copy.name in topic] == [copy.topic]
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_worker_and_a_run_take_turns_in_one_topic_and_every_record_is_there_once(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def test_each_record_is_transformed_once_and_a_second_run_goes_on_where_the_firs
     place.each_once()
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_function_of_a_dataframe_is_a_transform(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
     place.each_once()
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_filter_by_an_expression_keeps_records_of_json_as_they_are(cluster: Sandbox, tmp_path: Path) -> None:
     place = Piped(cluster, tmp_path, "evens")
     place.plugins = []

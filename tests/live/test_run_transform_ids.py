@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_transforms_ids_are_listed_and_fenced_by_its_name_and_its_next_run_goes_on(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

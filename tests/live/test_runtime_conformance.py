@@ -192,7 +192,7 @@ def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_
     for _ in range(5):
         busy = [Busy(Connector(place), task) for task in range(4)]
         for each in busy:
-            assert each.commits.wait(60)
+            assert each.commits.wait(600)
         fence(calls, "g", place.connector, len(busy), 60)
         for each in busy:
             each.thread.join(300)

@@ -82,7 +82,8 @@ def test_a_task_that_cannot_connect_works_on() -> None:
     line.close()
 
 
-def test_a_stranger_is_not_listened_to(board: DriverChannel) -> None:
+def test_a_stranger_is_not_listened_to(board: DriverChannel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_channel, "GREETING", 1.0)
     stranger = TaskChannel(DriverAddress(board.address.host, board.address.port, "guess"))
     stranger.send({"task": 0})
     eventually(lambda: stranger.stopped)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.kafka.topics import KnownEnds
+from connectctl.ops.task_runtime.attempt import control_channel
 from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.dataframe import generation_start
@@ -123,7 +124,8 @@ def test_a_task_of_a_call_that_is_over_hears_of_no_generation() -> None:
         with_generation(SPEC, address)
 
 
-def test_who_does_not_know_the_word_is_told_nothing() -> None:
+def test_who_does_not_know_the_word_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_channel, "GREETING", 1.0)
     kafka = Kafka()
     kafka.go.set()
     with kafka.opened() as started:

@@ -1,0 +1,22 @@
+"""What live tests share besides clusters."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from connectctl.ops.clients.spark import session
+from fakes import localspark
+from live import localrun
+from live.rundirectory import Place
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs compute by themselves what they give to Spark, in this process and in processes of their own.
+
+    For tests whose subject is not Spark: a run starts in a tenth of the time. One test of each kind of task is on Spark.
+    """
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(session, "open_session", localspark.open_session)
+    monkeypatch.setattr(Place, "program", (localrun.__file__,))
