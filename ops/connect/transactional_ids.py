@@ -1,5 +1,4 @@
-"""Whose a transactional id is, by its name: of which task of which connector, or of which group's leader (KIP-618); or of
-which input partition of a transform that has a producer for each (``guarantee: exactly-once-per-partition``).
+"""Whose a transactional id is, by its name: of which task of which connector, or of which group's leader (KIP-618).
 
 ``<group.id>-<connector>-<task>`` is not an unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with connector
 ``c`` have the same ids, and fence each other. Within one group no two tasks do.
@@ -19,32 +18,22 @@ from connectctl.ops.kafka.transactions import Transaction
 AMBIGUOUS = Rule("FENCE001", Severity.WARNING)
 LEADER = "connect-cluster-"
 _TASK_ID = re.compile(r".+-.+-(0|[1-9][0-9]*)", re.DOTALL)
-_INPUT = re.compile(r"([a-zA-Z0-9._-]+)_(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskRef:
-    """A task: ``connector`` and ``task`` in the Connect cluster ``group``. A producer for an input partition of a transform
-    is whichever task's that has the partition: ``input`` is ``<topic>-<partition>`` then, and ``task`` None.
-    """
+    """A task: ``connector`` and ``task`` in the Connect cluster ``group``."""
 
     group: str
     connector: str
-    task: int | None
-    input: str | None = None
+    task: int
 
     def __str__(self) -> str:
-        what = f"task {self.task}" if self.input is None else f"the input partition {self.input}"
-        return f"{what} of {self.connector} in {self.group}"
+        return f"task {self.task} of {self.connector} in {self.group}"
 
 
 def task_id(group: str, connector: str, task: int) -> str:
     return f"{group}-{connector}-{task}"
-
-
-def partition_id(group: str, connector: str, topic: str, partition: int) -> str:
-    """The transactional id for an input partition of a transform, as Kafka Streams' ``exactly_once`` had it (KIP-447)."""
-    return f"{group}-{connector}-{topic}_{partition}"
 
 
 def may_be_a_tasks(id: str) -> bool:
@@ -92,16 +81,8 @@ class TransactionalIdIndex:
         """Every task whose id this is; none where no connector that can be seen fits."""
         stem, _, number = id.rpartition("-")
         if not (number.isascii() and number.isdigit()) or (number != "0" and number.startswith("0")):
-            return self._input_owners(id)
-        return tuple(TaskRef(group, name, int(number)) for group, name in self._stems.get(stem, ()))
-
-    def _input_owners(self, id: str) -> tuple[TaskRef, ...]:
-        """Of the connectors that fit the one with the longest name: what follows it may be any topic's name."""
-        cuts = [n for n, char in enumerate(id) if char == "-"] if "_" in id else []
-        stem = next((id[:n] for n in reversed(cuts) if id[:n] in self._stems), None)
-        if stem is None or (found := _INPUT.fullmatch(id, len(stem) + 1)) is None:
             return ()
-        return tuple(TaskRef(group, name, None, f"{found[1]}-{found[2]}") for group, name in self._stems[stem])
+        return tuple(TaskRef(group, name, int(number)) for group, name in self._stems.get(stem, ()))
 
     def is_leader(self, id: str) -> bool:
         """Whether this is a leader's id; a task's id can look like one, and is known by its connector."""
@@ -123,11 +104,8 @@ def ambiguities(directory: TransactionalIdIndex, ids: Iterable[str]) -> list[Fin
     return [finding for id in ids if (finding := directory.ambiguity(id)) is not None]
 
 
-def of_connector(ids: Iterable[str], group: str, connector: str, others: Iterable[str] = ()) -> list[str]:
-    """Those of ``ids`` that are ids of tasks of ``connector``, by task number; then those of its input partitions, of which
-    ``others`` are no longer-named connectors of the group.
-    """
-    known = TransactionalIdIndex({group: frozenset((connector, *others))})
-    found = [(owner, id) for id in ids for owner in known.owners(id) if owner.connector == connector]
-    found.sort(key=lambda each: (each[0].task is None, each[0].task or 0, each[1]))
-    return [id for _, id in found]
+def of_connector(ids: Iterable[str], group: str, connector: str) -> list[str]:
+    """Return those of ``ids`` that are ids of tasks of ``connector``, by task number."""
+    known = TransactionalIdIndex({group: frozenset((connector,))})
+    found = [(owner, id) for id in ids for owner in known.owners(id)]
+    return [id for _, id in sorted(found)]

@@ -95,7 +95,7 @@ def ambiguous(facts: FencingFacts, each: FencedSource, goal: Goal) -> Iterator[C
         yield Case(each.name, f"Its transactional ids are also those of {holders} (for example {id}).", hint)
     for group in sorted(facts.directory.connectors):
         theirs = (o for o in facts.directory.owners(leader_id(group)) if not _other(facts, each, o))
-        mine = [o for o in theirs if o.task is not None and o.task < each.ids]
+        mine = [o for o in theirs if o.task < each.ids]
         if mine:
             holders = f"the leader of {group}: {leader_id(group)}"
             message = f"Its task {mine[0].task} has the same transactional id as {holders}."
