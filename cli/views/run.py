@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
 from connectctl.ops.core.finding import counted
-from connectctl.ops.task_runtime.job.latency_report import milliseconds, worst
 from connectctl.ops.task_runtime.job.stall_report import waiting
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms
 from connectctl.ops.task_runtime.spi.metrics import metrics
@@ -74,7 +73,6 @@ def progress_line(
     ]
     lags = [int(report["lag"]) for report in now.values() if report.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
-    parts += [late] if (late := worst(now)) is not None else []
     parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
     unwritten = sum(map(len, run.unwritten.values()))
     parts += [f"{unwritten:,} offsets missing in the global offsets topic"] if unwritten else []
@@ -179,8 +177,8 @@ def failures(ready: PreparedJob, result: JobResult) -> Iterator[str]:
     if too_slow(ready, result):
         p99, wanted = result.run.latency.quantile(0.99), ready.job.until.latency
         yield (
-            f"error: {ready.name} was too slow: p99 {milliseconds(p99 or 0)} from poll to visible, and until.latency is "
-            f"{milliseconds(wanted or 0)}"
+            f"error: {ready.name} was too slow: p99 {_milliseconds(p99)} from poll to visible, and until.latency is "
+            f"{_milliseconds(wanted)}"
         )
     if result.connector_failure:
         yield f"error: The connector {ready.name} is FAILED: {result.connector_failure}"
@@ -197,9 +195,9 @@ def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
     """
     latency = result.run.latency
     if latency.broken and not too_slow(ready, result):
-        p99, promise = latency.quantile(0.99) or 0, latency.promise or 0
+        p99, promise = latency.quantile(0.99), latency.promise
         yield (
-            f"warning: latency promise missed: p99 {milliseconds(p99)} of {ready.name}, {milliseconds(promise)} promised "
+            f"warning: latency promise missed: p99 {_milliseconds(p99)} of {ready.name}, {_milliseconds(promise)} promised "
             f"(transaction.boundary.latency.ms); transactions with a record that took longer: {latency.missed:,}"
         )
     if ready.job.until.latency is not None and not latency.counts:
@@ -220,6 +218,10 @@ def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
                 f"{ready.topics['offsets']}: {why}. {ready.dedicated_offsets_topic} has them; to copy them: "
                 f"connectctl offsets merge {ready.name} --into global --stop"
             )
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return f"{(seconds or 0) * 1000:,.0f} ms"
 
 
 def exit_code(ready: PreparedJob, result: JobResult) -> int:

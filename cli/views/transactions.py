@@ -117,5 +117,5 @@ def _suspect(lag: Lag, now: float) -> list[str]:
 
 def _owner(each: Owned) -> list[str]:
     if each.owner:
-        return [each.owner.connector, each.owner.input or str(each.owner.task)]
+        return [each.owner.connector, str(each.owner.task)]
     return ["(leader)" if each.leader_of else "-", "-"]

@@ -1,6 +1,5 @@
-"""The owner of a transactional id by its name: a task, a group's leader (KIP-618), or an input partition.
+"""The owner of a transactional id by its name: a task of a connector, or the leader of a group (KIP-618).
 
-A transform with ``guarantee: exactly-once-per-partition`` has a producer for each input partition.
 ``<group.id>-<connector>-<task>`` is not a unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with
 connector ``c`` have the same ids, and fence each other. Within one group no two tasks have the same id.
 """
@@ -19,34 +18,22 @@ from connectctl.ops.kafka.transactions import Transaction
 AMBIGUOUS = Rule("FENCE001", Severity.WARNING)
 LEADER = "connect-cluster-"
 _TASK_ID = re.compile(r".+-.+-(0|[1-9][0-9]*)", re.DOTALL)
-_INPUT = re.compile(r"([a-zA-Z0-9._-]+)_(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskRef:
-    """A task: ``connector`` and ``task`` in the Connect cluster ``group``.
-
-    A producer for an input partition of a transform belongs to the task that has the partition: then ``input`` is
-    ``<topic>-<partition>``, and ``task`` is None.
-    """
+    """A task: ``connector`` and ``task`` in the Connect cluster ``group``."""
 
     group: str
     connector: str
-    task: int | None
-    input: str | None = None
+    task: int
 
     def __str__(self) -> str:
-        what = f"task {self.task}" if self.input is None else f"the input partition {self.input}"
-        return f"{what} of {self.connector} in {self.group}"
+        return f"task {self.task} of {self.connector} in {self.group}"
 
 
 def task_id(group: str, connector: str, task: int) -> str:
     return f"{group}-{connector}-{task}"
-
-
-def partition_id(group: str, connector: str, topic: str, partition: int) -> str:
-    """Return the transactional id for an input partition of a transform, as Kafka Streams' ``exactly_once`` (KIP-447)."""
-    return f"{group}-{connector}-{topic}_{partition}"
 
 
 def may_be_task_id(id: str) -> bool:
@@ -94,16 +81,8 @@ class TransactionalIdIndex:
         """Return every task with this id; none if no visible connector fits."""
         stem, _, number = id.rpartition("-")
         if not (number.isascii() and number.isdigit()) or (number != "0" and number.startswith("0")):
-            return self._input_owners(id)
-        return tuple(TaskRef(group, name, int(number)) for group, name in self._stems.get(stem, ()))
-
-    def _input_owners(self, id: str) -> tuple[TaskRef, ...]:
-        """Return the input partitions of the fitting connector with the longest name: any topic name may follow it."""
-        cuts = [n for n, char in enumerate(id) if char == "-"] if "_" in id else []
-        stem = next((id[:n] for n in reversed(cuts) if id[:n] in self._stems), None)
-        if stem is None or (found := _INPUT.fullmatch(id, len(stem) + 1)) is None:
             return ()
-        return tuple(TaskRef(group, name, None, f"{found[1]}-{found[2]}") for group, name in self._stems[stem])
+        return tuple(TaskRef(group, name, int(number)) for group, name in self._stems.get(stem, ()))
 
     def is_leader(self, id: str) -> bool:
         """Return whether this is a leader's id; an id of the same form with a known connector is a task's."""
@@ -125,12 +104,8 @@ def ambiguities(directory: TransactionalIdIndex, ids: Iterable[str]) -> list[Fin
     return [finding for id in ids if (finding := directory.ambiguity(id)) is not None]
 
 
-def of_connector(ids: Iterable[str], group: str, connector: str, others: Iterable[str] = ()) -> list[str]:
-    """Return those of ``ids`` that are of tasks of ``connector``, by task number, then those of its input partitions.
-
-    ``others`` are the other connectors of the group: an id of one with a longer name is not the connector's.
-    """
-    known = TransactionalIdIndex({group: frozenset((connector, *others))})
-    found = [(owner, id) for id in ids for owner in known.owners(id) if owner.connector == connector]
-    found.sort(key=lambda pair: (pair[0].task is None, pair[0].task or 0, pair[1]))
-    return [id for _, id in found]
+def of_connector(ids: Iterable[str], group: str, connector: str) -> list[str]:
+    """Return those of ``ids`` that are of tasks of ``connector``, by task number."""
+    known = TransactionalIdIndex({group: frozenset((connector,))})
+    found = [(owner, id) for id in ids for owner in known.owners(id)]
+    return [id for _, id in sorted(found)]

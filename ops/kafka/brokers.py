@@ -70,8 +70,8 @@ class ReaderMember:
 class ReaderGroup:
     """A group that is not of Connect workers. ``type`` is classic, consumer (KIP-848), share (KIP-932) or streams.
 
-    ``committed`` are the offsets that it committed. Of a share group the broker tells the topics, ``subscribed``, and its
-    ``isolation`` level, of no other. ``problem`` is why it could not be looked at.
+    ``committed`` are the offsets that it committed; those of a share group are not read. ``problem`` is why it could not be
+    looked at.
     """
 
     id: str
@@ -80,15 +80,13 @@ class ReaderGroup:
     coordinator: int = -1
     members: tuple[ReaderMember, ...] = ()
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
-    subscribed: frozenset[str] = frozenset()
-    isolation: str | None = None
     problem: ConnectctlError | None = None
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that it reads or has read."""
         committed = frozenset(place.topic for place in self.committed)
-        return committed.union(self.subscribed, *(member.topics for member in self.members))
+        return committed.union(*(member.topics for member in self.members))
 
     @property
     def active(self) -> bool:

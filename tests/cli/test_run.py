@@ -338,23 +338,6 @@ def test_a_promise_that_was_not_kept_is_in_the_result_and_in_a_line() -> None:
     )
 
 
-def test_progress_tells_of_the_slowest_task_by_its_promise() -> None:
-    heard: dict[int, dict[str, Any]] = {
-        n: {
-            "task": n,
-            "records": 0,
-            "transactions": 1,
-            "latency": {"promise": 0.1, "p99": p99, "records": 1, "missed": 0},
-        }
-        for n, p99 in enumerate((0.02, 0.09, None))
-    }
-    line, _ = run_view.progress_line("c", measured(0.1).run, heard, 1.0, 0)
-    assert line.endswith("latency p99 90 ms")
-    heard[2]["latency"]["p99"] = 0.14
-    line, _ = run_view.progress_line("c", measured(0.1).run, heard, 1.0, 0)
-    assert line.endswith("latency promise missed: p99 140 ms")
-
-
 def test_prometheus_gets_latencies_as_gauges_and_as_a_histogram(tmp_path: Path) -> None:
     MetricsFile(tmp_path / "f", "c", "g").follow(measured(0.3, promise=0.1).run)
     text = (tmp_path / "f").read_text()

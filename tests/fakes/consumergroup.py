@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -63,7 +62,6 @@ class Group:
     expired: set[str] = field(default_factory=set)
     """Ids whose open transaction the coordinator has aborted, and that nobody has initialised since."""
     output_partitions: int = 3
-    replaced: bool = False
     generation: int = 0
     calls: int = 0
     polls: int = 0
@@ -72,12 +70,10 @@ class Group:
     script: dict[int, str] = field(default_factory=dict)
     away: set[TopicPartition] = field(default_factory=set)
     """Partitions that another member has."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self) -> Exception | None:
-        with self._lock:  # producers of partitions are asked on several threads
-            self.calls += 1
-            return self.fail.pop(self.calls)() if self.calls in self.fail else None
+        self.calls += 1
+        return self.fail.pop(self.calls)() if self.calls in self.fail else None
 
     def expire(self, id_: str) -> None:
         """What the coordinator does with a transaction that is open for too long: it takes the epoch for itself."""
@@ -104,10 +100,6 @@ class Member:
         return frozenset(self.positions)
 
     @property
-    def is_replaced(self) -> bool:
-        return self.group.replaced
-
-    @property
     def lag(self) -> int | None:
         return sum(len(self.group.input[place]) - at for place, at in self.positions.items())
 
@@ -124,7 +116,6 @@ class Member:
 
     def _assign(self, places: Collection[TopicPartition]) -> None:
         assert self.listener is not None
-        self.listener.assigning(sorted(places))
         committed = self.committed(places, 1)
         self.listener.assigned(sorted(places), committed)
         self.positions |= {place: committed[place].offset if place in committed else 0 for place in places}
@@ -175,8 +166,6 @@ class Member:
 
     def rewind(self, patience: float) -> bool:
         if self.usable:
-            assert self.listener is not None
-            self.listener.assigning(sorted(self.positions))
             committed = self.committed(self.positions, patience)
             self.positions = {p: committed[p].offset if p in committed else 0 for p in self.positions}
         return self.usable

@@ -101,10 +101,6 @@ class SinkConsumer:
         self.closed = False
 
     @property
-    def is_replaced(self) -> bool:
-        return False
-
-    @property
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)
 
@@ -127,7 +123,6 @@ class SinkConsumer:
         added = [place(each) for each in change.assigned]
         begin = {each: self.group[each].offset if each in self.group else 0 for each in added}
         try:
-            self.listener.assigning(added)
             self.listener.assigned(added, self.committed(added, 1.0))
         finally:
             self.positions |= begin

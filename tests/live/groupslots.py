@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 from confluent_kafka.admin import NewPartitions
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.connect.transactional_ids import partition_id
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings, consumer_settings
-from connectctl.ops.task_runtime.group.ledger import GroupLedger, PartitionLedger
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
@@ -69,9 +67,6 @@ class Listener:
         self.on_revoked = on_revoked
         self.committed: dict[TopicPartition, int] = {}
         self.calls: list[str] = []
-
-    def assigning(self, partitions: Collection[TopicPartition]) -> None:
-        pass
 
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         self.calls.append("assigned")
@@ -246,8 +241,7 @@ class CopyingColumns(Copying):
 
 class Slot:
     """An attempt of a slot on a thread of its own. It commits every ``interval`` seconds; ``each`` hears what it reads.
-    Where it is ``columnar``, its transform gives tables. With ``partition_producer`` it has one of that kind for each
-    partition.
+    Where it is ``columnar``, its transform gives tables.
     """
 
     def __init__(
@@ -258,8 +252,6 @@ class Slot:
         each: Callable[[list[str]], None] = lambda values: None,
         open_producer: Callable[[], TaskProducer] | None = None,
         columnar: bool = False,
-        partition_producer: type[TaskProducer] | None = None,
-        timeout_ms: int = 10_000,
         ledger: type[GroupLedger] = GroupLedger,
         stable: type[StableOffsets] = StableOffsets,
     ):
@@ -273,28 +265,8 @@ class Slot:
         self.error: Exception | None = None
         self._end = threading.Event()
         self.ledger = ledger(self._opened, PATIENCE)
-        if partition_producer is not None:
-            self._of_partitions(partition_producer, timeout_ms)
         self.task = ExactlyOnceTask(self.open_producer, self.ledger, stopped=self._end.is_set, patience=PATIENCE)
         self._thread = threading.Thread(target=self.run, daemon=True)
-
-    def _of_partitions(self, kind: type[TaskProducer], timeout_ms: int) -> None:
-        ledger, slots = PartitionLedger(self._opened, PATIENCE), self.slots
-        self.ledger = ledger
-
-        def opened() -> TaskProducer:
-            made: Callable[..., TaskProducer] = kind
-            closed: Callable[[], None] = lambda: None  # noqa: E731
-            if issubclass(kind, ColumnarProducer):
-                wire = kind.shared_client(slots.kafka, timeout_ms, {})
-                made, closed = lambda *given, **more: kind(*given, **more, wire=wire.one_more()), wire.close
-
-            def producer(place: TopicPartition) -> TaskProducer:
-                return made(slots.kafka, partition_id("g", slots.name, *place), timeout_ms=timeout_ms)
-
-            return ledger.producers(producer, timeout_ms, closed)
-
-        self.open_producer = opened
 
     def _opened(self) -> TaskMember:
         self.members.append(self.slots.member(self.number, kind=self._stable))
@@ -307,9 +279,7 @@ class Slot:
         output = OutputSettings(self.slots.target, columnar=self.columnar)
         kind = CopyingColumns if self.columnar else Copying
         opened = lambda: kind(self.read, self.each)  # noqa: E731
-        source = TransformSource(
-            opened, {}, output, self.interval, 100, TaskMeter(), by_partition=isinstance(self.ledger, PartitionLedger)
-        )
+        source = TransformSource(opened, {}, output, self.interval, 100, TaskMeter())
         try:
             self.result = self.task.run(source)
         except Exception as e:  # noqa: BLE001 - for the test to look at

@@ -1,8 +1,7 @@
 """Observes the consumers of source connectors' topics, and the evidence of their isolation levels; evaluates nothing.
 
-No request returns a consumer's ``isolation.level``. The evidence is the configuration of sinks and mirrors, the setting
-of a share group, and a committed offset beyond the last stable offset, which no read_committed consumer can have
-reached.
+No request returns a consumer's ``isolation.level``. The evidence is the configuration of sinks and mirrors, and a
+committed offset beyond the last stable offset, which no read_committed consumer can have reached.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.bootstrap import share_a_server
-from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.brokers import SHARE, ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
 
 SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"
-COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+COMMITTED = "read_committed"
 _MIRROR_CLASS = "MirrorSourceConnector"
 _EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
 """The topics that a mirror excludes if ``topics.exclude`` is not set (``DefaultTopicFilter``)."""
@@ -65,7 +64,8 @@ class ReaderFacts:
     """The observations. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
 
     ``sources`` are the source connectors whose topics may be read, with their topics on the workers' Kafka cluster.
-    ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None if no worker reports it.
+    ``sinks`` are all sink connectors, ``sharing`` all share groups. ``enabled`` is whether tasks have transactions now, None
+    if no worker reports it.
     """
 
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -73,6 +73,7 @@ class ReaderFacts:
     groups: tuple[ReaderGroup, ...] = ()
     beyond: Mapping[str, tuple[ReadBeyondLso, ...]] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
+    sharing: tuple[str, ...] = ()
     enabled: bool | None = None
     unseen: tuple[Unseen, ...] = ()
 
@@ -87,7 +88,7 @@ class ReaderFacts:
         known = {reading.group for reading in self.connectors} | set(self.beyond)
         found: dict[str, list[str]] = {}
         for group in self.groups:
-            if group.id not in known and group.isolation is None:
+            if group.id not in known:
                 for topic in group.topics:
                     found.setdefault(topic, []).append(group.id)
         return found
@@ -113,6 +114,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
         sources=written,
         connectors=tuple(_readings(context, topics)),
         groups=groups,
+        sharing=tuple(group.id for group in readers.groups if group.type == SHARE),
         beyond=_beyond(context.edges.transactions(), groups, topics, unseen),
         unseen=tuple(unseen),
     )

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.consumers.observe import (
-    COMMITTED,
-    ISOLATION,
-    MIRROR,
-    SINK,
-    UNCOMMITTED,
-    ReaderConnector,
-    ReaderFacts,
-)
+from connectctl.ops.checks.consumers.observe import COMMITTED, ISOLATION, MIRROR, SINK, ReaderConnector, ReaderFacts
 from connectctl.ops.checks.types import Goal, enabling
 from connectctl.ops.core.finding import Severity, some_of
 from connectctl.ops.core.rule import Case, rule
-from connectctl.ops.kafka.brokers import SHARE, ReaderGroup
+from connectctl.ops.kafka.brokers import ReaderGroup
 
 _SHOWN = 20
 """The number of names in one sentence."""
@@ -70,23 +62,20 @@ def proven(facts: ReaderFacts, group: ReaderGroup, goal: Goal) -> Iterator[Case]
     yield Case(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")
 
 
-@rule("READER004", Severity.WARNING, when=enabling, each="groups")
-def share_group_reads_all(facts: ReaderFacts, group: ReaderGroup, goal: Goal) -> Iterator[Case]:
-    """Yield READER004 for a share group that uses read_uncommitted."""
-    if group.type == SHARE and group.isolation == UNCOMMITTED:
-        topics = some_of(sorted(group.topics & facts.topics), _SHOWN)
-        message = f"It reads {topics}, and its share.isolation.level is {group.isolation}."
-        hint = f"kafka-configs.sh --alter --group {group.id} --add-config share.isolation.level={COMMITTED}"
-        yield Case(group.id, message, hint)
-
-
 @rule("READER005", Severity.INFO, when=enabling)
 def cannot_be_seen(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
-    """Yield READER005 for each source connector, with the groups whose isolation level is unknown."""
+    """Yield READER005 for each source connector with groups of unknown isolation level, and once for share groups."""
     for source, topics in facts.sources.items():
         if unknown := {group for topic in topics for group in facts.unexplained.get(topic, ())}:
             message = f"Its topics are read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
             yield Case(source, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
+    if facts.sharing:
+        message = f"{some_of(facts.sharing, _SHOWN)}: it is not checked what these share groups read, nor how."
+        yield Case(
+            "share groups",
+            message,
+            f"Check share.{ISOLATION}={COMMITTED} of those that read what source connectors write.",
+        )
 
 
 def _clients(group: ReaderGroup) -> str:

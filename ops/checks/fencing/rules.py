@@ -96,7 +96,7 @@ def ambiguous(facts: FencingFacts, source: FencedSource, goal: Goal) -> Iterator
         yield Case(source.name, f"Its transactional ids are also those of {holders} (for example {id}).", hint)
     for group in sorted(facts.directory.connectors):
         owners = (owner for owner in facts.directory.owners(leader_id(group)) if not _is_other(facts, source, owner))
-        own_tasks = [owner for owner in owners if owner.task is not None and owner.task < source.ids]
+        own_tasks = [owner for owner in owners if owner.task < source.ids]
         if own_tasks:
             holders = f"the leader of {group}: {leader_id(group)}"
             message = f"Its task {own_tasks[0].task} has the same transactional id as {holders}."

@@ -42,20 +42,11 @@ _NOT_ADDED = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED, 
 
 class BatchProducer:
     """One producer of the transactional id ``id_``. ``properties`` are librdkafka's; ``timeout`` in seconds bounds every
-    wait for an answer. ``wire`` is a client to use, and to close, in place of one of its own. Raises ``Refusal``,
-    ``Unreachable``, ``NotAuthorized`` and ``OSError``.
+    wait for an answer. Raises ``Refusal``, ``Unreachable``, ``NotAuthorized`` and ``OSError``.
     """
 
-    def __init__(
-        self,
-        properties: Mapping[str, Any],
-        id_: str,
-        *,
-        transaction_timeout_ms: int,
-        timeout: float,
-        wire: KafkaProtocolClient | None = None,
-    ):
-        self._wire = wire or KafkaProtocolClient(properties, timeout=timeout)
+    def __init__(self, properties: Mapping[str, Any], id_: str, *, transaction_timeout_ms: int, timeout: float):
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
         self._leaders = PartitionLeaders(self._wire)
         self._added: set[TopicPartition] = set()

@@ -10,8 +10,8 @@ from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code, name_of
 
-BROKER, GROUP = 4, 32
-"""The types of resources in DescribeConfigs."""
+BROKER = 4
+"""The type of resource in DescribeConfigs."""
 _DESCRIBE = 8
 """The operation on the cluster that lets a principal list every group."""
 _DENIED = (Code.CLUSTER_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED)
@@ -58,23 +58,12 @@ class BrokerFanout:
         # Brokers that do not say what we may do (before 2.3) list all or nothing.
         return allowed is None or _DESCRIBE in allowed
 
-    async def settings(
-        self, kind: int, resources: Sequence[str], names: Sequence[str], broker: int
-    ) -> dict[str, dict[str, str] | ConnectctlError]:
-        """The properties in ``names`` of brokers or groups, asked of ``broker``."""
+    async def settings(self, broker: int, names: Sequence[str]) -> dict[str, str] | ConnectctlError:
+        """Return the properties in ``names`` of ``broker``."""
         from kafka.protocol.admin import DescribeConfigsRequest
 
-        asked = [
-            DescribeConfigsRequest.DescribeConfigsResource(
-                resource_type=kind, resource_name=name, configuration_keys=list(names)
-            )
-            for name in resources
-        ]
-        answer = await self.wire.ask(DescribeConfigsRequest(resources=asked), broker)
-        wanting = "DescribeConfigs on " + ("the cluster" if kind == BROKER else "the group")
-        found: dict[str, dict[str, str] | ConnectctlError] = {}
-        for result in answer.results:
-            values = {entry.name: str(entry.value) for entry in result.configs if entry.value is not None}
-            error = self.error(result.error_code, "describe its settings", wanting)
-            found[result.resource_name] = error or values
-        return found
+        resource = DescribeConfigsRequest.DescribeConfigsResource
+        asked = resource(resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names))
+        (result,) = (await self.wire.ask(DescribeConfigsRequest(resources=[asked]), broker)).results
+        error = self.error(result.error_code, "describe its settings", "DescribeConfigs on the cluster")
+        return error or {entry.name: str(entry.value) for entry in result.configs if entry.value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.broker_fanout import BROKER, BrokerFanout
+from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized
@@ -36,7 +36,7 @@ class Brokers(ClusterClient):
 
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         async def one(broker: int) -> dict[str, str] | ConnectctlError:
-            return (await self._all.settings(BROKER, [str(broker)], names, broker))[str(broker)]
+            return await self._all.settings(broker, names)
 
         return self._all.of_brokers("describe their settings", one)
 

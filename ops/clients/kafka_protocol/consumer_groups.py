@@ -1,4 +1,4 @@
-"""Groups of readers through kafka-python: the offsets of many groups in one request, and share groups (KIP-932).
+"""Groups of readers through kafka-python: the offsets of many groups in one request.
 
 Members come through librdkafka, because kafka-python does not know how to describe groups of KIP-848.
 """
@@ -10,10 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.broker_fanout import GROUP
 from connectctl.ops.clients.kafka_protocol.client import batches
 from connectctl.ops.clients.kafka_protocol.leaders import parts_of
-from connectctl.ops.clients.kafka_protocol.share_groups import offsets_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, ReaderGroup, ReaderGroups, ReaderMember
 from connectctl.ops.kafka.sentinels import offset_of
@@ -22,8 +20,6 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
     from connectctl.ops.clients.librdkafka.connection import Connection
-
-_ISOLATION = "share.isolation.level"
 
 
 class Groups:
@@ -47,7 +43,7 @@ class Groups:
         listed = [group for broker, some in answers.items() if broker not in problems for group in some]
         sharing = [group for group in listed if group.type == SHARE]
         others = [group for group in listed if group.type != SHARE]
-        found = [*self._with_members(self._with_offsets(others)), *self._shared(sharing)]
+        found = [*self._with_members(self._with_offsets(others)), *sharing]
         complete = self._brokers.lists_every_group()
         return ReaderGroups(tuple(sorted(found, key=lambda group: group.id)), complete, problems)
 
@@ -85,26 +81,6 @@ class Groups:
             if offset is not None and not part.error_code:
                 offsets[place] = offset
         return replace(group, committed=offsets, problem=error)
-
-    def _shared(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:
-        """Share groups with their topics, and with their isolation level: a setting of theirs on the broker."""
-
-        async def one(broker: int, some: Sequence[ReaderGroup]) -> list[ReaderGroup]:
-            names = [group.id for group in some]
-            settings = await self._brokers.settings(GROUP, names, [_ISOLATION], broker)
-            answer = await self._brokers.wire.ask(offsets_request(names), broker)
-            described = {each.group_id: each for each in answer.groups}
-            return [self._share_group(group, settings.get(group.id, {}), described[group.id]) for group in some]
-
-        return self._of_coordinators("describe share groups", _by_coordinator(groups), one)
-
-    def _share_group(self, group: ReaderGroup, settings: dict[str, str] | ConnectctlError, offsets: Any) -> ReaderGroup:
-        error = self._brokers.error(offsets.error_code, "list the offsets of a group", "Describe on the group")
-        # A topic that nothing was taken from yet is told, too, without an offset.
-        found = replace(group, subscribed=frozenset(topic.topic_name for topic in offsets.topics), problem=error)
-        if isinstance(settings, ConnectctlError):
-            return replace(found, problem=error or settings)
-        return replace(found, isolation=settings.get(_ISOLATION))
 
     def _of_coordinators(
         self,

@@ -57,7 +57,7 @@ def candidates(
     for connector in request.connectors:
         group = str(group_id)
         ids += [task_id(group, connector, n) for n in range(reach.get(connector, TaskIdRange()).tasks)]
-        ids += of_connector(known, group, connector, directory.connectors.get(group, ()))
+        ids += of_connector(known, group, connector)
     for id in request.ids:
         if directory.is_leader(id) and not request.leader:
             skipped[id] = _LEADER_SKIPPED

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import task_id
-from connectctl.ops.task_runtime.group.ledger import GroupLedger, PartitionLedger
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.plugins import connector_class
@@ -36,8 +36,6 @@ def group_ledger(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
 ) -> GroupLedger:
     opened = member_factory(spec, shared, task, stats, stopped)
-    if spec.delivery.per_partition:
-        return PartitionLedger(opened, spec.patience, shared.stale_because)
     return GroupLedger(opened, spec.patience)
 
 
@@ -63,7 +61,6 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
     return (
         issubclass(kind, TransformConnector)
         and kind.task.columnar
-        and not spec.delivery.per_partition
         and bool(spec.config.get(OUTPUT, "").strip())
         and _reads(spec).consumer.most_records >= FROM_RECORDS
         and group_producer(spec, kafka) is ColumnarProducer
@@ -80,8 +77,8 @@ def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], st
     assert issubclass(kind, TransformConnector)
     topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec, kafka)
     output = OutputSettings(topic, lambda topic: _is_input(reads, topic), columns)
-    how, most = spec.delivery, reads.consumer.most_records
-    return TransformSource(kind.task, config, output, how.interval, most, stats.meter, by_partition=how.per_partition)
+    most = reads.consumer.most_records
+    return TransformSource(kind.task, config, output, spec.delivery.interval, most, stats.meter)
 
 
 def _reads(spec: TaskSpec) -> Subscription:

@@ -203,8 +203,6 @@ class TimeboxedSource:
             "lag": self._lag,
         }
         message |= {"begun": self._began is not None, "over": self._over}
-        if counts.latency.promise is not None:
-            message |= {"latency": counts.latency.summary}
         self._channel.send(message if (waits := counts.progress.message) is None else {**message, "waiting": waits})
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.transactional_ids import partition_id, task_id
+from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
-from connectctl.ops.task_runtime.group.ledger import PartitionLedger
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import Ledger, SourceOffsetsLedger
@@ -20,7 +17,6 @@ from connectctl.ops.task_runtime.task.single_record_producer import ProducerFact
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
 
@@ -44,23 +40,10 @@ def task_kernel(
     whole = {**properties, **delivery.properties}
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
-    def one(kind: Callable[..., TaskProducer], id_: str) -> TaskProducer:
+    def opened(kind: type[TaskProducer]) -> TaskProducer:
         made = kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
         made.existing_topic = spec.offsets
         return made
-
-    def of_partition(kind: Callable[..., TaskProducer], place: TopicPartition) -> TaskProducer:
-        return one(kind, partition_id(spec.group, spec.connector, *place))
-
-    def opened(kind: type[TaskProducer]) -> TaskProducer:
-        if not isinstance(ledger, PartitionLedger):
-            return one(kind, id_)
-        if not issubclass(kind, ColumnarProducer):
-            return ledger.producers(partial(of_partition, kind), delivery.timeout_ms)
-        wire = kind.shared_client(shared.target, delivery.timeout_ms, whole)
-        return ledger.producers(
-            lambda place: of_partition(partial(kind, wire=wire.one_more()), place), delivery.timeout_ms, wire.close
-        )
 
     producers = ProducerFactory(kind, opened)
     return ExactlyOnceTask(

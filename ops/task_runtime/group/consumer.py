@@ -21,9 +21,6 @@ class RebalanceListener(Protocol):
     consumer stays usable.
     """
 
-    def assigning(self, partitions: Collection[TopicPartition]) -> None:
-        """``partitions`` are about to be added, or kept by ``rewind``; their committed offsets are read behind this call."""
-
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         """``partitions`` were added. Where ``committed`` has none of them, nothing is committed, and its records come from
         where ``auto.offset.reset`` says.
@@ -74,10 +71,6 @@ class GroupConsumer(Protocol):
         """What a transaction that commits this group's offsets names: confluent-kafka's ``ConsumerGroupMetadata``, with
         generation, member id and instance id as they are now.
         """
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether another attempt has its ``group.instance.id``; not where it has none, or nobody says."""
 
     @property
     def lag(self) -> int | None:

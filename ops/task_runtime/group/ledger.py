@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.task_runtime.task.partition_producers import PartitionProducers
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
@@ -68,9 +67,6 @@ class GroupLedger:
     def after(self, offsets: Any) -> None:
         """Nothing: the coordinator has them."""
 
-    def assigning(self, partitions: Collection[TopicPartition]) -> None:
-        """The producer of the task was initialised before the member joined: nothing is pending."""
-
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         """The member begins where its group stands."""
 
@@ -89,46 +85,3 @@ class GroupLedger:
         if self._member is not None:
             self._member.close()
             self._member = None
-
-
-class PartitionLedger(GroupLedger):
-    """That of a task with a producer for each of its partitions. ``stale_because``: why its generation is not the newest.
-
-    A producer is opened before the committed offset of its partition is read, and the generation is checked behind that: as
-    for the one of a task (``exactly_once_task``), because the initialisation may have waited for long.
-    """
-
-    def __init__(
-        self,
-        open_member: Callable[[], GroupConsumer],
-        patience: float,
-        stale_because: Callable[[], str | None] = lambda: None,
-    ):
-        super().__init__(open_member, patience)
-        self._stale_because = stale_because
-        self._producers: PartitionProducers | None = None
-
-    def producers(
-        self,
-        open_producer: Callable[[TopicPartition], TaskProducer],
-        timeout_ms: int,
-        discarded: Callable[[], None] = lambda: None,
-    ) -> PartitionProducers:
-        """New producers, of the partitions that will be assigned from now on. ``discarded`` is called at their end."""
-        self._producers = PartitionProducers(open_producer, timeout_ms, lambda: self.member.is_replaced, discarded)
-        return self._producers
-
-    def assigning(self, partitions: Collection[TopicPartition]) -> None:
-        """Open their producers. Raises ``UnknownOutcome`` where the task is stale by then: it looks again and ends."""
-        assert self._producers is not None
-        if not partitions:
-            return
-        self._producers.open(partitions, self._patience)
-        if why := self._stale_because():
-            raise UnknownOutcome(why)
-
-    def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit what was made of their records, and close their producers."""
-        assert self._producers is not None
-        super().revoked(partitions)
-        self._producers.close(partitions)

@@ -210,7 +210,6 @@ class TaskMember:
         if self._closing or self._listener is None:
             return
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
-        self._listener.assigning(places)
         committed = self.committed(places, self._patience)
         self._listener.assigned(places, committed)
         starts = positions_at({place: self._start(place, committed) for place in places})
@@ -276,7 +275,6 @@ class TaskMember:
         if not (self._joined and self._usable) or self._listener is None:
             return False
         places, self._ahead = tuple(self._next), []
-        self._listener.assigning(places)
         committed = self.committed(places, patience)
         self._usable = False
         self.seek({place: self._start(place, committed) for place in places})
@@ -303,12 +301,6 @@ class TaskMember:
         for them: asked while another thread polls, both may wait for ever.
         """
         return self._consumer.consumer_group_metadata()
-
-    @property
-    def is_replaced(self) -> bool:
-        if self.settings.dynamic:
-            return False
-        return self.stable.is_replaced(self.instance_id, self._consumer.memberid())
 
     @property
     def lag(self) -> int | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words
-from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
@@ -69,15 +68,6 @@ class StableOffsets:
                 )
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-
-    def is_replaced(self, instance_id: str, member_id: str) -> bool:
-        """Whether ``instance_id`` is that of another member than ``member_id``; False where nobody says."""
-        with suppress(ConnectctlError):
-            described = self._coordinator().describe()
-            return described is not None and any(
-                m.instance_id == instance_id and m.id != member_id for m in described.members
-            )
-        return False
 
     def _coordinator(self) -> Coordinator:
         if self._wire is None:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.core.interrupts import left_alone
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
-from connectctl.ops.task_runtime.job.partition_ids import PartitionIds
 from connectctl.ops.task_runtime.job.run_request import LEASE
 from connectctl.ops.task_runtime.job.scheduler import JobRun
 from connectctl.ops.task_runtime.job.steps import Parts, unrecorded
-from connectctl.ops.task_runtime.spi.transform import TransformConnector
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
@@ -98,10 +96,7 @@ class JobEnvironment:
         # Which topics live workers use is for them to say: they may be given others at their next start.
         topics = {} if ready.take_over else ready.topics
         config_topic = ready.topics["config"]
-        leader = Leader(scene.kafka, scene.calls, ready.group, config_topic, self.patience, self.retries, topics=topics)
-        if not isinstance(ready.connector, TransformConnector):
-            return leader
-        return replace(leader, more_ids=PartitionIds(scene.target, scene.calls, ready.group, ready.name, self.note))
+        return Leader(scene.kafka, scene.calls, ready.group, config_topic, self.patience, self.retries, topics)
 
     def fence_tasks(self, count: int) -> None:
         """Fence the first ``count`` tasks, whoever runs them."""

@@ -54,8 +54,7 @@ _NOT_RETRIABLE = {
 @dataclass(frozen=True)
 class Leader:
     """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for each step of a start;
-    ``retry`` says for how long a start is begun anew. ``more_ids`` gives the ids that producers of older tasks may have
-    besides those of tasks, by the configuration of before and the new one.
+    ``retry`` says for how long a start is begun anew.
     """
 
     kafka: Kafka
@@ -64,7 +63,6 @@ class Leader:
     topic: str
     patience: float = 60.0
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(60.0))
-    more_ids: Callable[[Sequence[Mapping[str, str]]], Sequence[str]] = lambda configs: ()
     topics: Mapping[str, str] = field(default_factory=dict)
     """The group's offsets and status topics, by role, as far as they are known."""
 
@@ -115,8 +113,7 @@ class Leader:
             written = self.read_state(name)
             if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
                 raise UnknownOutcome("the config topic has newer task configurations")
-            more = self.more_ids([before.config or {}, config])
-            fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience, more)
+            fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
             self._write(handle, count_record(name, len(tasks)))
             after, end = self._read_state(name)
             if after.commit != written.commit or after.fenced < after.commit:
@@ -158,16 +155,14 @@ def ids_of(before: ConfigTopicState, tasks: int) -> int:
     return max(before.transactional_ids, tasks) if before.commit >= 0 or before.task_count is not None else 0
 
 
-def fence(
-    calls: TransactionCalls, group: str, name: str, count: int, patience: float, more: Sequence[str] = ()
-) -> None:
-    """Fence the ids of the tasks below ``count`` and ``more``, all at once. Raises ``ConnectctlError`` unless all are,
-    ``TimedOut`` where it may be tried again.
+def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: float) -> None:
+    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless all are, ``TimedOut``
+    where it may be tried again.
 
     An id that no coordinator knows has no producer to fence.
     """
-    failed = fence_ids(calls, [*(task_id(group, name, n) for n in range(count)), *more], patience)
-    check_fenced(failed, f"the {count + len(more)} transactional ids of tasks of {name}")
+    failed = fence_ids(calls, [task_id(group, name, n) for n in range(count)], patience)
+    check_fenced(failed, f"the {count} transactional ids of tasks of {name}")
 
 
 def check_fenced(failed: Sequence[IdResult], subject: str) -> None:

@@ -243,7 +243,6 @@ def plan(ready: PreparedJob, cluster_id: str, master: str, request: RunRequest, 
         stands = f"source offsets in {offsets_topic(ready)}"
     else:
         stands = f"reading {ready.subscription} as consumer group {ready.subscription.consumer.group}"
-        stands += ", with a transactional producer for each input partition" * ready.delivery.per_partition
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, {stands}"
     steps.append(RunTasks(name, where, request=request, made_from=made_from))
     if verb := ready.hand_back_action:

@@ -14,7 +14,6 @@ from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.group_members import LeaseGap
-from connectctl.ops.task_runtime.job.latency_report import LatencyReport
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import JobRun
 from connectctl.ops.task_runtime.job.spark_round import SparkRound
@@ -68,7 +67,6 @@ class Rounds:
         self._gap = LeaseGap(ready.subscription, run.note)
         self._executors = executor_monitor(run.spark, run.note)
         self._stalled = StallReport(ready.name, longest, run.scene.target.silent, run.note)
-        self._latency = LatencyReport(ready.name, run.note)
         self._invisibility_reported = False
 
     def watching(self) -> AbstractContextManager[None]:
@@ -149,7 +147,6 @@ class Rounds:
         run, board = self._run, self._board
         self._executors.check()
         self._stalled.update(dict(board.messages), job.active)
-        self._latency.update(dict(board.messages))
         self._tell_unseen()
         self._gap.look(bool(board.messages))
         if run.ready.subscription is not None and job.has_enough(list(board.messages.values())):

@@ -54,8 +54,6 @@ _UNSUPPORTED = {
 }
 SHORT_TIMEOUT = 15_000
 """Milliseconds: how long readers wait, at most, for a task that died, where its transactions are short."""
-PER_PARTITION = "exactly-once-per-partition"
-"""``guarantee`` of a transform with a producer for each input partition: the way before KIP-447."""
 GROUP_TIMEOUT, GROUP_INTERVAL = 10_000, 100
 """Milliseconds: the same of a transform's producer, as Kafka Streams has it with exactly-once (KIP-447)."""
 
@@ -65,8 +63,8 @@ class DeliverySettings:
     """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` says, in lines, what has no effect.
 
     ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not ``exactly_once``. A task without
-    records is asked for offsets each ``flush_interval`` seconds at most. ``per_partition``: with a producer for each input
-    partition. ``latency`` is in seconds: what transactions are to keep to, None where nothing is promised.
+    records is asked for offsets each ``flush_interval`` seconds at most. ``latency`` is in seconds: what
+    transactions are to keep to, None where nothing is promised.
     """
 
     boundary: Boundary
@@ -79,7 +77,6 @@ class DeliverySettings:
     ignored: tuple[str, ...] = ()
     exactly_once: bool = True
     flush_interval: float = DEFAULT_INTERVAL_MS / 1000
-    per_partition: bool = False
     latency: float | None = None
 
 
@@ -116,13 +113,12 @@ def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
     """What the validated ``config`` of a transform asks for: a transaction for each ``commit.interval.ms``, short enough in
     its time-out that a dead task's pending offsets do not hold up who takes its partitions.
     """
-    guarantee = config.get("guarantee", "exactly-once")
-    once = guarantee != "at-least-once"
+    once = config.get("guarantee") != "at-least-once"
     interval = int(config.get("commit.interval.ms", GROUP_INTERVAL))
     how = _of_a_group(config, interval, max(GROUP_TIMEOUT, 2 * interval), exactly_once=once)
     notes = [*_without_effect(config, "errors.", "an exception of a transform ends its task")]
     notes += [] if once else ["guarantee=at-least-once: a failure can cause duplicates."]
-    return replace(how, ignored=(*how.ignored, *notes), per_partition=guarantee == PER_PARTITION)
+    return replace(how, ignored=(*how.ignored, *notes))
 
 
 def _of_a_group(

@@ -86,11 +86,6 @@ class LatencyMeter:
         p99 = self.quantile(0.99)
         return self.promise is not None and p99 is not None and p99 > self.promise
 
-    @property
-    def summary(self) -> dict[str, Any]:
-        """The summary that a running task reports to its driver."""
-        return {"promise": self.promise, "p99": self.quantile(0.99), "records": self.records, "missed": self.missed}
-
     def cumulative(self) -> Iterator[tuple[float, int]]:
         """Yield each of Prometheus' edges, in seconds, and how many records took no longer."""
         for doublings in EDGES:

@@ -107,9 +107,8 @@ class TransactionBatch:
     With ``abort`` the records are sent and aborted, and the offsets committed in a separate transaction, so that the
     source continues after the discarded records (KIP-618, "Connector-defined transaction boundaries"). With ``more`` the
     transaction continues with the next batch, whose offsets then cover all of it. ``describe_record`` names the source's
-    record by its number in the order of ``records``, ``record_batches`` and ``copies``. ``origins`` are the parts of
-    ``records`` by the input partitions that they derive from; empty if one producer writes them all. ``polled`` is the
-    time of the poll, by the monotonic clock; None is the time at which the batch is returned.
+    record by its number in the order of ``records``, ``record_batches`` and ``copies``. ``polled`` is the time of the
+    poll, by the monotonic clock; None is the time at which the batch is returned.
     ``copied_batches`` are for a producer of batches (``batch_copy_producer``).
     """
 
@@ -120,7 +119,6 @@ class TransactionBatch:
     more: bool = False
     copies: Sequence[CopiedMessages] = ()
     describe_record: Callable[[int], str] | None = None
-    origins: Sequence[tuple[Any, TransactionBatch]] = ()
     polled: float | None = None
     copied_batches: Sequence[CopiedBatches] = ()
 

@@ -1,8 +1,7 @@
 """The interface of transforms: a class with ``process``, or a function from one DataFrame to another.
 
 A transform is a loop of consume, process and produce, exactly once by KIP-447: one producer for each task, and the group's
-offsets in its transactions; or, as before KIP-447, one producer for each input partition. The order of the records of a
-partition is kept.
+offsets in its transactions. The order of the records of a partition is kept.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ class Guarantee(StrEnum):
     """``guarantee`` of a transform."""
 
     EXACTLY_ONCE = "exactly-once"
-    PER_PARTITION = "exactly-once-per-partition"
     AT_LEAST_ONCE = "at-least-once"
 
 
@@ -123,8 +121,8 @@ class Transform(ABC):
 
     @abstractmethod
     def process(self, records: Records) -> Output:
-        """Return the records to write for ``records``, which may be of several partitions unless each has its own producer.
-        All output must be returned; none may be kept for a later call.
+        """Return the records to write for ``records``, which may be of several partitions. All output must be
+        returned; none may be kept for a later call.
         """
 
     def stop(self) -> None:  # noqa: B027  # a hook that most do not need

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
-from connectctl.ops.clients.kafka_protocol.shared_client import SharedProtocolClient
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.compression import CODECS
@@ -46,19 +45,10 @@ _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
 
 class ColumnarProducer(TaskProducer):
     """See ``TaskProducer``. Single records become columns, those of a topic at once. Of ``properties`` it uses
-    those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit. ``wire`` is a
-    client of several producers, one user of which it is.
+    those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit.
     """
 
-    def __init__(
-        self,
-        kafka: Kafka,
-        id_: str,
-        *,
-        timeout_ms: int,
-        properties: Mapping[str, Any] | None = None,
-        wire: SharedProtocolClient | None = None,
-    ):
+    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
         whole = kafka.client | dict(properties or {})
         timeout = _request_timeout(whole, timeout_ms)
         self._kafka = kafka
@@ -67,21 +57,14 @@ class ColumnarProducer(TaskProducer):
         codec = codec if (codec := _codec(whole)) in CODECS else "none"
         largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
         batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
-        self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout, wire)
+        self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout)
         self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
         self._writer = ColumnWriter(self._producer, codec, batch_bytes, largest, too_large)
         self.id = id_
         self.timeout_ms = timeout_ms
 
-    def _open(
-        self, client: Mapping[str, Any], id_: str, timeout_ms: int, timeout: float, wire: SharedProtocolClient | None
-    ) -> BatchProducer:
-        return BatchProducer(client, id_, transaction_timeout_ms=timeout_ms, timeout=timeout, wire=wire)
-
-    @staticmethod
-    def shared_client(kafka: Kafka, timeout_ms: int, properties: Mapping[str, Any]) -> SharedProtocolClient:
-        whole = kafka.client | dict(properties)
-        return SharedProtocolClient(_client(kafka, whole), timeout=_request_timeout(whole, timeout_ms))
+    def _open(self, client: Mapping[str, Any], id_: str, timeout_ms: int, timeout: float) -> BatchProducer:
+        return BatchProducer(client, id_, transaction_timeout_ms=timeout_ms, timeout=timeout)
 
     def initialise(self, patience: float) -> None:
         self._call("initialise its producer", lambda: self._producer.initialise(patience))

@@ -132,9 +132,6 @@ class WorkerSinkTask:
         finally:
             self._task.stop()
 
-    def assigning(self, partitions: Collection[TopicPartition]) -> None:
-        """Nothing to do before the offsets are known."""
-
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         self._context.assigned |= set(partitions)
         self._context.paused &= self._context.assigned

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SOCKET_TIMEOUT_MS = 10_000
 """How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long may be sent twice."""
 DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
-_FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
+_FENCED = {"_FENCED", "FENCED_INSTANCE_ID", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
 OF_A_GENERATION = frozenset({"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"})
 _PERMANENT = {"RECORD_LIST_TOO_LARGE", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORTED_VERSION"} | {
     "_INVALID_ARG",
@@ -49,10 +49,6 @@ FENCING_PAUSES, FENCING_PATIENCE = (0.05, 0.2, 1.0), 5.0
 
 class Fenced(Exception):
     """A newer producer has initialised the transactional id."""
-
-
-class MemberFenced(Fenced):
-    """A newer attempt has taken the ``group.instance.id``."""
 
 
 class UnknownOutcome(Exception):
@@ -303,8 +299,6 @@ class TaskProducer:
             self._fail(e.args[0], doing, e)
 
     def _fail(self, error: Any, doing: str, cause: Exception) -> None:
-        if error.name() == "FENCED_INSTANCE_ID":
-            raise MemberFenced(error.str()) from cause
         if error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower()):
             self._is_open = False
             raise Fenced(error.str()) from cause

@@ -5,7 +5,7 @@ group's, in one transaction for each ``commit.interval.ms``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,7 @@ LONGEST_POLL = 0.2
 
 @dataclass(eq=False)
 class TransformSource:
-    """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll. ``by_partition``: the
-    transform is given records of one partition at a time, and batches tell which.
-    """
+    """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll."""
 
     open_task: Callable[[], Transform]
     configs: Mapping[str, str]
@@ -37,7 +35,6 @@ class TransformSource:
     most: int
     meter: TaskMeter
     now: Callable[[], float] = time.monotonic
-    by_partition: bool = False
     _task: Transform | None = None
     _member: GroupConsumer | None = None
     _offsets: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
@@ -72,21 +69,13 @@ class TransformSource:
             return self.final_batch() if self._is_due() else None
         if self._opened is None:
             self._opened = self.now()
-        made = replace(self._process(self._task, messages), polled=polled)
+        made = replace(self.output.batch(self._task.process(Records(messages))), polled=polled)
         # Only now: a rebalance in the poll has committed what was there before these records.
         self._offsets |= next_offsets(messages)
         self._uncommitted = True
         if self._is_due():
             return replace(made, offsets=self._take(), more=False)
         return made
-
-    def _process(self, task: Transform, messages: Sequence[Any]) -> TransactionBatch:
-        if not self.by_partition:
-            return self.output.batch(task.process(Records(messages)))
-        parts = _parts(messages).items()
-        made = [(place, self.output.batch(task.process(Records(some)))) for place, some in parts]
-        records = [record for _, part in made for record in part.records]
-        return TransactionBatch(records, more=True, origins=[(place, part) for place, part in made if part.size])
 
     def _patience(self) -> float:
         if self._opened is None:
@@ -132,10 +121,3 @@ class TransformSource:
         if task is not None:
             with suppress(Exception):  # it is at its end in any case
                 task.stop()
-
-
-def _parts(messages: Sequence[Any]) -> dict[TopicPartition, list[Any]]:
-    found: dict[TopicPartition, list[Any]] = {}
-    for m in messages:
-        found.setdefault(TopicPartition(m.topic(), m.partition()), []).append(m)
-    return found

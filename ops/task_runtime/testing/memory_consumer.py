@@ -90,10 +90,6 @@ class MemoryConsumer:
         self._listener: RebalanceListener | None = None
 
     @property
-    def is_replaced(self) -> bool:
-        return False
-
-    @property
     def lag(self) -> int | None:
         return sum(max(0, len(self._log[each]) - at) for each, at in self._positions.items())
 
@@ -108,7 +104,6 @@ class MemoryConsumer:
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
         assert self._listener is not None
         committed = self.committed(partitions, 0)
-        self._listener.assigning(partitions)
         self._listener.assigned(partitions, committed)
         self._positions |= {each: committed[each].offset if each in committed else 0 for each in partitions}
         self._paused -= set(partitions)

@@ -10,7 +10,6 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
-from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.subscription import input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, connector_of
@@ -65,8 +64,7 @@ def run_transform(
         """One process; whether it came to its end."""
         output = OutputSettings(whole.get(OUTPUT, "").strip() or None, set(input_topics(whole)).__contains__)
         # The clock does not move while there are records: each batch is due at once.
-        apart = group_delivery(whole).per_partition
-        source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now, apart)
+        source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)
         with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
             loop = ExactlyOnceTask(
                 lambda: MemoryProducer(kafka, "testing-0"),

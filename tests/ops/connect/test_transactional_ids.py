@@ -10,7 +10,6 @@ from connectctl.ops.connect.transactional_ids import (
     leader_id,
     may_be_task_id,
     of_connector,
-    partition_id,
     task_id,
 )
 from hypothesis import given
@@ -40,34 +39,11 @@ SEEN = TransactionalIdIndex(
         ("other-orders-0", []),
         ("a-b-c-3", [TaskRef("a", "b-c", 3), TaskRef("a-b", "c", 3)]),
         ("connect-cluster-x-0", [TaskRef("connect", "cluster-x", 0)]),
-        ("a-orders-in_3", [TaskRef("a", "orders", None, "in-3")]),
-        ("a-orders-my-topic_1_10", [TaskRef("a", "orders", None, "my-topic_1-10")]),
-        ("a-b-c-in_0", [TaskRef("a", "b-c", None, "in-0"), TaskRef("a-b", "c", None, "in-0")]),
-        ("a-orders-in_03", []),
-        ("a-orders-in_", []),
-        ("a-orders-_3", []),
-        ("a-orders-i n_3", []),
-        ("a-other-in_3", []),
+        ("a-orders-in_3", []),
     ],
 )
 def test_an_id_belongs_to_the_tasks_that_spell_it(id: str, owners: list[TaskRef]) -> None:
     assert list(SEEN.owners(id)) == owners
-
-
-def test_an_id_of_an_input_partition_is_that_of_the_connector_with_the_longest_name_that_fits() -> None:
-    both = TransactionalIdIndex({"g": frozenset({"a", "a-b"})})
-    assert both.owners("g-a-b-in_0") == (TaskRef("g", "a-b", None, "in-0"),)
-    assert both.owners("g-a-in_0") == (TaskRef("g", "a", None, "in-0"),)
-    assert str(both.owners("g-a-in_0")[0]) == "the input partition in-0 of a in g"
-    assert of_connector(["g-a-b-in_0", "g-a-in_0", "g-a-1"], "g", "a", ("a-b",)) == ["g-a-1", "g-a-in_0"]
-
-
-@given(
-    st.sampled_from(["orders", "b-c"]), st.text(st.sampled_from("ab-_.0"), min_size=1, max_size=6), st.integers(0, 99)
-)
-def test_every_input_partitions_id_is_recognised(connector: str, topic: str, partition: int) -> None:
-    owners = SEEN.owners(partition_id("a", connector, topic, partition))
-    assert TaskRef("a", connector, None, f"{topic}-{partition}") in owners or owners[0].task is not None
 
 
 def test_an_id_of_two_clusters_is_warned_of() -> None:

@@ -205,17 +205,17 @@ def test_groups_of_which_nothing_shows_are_named_for_each_source() -> None:
     assert "app, new;" in finding.message
 
 
+def test_share_groups_are_named_because_nobody_looks_at_what_they_read() -> None:
+    (finding,) = found(sources(fake=reading(ReaderGroup("queue", "share"))))
+    assert (finding.id, finding.severity, finding.subject) == ("READER005", Severity.INFO, "share groups")
+    assert finding.message.startswith("queue: ")
+    assert "share.isolation.level=read_committed" in (finding.next_step or "")
+
+
 def test_many_groups_are_counted() -> None:
     fake = reading(*(committed(f"g{n:02}", 50) for n in range(25)))
     (finding,) = found(sources(fake=fake))
     assert "g19 and 5 more" in finding.message
-
-
-@pytest.mark.parametrize(("level", "judged"), [("read_uncommitted", True), ("read_committed", False)])
-def test_a_share_groups_level_is_seen(level: str, judged: bool) -> None:
-    group = ReaderGroup("queue", "share", subscribed=frozenset({"orders"}), isolation=level)
-    apart = ReaderGroup("apart", "share", subscribed=frozenset({"other"}), isolation="read_uncommitted")
-    assert ids(sources(fake=reading(group, apart))) == ([("READER004", "queue")] if judged else [])
 
 
 @pytest.mark.parametrize(

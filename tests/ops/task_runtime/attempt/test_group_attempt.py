@@ -60,7 +60,6 @@ def test_what_a_transform_of_columns_gives_stays_columns(
         (Objects, {}),
         (Columns, {"topic": ""}),  # each record names its own
         (Columns, {"consumer.override.max.poll.records": "100"}),
-        (Columns, {"guarantee": "exactly-once-per-partition"}),
     ],
 )
 def test_records_are_written_as_batches_too(

@@ -86,10 +86,6 @@ class Stable:
     def __call__(self, partitions: Any, patience: float) -> GroupOffsets:
         return self.offsets
 
-    def is_replaced(self, instance_id: str, member_id: str) -> bool:
-        assert instance_id == "id"
-        return member_id != self.holder
-
 
 def joined(committed: int | None) -> tuple[TaskMember, Library]:
     library = Library()
@@ -205,15 +201,6 @@ def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
     with nullcontext() if has_joined else pytest.raises(TimedOut, match="No assignment received from the group"):
         member.join(Quiet(), 0.1 if not has_joined else 5)  # type: ignore[arg-type]
     assert member.assignment == frozenset()
-
-
-def test_a_member_is_replaced_once_its_coordinator_has_another_one_with_its_instance_id(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    member, _ = joined(0)
-    assert not member.is_replaced
-    monkeypatch.setattr(Stable, "holder", "id-2")
-    assert member.is_replaced
 
 
 @pytest.mark.parametrize("endless", [False, True])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,22 +48,6 @@ def test_old_and_new_ids_are_fenced_between_the_set_and_its_count(world: World) 
     assert world.trace == ["initialise connect-cluster-g", "write set", *fenced, "write count"]
     assert made.stale_because(world.log) is None
     assert config_topic_state(world.log, "c").task_count == 1
-
-
-def test_other_ids_that_older_tasks_may_have_are_fenced_with_theirs(world: World) -> None:
-    start(world, 1)
-    world.trace.clear()
-    world.known.add("g-c-in_0")
-    seen: list[Any] = []
-
-    def more(configs: Any) -> list[str]:
-        seen.append(list(configs))
-        return ["g-c-in_0", "g-c-in_1"]
-
-    leader = replace(world.leader(), more_ids=more)
-    leader.start("c", CONFIG | {"guarantee": "exactly-once"}, lambda before: tasks(1))
-    assert world.trace[1:] == ["write set", "fence g-c-0", "fence g-c-in_0", "write count"]
-    assert seen == [[CONFIG, CONFIG | {"guarantee": "exactly-once"}]]
 
 
 def test_ids_that_no_coordinator_knows_are_not_created(world: World) -> None:

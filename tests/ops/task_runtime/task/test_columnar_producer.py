@@ -34,7 +34,6 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
     BrokerError,
     Fenced,
     LogWatcher,
-    MemberFenced,
     Rebalancing,
     TaskProducer,
     UnknownOutcome,
@@ -218,7 +217,7 @@ class Raising:
         (Code.ILLEGAL_GENERATION, Rebalancing),
         (Code.UNKNOWN_MEMBER_ID, Rebalancing),
         (Code.REBALANCE_IN_PROGRESS, Rebalancing),
-        (Code.FENCED_INSTANCE_ID, MemberFenced),
+        (Code.FENCED_INSTANCE_ID, Fenced),
         (Code.INVALID_PRODUCER_EPOCH, Fenced),
         (Code.GROUP_AUTHORIZATION_FAILED, NotAuthorized),
         (Code.UNSUPPORTED_VERSION, ConnectctlError),  # brokers before 2.5

@@ -53,6 +53,9 @@ def test_a_configuration_is_validated_as_by_a_run() -> None:
         run_transform(Shout, {"topic": "out"}, {"in": ["a"]})
     with pytest.raises(BadInput, match="The output topic in is an input topic, too"):
         run_transform(Shout, {"topic": "in", "mark": "."}, {"in": ["a"]})
+    once = {"topic": "out", "mark": ".", "guarantee": "exactly-once-per-partition"}
+    with pytest.raises(BadInput, match=r"exactly-once-per-partition .*: use exactly-once or at-least-once$"):
+        run_transform(Shout, once, {"in": ["a"]})
     with pytest.raises(BadInput, match="A transform is a subclass of Transform"):
         run_transform(3, {}, {"in": []})  # type: ignore[arg-type]
 
