@@ -102,6 +102,9 @@ class Member:
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)
 
+    def took(self, call: str, seconds: float) -> None:
+        """Nothing: no interval is exceeded here."""
+
     @property
     def is_replaced(self) -> bool:
         return self.group.replaced

@@ -44,6 +44,9 @@ class LocalSpark:
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
         return Frame(end - start)
 
+    def addArtifacts(self, *paths: str, **more: bool) -> None:
+        """Nothing: this process can import what a job file names."""
+
     def stop(self) -> None:
         pass
 

@@ -100,6 +100,9 @@ class SinkConsumer:
         self.listener: RebalanceListener | None = None
         self.closed = False
 
+    def took(self, call: str, seconds: float) -> None:
+        """Nothing: no interval is exceeded here."""
+
     @property
     def is_replaced(self) -> bool:
         return False

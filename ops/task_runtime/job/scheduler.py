@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
+from connectctl.ops.task_runtime.task.fence_cause import LONGER
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until
@@ -25,6 +25,8 @@ MAX_LOST_ROUNDS = 5
 """Rounds without any progress that Spark may lose one after the other."""
 MAX_FENCED_ROUNDS = 5
 """Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
+MAX_SLOW_ROUNDS = 3
+"""Rounds one after the other in which a task, without a record, does not poll for as long as its group lets it."""
 MAX_TIMED_OUT_ROUNDS = 2
 """Rounds in which nothing but the time-out of its own transaction may end a task: the next one would be as slow."""
 UNASSIGNED_FOR = 60.0
@@ -73,6 +75,7 @@ class TaskTotals:
     trace: str | None = None
     idle: bool = False
     fenced_in_a_row: int = 0
+    slow_in_a_row: int = 0
     last: str | None = None
     stop_failure: str | None = None
     waited: float = 0.0
@@ -113,7 +116,10 @@ class TaskTotals:
         fenced = report.reason == EndReason.FENCED
         self.fenced += fenced
         self.fenced_in_a_row = self.fenced_in_a_row + 1 if fenced and not report.records else 0
-        outlived = self.fenced_in_a_row >= MAX_TIMED_OUT_ROUNDS and REMEDIES in str(report.detail)
+        slow = report.reason == EndReason.SLOW
+        self.slow_in_a_row = self.slow_in_a_row + 1 if slow and not report.records else 0
+        outlived = self.fenced_in_a_row >= MAX_TIMED_OUT_ROUNDS and LONGER in str(report.detail)
+        outlived |= self.slow_in_a_row >= MAX_SLOW_ROUNDS
         if report.reason == FAILED or outlived:
             self.state, self.failure, self.trace = "FAILED", report.detail, report.trace
 
@@ -275,6 +281,8 @@ class JobRun:
             self._known.update(report.known)
             for line in report.lines:
                 self.note(f"task {report.task}: {line}")
+            if report.reason == EndReason.SLOW:
+                self.note(f"warning: task {report.task}: {report.detail}")
             if report.reason == EndReason.ENDED or total.failure is not None:
                 del active[report.task]
             if report.reason == EndReason.STALE:
