@@ -74,6 +74,7 @@ class TaskTotals:
     failure: str | None = None
     trace: str | None = None
     idle: bool = False
+    quiet: float = 0.0
     fenced_in_a_row: int = 0
     slow_in_a_row: int = 0
     last: str | None = None
@@ -103,7 +104,7 @@ class TaskTotals:
         self.largest = max(self.largest, report.largest)
         if report.smallest is not None:
             self.smallest = min(report.smallest, self.smallest or report.smallest)
-        self.idle = report.idle
+        self.idle, self.quiet = report.idle, report.quiet
         self.meter.add(report.meter)
         self.latency.add(report.latency)
         self.last_latency = LatencyMeter()
@@ -171,6 +172,11 @@ class JobRun:
         return {n: total.waited for n, total in self.totals.items() if total.waited}
 
     @property
+    def quiet(self) -> dict[int, float]:
+        """For how many seconds tasks had no record when their last lease ended."""
+        return {n: total.quiet for n, total in self.totals.items() if total.quiet}
+
+    @property
     def unwritten(self) -> dict[int, Collection[str]]:
         """The keys of offsets that tasks could not write to the global offsets topic when their last lease ended."""
         return {n: total.unwritten for n, total in self.totals.items() if total.unwritten}
@@ -200,11 +206,14 @@ class JobRun:
         return self.until.records is not None and so_far >= self.until.records
 
     def leases_end(self, messages: Mapping[int, Mapping[str, Any]], *, replaced: bool = False) -> bool:
-        """Whether a task's lease is over, or tasks are to be ``replaced``, and all others have begun theirs, by what they
-        say of the round that is on. A task that has not begun is not cut short: to begin may take it longer than a lease.
+        """Whether a task's lease is over, all are idle, or tasks are to be ``replaced``, and all others have begun theirs,
+        by what they say of the round that is on. A task that has not begun is not cut short: to begin may take it longer
+        than a lease.
         """
         reported = [messages.get(number, {}) for number in self.active]
-        return (replaced or any(each.get("over") for each in reported)) and all(each.get("begun") for each in reported)
+        idle = self.until.idle is not None and all(each.get("idle") for each in reported)
+        over = replaced or idle or any(each.get("over") for each in reported)
+        return over and all(each.get("begun") for each in reported)
 
     def run(self) -> FinalStatus:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
@@ -251,7 +260,8 @@ class JobRun:
         self.tasks = dict(tasks)
         for number in tasks:
             total = self.totals.setdefault(number, TaskTotals(sink=SinkMeter() if self.is_sink else None))
-            total.state, total.failure, total.trace, total.last, total.idle = "RUNNING", None, None, None, False
+            total.state, total.failure, total.trace, total.last = "RUNNING", None, None, None
+            total.idle, total.quiet = False, 0.0
         if unwritten:
             first = self.totals[min(tasks)]
             first.unwritten = {*first.unwritten, *unwritten}
@@ -317,6 +327,8 @@ class JobRun:
         if self._unassigned_since is None:
             self._unassigned_since = self.now()
         if self.now() - self._unassigned_since < UNASSIGNED_FOR:
+            for total in self.totals.values():
+                total.quiet = 0.0
             return True
         some = ", ".join(sorted(missing)[:3]) + (", …" if len(missing) > 3 else "")
         self.note(

@@ -315,3 +315,17 @@ def test_a_task_that_its_group_does_not_wait_for_is_failed_by_the_slow_call_and_
 def test_a_task_that_is_slow_now_and_then_continues() -> None:
     answers: list[Answer] = [[slow()], [slow()], [slow(records=5)], [slow()], [slow()], [report(how="ended")]]
     assert Spark(answers).run().run() is FinalStatus.ENDED
+
+
+def test_leases_end_once_all_tasks_are_idle_and_the_next_ones_know_for_how_long() -> None:
+    spark = Spark([[replace(report(0), quiet=5.0), replace(report(1), quiet=4.0)], [report(0, idle=True)]])
+    run = spark.run(2, Until(idle=12.0))
+    quiet: list[dict[int, float]] = []
+    run.on_round_end = lambda run: quiet.append(run.quiet)
+    idle, busy = {"begun": True, "idle": True}, {"begun": True, "idle": False}
+    assert run.leases_end({0: idle, 1: idle})
+    assert not run.leases_end({0: idle, 1: busy})
+    assert not run.leases_end({0: idle})
+    assert not Spark([]).run(2).leases_end({0: idle, 1: idle})
+    run.totals[1].failure = "gone"
+    assert run.leases_end({0: idle})
