@@ -102,8 +102,12 @@ class KafkaWrites(KafkaReads, Protocol):
         Gives how many. After an error it is unknown whether the transaction was committed: read again.
         """
 
-    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
-        """Create a topic; one that exists already is fine."""
+    def create_topic(
+        self, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+    ) -> None:
+        """Create a topic; one that exists already is fine. On a cluster of fewer brokers than ``replicas`` it has one on
+        each, unless it must have ``exactly`` so many.
+        """
 
 
 class ConnectCalls(Protocol):

@@ -99,6 +99,9 @@ class Member:
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)
 
+    def took(self, call: str, seconds: float) -> None:
+        """Nothing: no interval is exceeded here."""
+
     @property
     def lag(self) -> int | None:
         return sum(len(self.group.input[place]) - at for place, at in self.positions.items())

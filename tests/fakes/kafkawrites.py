@@ -64,7 +64,9 @@ class FakeKafkaWrites(FakeKafka):
             stable[record.partition] = min(record.offset, stable.get(record.partition, record.offset))
         return tuple(UnreadTail(p, offset, self._end(topic, p)) for p, offset in sorted(stable.items()))
 
-    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+    def create_topic(
+        self, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+    ) -> None:
         if name not in self.records:
             self.records[name], self.partitions[name], self.config[name] = [], partitions, dict(config)
 

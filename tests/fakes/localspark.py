@@ -45,7 +45,7 @@ class LocalSpark:
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
         return Frame(end - start)
 
-    def addArtifacts(self, *paths: str, pyfile: bool) -> None:
+    def addArtifacts(self, *paths: str, **more: bool) -> None:
         """Have this process import from archives, as the Python workers of Spark would."""
         sys.path[:0] = paths
 

@@ -100,6 +100,9 @@ class SinkConsumer:
         self.listener: RebalanceListener | None = None
         self.closed = False
 
+    def took(self, call: str, seconds: float) -> None:
+        """Nothing: no interval is exceeded here."""
+
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)

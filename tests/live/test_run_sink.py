@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from connectctl.ops.clients.spark import session
+from fakes import localspark
 from live.real import connector, create_topic, eventually, write
 from live.rundirectory import KILLED, Place, python_workers, well
 
@@ -113,6 +115,60 @@ def test_a_group_that_others_are_in_is_not_joined(cluster: Sandbox, tmp_path: Pa
         assert "has other members" in ran.err
     finally:
         consumer.close()
+
+
+SLOW = """
+import time
+
+from connectctl.sink import SinkConnector, SinkTask
+from connectctl.transform import Transform
+
+
+class SlowTask(SinkTask):
+    def start(self, configs):
+        pass
+
+    def put(self, records):
+        time.sleep(7.5 if records else 0)
+
+
+class Slow(SinkConnector):
+    task = SlowTask
+
+    def task_configs(self, max_tasks):
+        return [dict(self.configs)]
+
+
+class SlowOnce(Slow):
+    exactly_once = True
+
+
+class SlowTransform(Transform):
+    def process(self, records):
+        time.sleep(7.5)
+        return []
+"""
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize(("kind", "call"), [("Slow", "put()"), ("SlowOnce", "put()"), ("SlowTransform", "process()")])
+def test_a_call_that_is_slower_than_max_poll_interval_ms_fails_the_task_by_its_name_and_the_interval(
+    cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, call: str
+) -> None:
+    monkeypatch.setattr(session, "open_session", localspark.open_session)
+    place = Sunk(cluster, tmp_path)
+    place.append(4)
+    module = f"slow{place.name.replace('-', '')}"
+    (tmp_path / f"{module}.py").write_text(SLOW)
+    place.config = {"connector.class": f"{module}:{kind}", "topics": place.source, "topic": place.topic}
+    place.config |= {"consumer.override.max.poll.interval.ms": "6500", "consumer.override.session.timeout.ms": "6000"}
+    place.config["offset.flush.interval.ms"] = "500"
+    ran = place.run(duration="300s")
+    assert ran.code == 1, ran.err
+    (task,) = ran.json["tasks"]
+    assert task["state"] == "FAILED"
+    assert task["failure"].startswith(f"{call} took 7.5 s, more than max.poll.interval.ms of 6.5 s"), ran.err
+    assert ran.json["outcome"] == "failed"
 
 
 def owned(kafka: Kafka, group: str) -> dict[str, int]:

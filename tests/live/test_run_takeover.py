@@ -6,6 +6,7 @@ Whole runs, but for Spark: a take-over on Spark is in ``test_run.py``.
 from __future__ import annotations
 
 import secrets
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,3 +152,13 @@ def test_a_resume_with_wait_of_what_has_failed_is_no_success(cluster: Sandbox, t
         ran = connectctl("--context", context, "--timeout", "300", "connectors", "resume", name, "--wait", "--yes")
         assert ran.code == 1
         assert f"connectors restart {name} --only-failed" in ran.out + ran.err
+
+
+def test_a_run_until_it_is_idle_ends_whatever_the_length_of_its_leases(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Place(cluster, tmp_path)
+    place.append(20)
+    began = time.monotonic()
+    ran = place.run("--lease", "1", idle="4s")
+    assert (ran.code, ran.json["outcome"], ran.json["records"]) == (0, "ended", 20), ran.err
+    assert time.monotonic() - began > 4.0
+    place.all_there()

@@ -158,7 +158,13 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     ]
     kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
     assert kafka.cluster_id() == three.sandbox.cluster_id
+    topic = f"made-meanwhile-{secrets.token_hex(4)}"
+    eventually(lambda: Kafka(kafka.client, timeout=TIMEOUT).brokers() == 2)
+    kafka.create_topic(topic, 4, 3, {})
+    assert set(kafka.topics([topic])[topic].replicas.values()) == {3}
     start_broker(three.sandbox, 2)
+    admin = kafka.admin
+    eventually(lambda: {len(p.isrs) for p in admin.list_topics(topic, 30).topics[topic].partitions.values()} == {3})
     assert {p.state for p in status(name).processes} == {SandboxState.RUNNING}
 
 

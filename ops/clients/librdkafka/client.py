@@ -229,8 +229,10 @@ class Kafka(Connection):
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
         return write_transaction(self, id_, records)
 
-    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
-        create_topic(self, name, partitions, replicas, config)
+    def create_topic(
+        self, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+    ) -> None:
+        create_topic(self, name, partitions, replicas, config, exactly=exactly)
         self.__dict__.pop("_metadata", None)  # it does not know the new topic
 
     def partitions(self, topic: str) -> list[int]:

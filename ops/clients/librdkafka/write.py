@@ -23,6 +23,7 @@ TRANSACTION_TIMEOUT_MS = 60_000
 QUEUE = 500_000
 ABORT_TIMEOUT = 5.0
 PAUSE = 0.1
+_TOO_FEW_BROKERS = "INVALID_REPLICATION_FACTOR"
 
 
 def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
@@ -78,15 +79,26 @@ def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes |
     return count
 
 
-def create_topic(kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
-    """Create a topic. Raises ``ConnectctlError``; one that exists already is fine."""
-    new = NewTopic(name, partitions, replicas, config=dict(config))
-    future = kafka.admin.create_topics([new], request_timeout=kafka.timeout)[name]
-    try:
-        kafka.ask(f"create the topic {name}", future.result)
-    except ConnectctlError as e:
-        if e.code != "TOPIC_ALREADY_EXISTS":
-            raise
+def create_topic(
+    kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+) -> None:
+    """Create a topic; one that exists already is fine. It has ``replicas`` replicas, or unless it must have ``exactly`` so
+    many, one on each broker of a cluster that has fewer: brokers that are away count, because a topic has the replicas of
+    its creation for ever. Raises ``ConnectctlError``, ``TimedOut`` where those that are away have to come back first.
+    """
+    created = False
+    while not created:
+        try:
+            _create(kafka, name, partitions, replicas, config)
+            created = True
+        except ConnectctlError as e:
+            if exactly or e.code != _TOO_FEW_BROKERS:
+                raise
+            # Brokers in KRaft mode assign replicas to registered brokers that are away, older ones do not.
+            away, known = _brokers(kafka)
+            if known >= replicas:
+                raise _away(name, replicas, away, e) from e
+            replicas = known
 
     def led() -> bool | None:
         """Whether every partition has a leader, as far as the broker knows that describes the cluster."""
@@ -97,3 +109,34 @@ def create_topic(kafka: Connection, name: str, partitions: int, replicas: int, c
 
     if not wait_until(led, kafka.timeout, PAUSE):
         raise TimedOut(f"The topic {name} was created, but its partitions have no leaders after {kafka.timeout:g} s")
+
+
+def _create(kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+    new = NewTopic(name, partitions, replicas, config=dict(config))
+    future = kafka.admin.create_topics([new], request_timeout=kafka.timeout)[name]
+    try:
+        kafka.ask(f"create the topic {name}", future.result)
+    except ConnectctlError as e:
+        if e.code != "TOPIC_ALREADY_EXISTS":
+            raise
+
+
+def _brokers(kafka: Connection) -> tuple[list[int], int]:
+    """Return the brokers that have replicas and are away, and the number of all."""
+    metadata = kafka.ask("list the brokers", lambda: kafka.admin.list_topics(timeout=kafka.timeout))
+    topics = metadata.topics.values()
+    known = {broker for topic in topics for each in topic.partitions.values() for broker in each.replicas}
+    return sorted(known - metadata.brokers.keys()), len(known | metadata.brokers.keys())
+
+
+def _away(name: str, replicas: int, away: list[int], error: ConnectctlError) -> ConnectctlError:
+    """Return the error for a topic that would have fewer replicas because brokers are ``away``; ``error`` where none is."""
+    if not away:
+        return error
+    brokers = f"broker{'s' * (len(away) > 1)} {', '.join(map(str, away))} {'are' if len(away) > 1 else 'is'} away"
+    return TimedOut(
+        f"The topic {name} is to have {replicas} replicas, and {brokers}",
+        why=error.why or error.what,
+        next_step="Start the brokers, or create the topic yourself.",
+        code="brokers-away",
+    )

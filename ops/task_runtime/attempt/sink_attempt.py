@@ -25,7 +25,7 @@ from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONG
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, PollIntervalExceeded, UnknownOutcome
 from connectctl.ops.task_runtime.task.transform_source import LONGEST_POLL
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class SinkAttempts:
                 return TaskResult(EndReason.STALE if stale else EndReason.STOPPED, self.stats, stale)
             except Fenced as e:
                 return TaskResult(EndReason.FENCED, self.stats, str(e))
+            except PollIntervalExceeded as e:
+                return TaskResult(EndReason.SLOW, self.stats, str(e))
             except NotAuthorized:
                 raise
             except (UnknownOutcome, TimedOut, Unreachable) as e:

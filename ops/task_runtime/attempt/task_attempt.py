@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import traceback
 from collections.abc import Collection, Mapping
@@ -48,7 +49,9 @@ _AS_COUNTED = ("records", "transactions", "aborted", "instances", "smallest", "l
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """When a lease ends: after ``seconds``, ``idle`` seconds without a record, or so many ``records``."""
+    """When a lease ends: after ``seconds`` or so many ``records``. A task is idle after ``idle`` seconds without a record,
+    in this lease and those before; leases end once all tasks are.
+    """
 
     seconds: float
     idle: float | None = None
@@ -57,7 +60,9 @@ class TaskLimits:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """A task's report of a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had no records at the end."""
+    """A task's report of a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had no records at the end, which
+    was after ``quiet`` seconds without one.
+    """
 
     task: int
     reason: str
@@ -71,6 +76,7 @@ class TaskReport:
     largest: int = 0
     doubts: int = 0
     idle: bool = False
+    quiet: float = 0.0
     meter: Mapping[str, float] = field(default_factory=dict)
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     waited: float = 0.0
@@ -124,22 +130,35 @@ class TaskReport:
 
 
 class TimeboxedSource:
-    """A record source that ends with the lease, and reports to the driver."""
+    """A record source that ends with the lease, and reports to the driver. ``quiet``: for how many seconds the task had no
+    record when its last lease ended.
+    """
 
-    def __init__(self, source: TaskRecordSource, task: int, stats: TaskStats, limits: TaskLimits, channel: TaskChannel):
+    def __init__(
+        self,
+        source: TaskRecordSource,
+        task: int,
+        stats: TaskStats,
+        limits: TaskLimits,
+        channel: TaskChannel,
+        quiet: float = 0.0,
+    ):
         self._source, self._task, self._stats, self._limits, self._channel = source, task, stats, limits, channel
         self._began: float | None = None
         self._lag: int | None = None
-        self._over = False
-        self._active = self._looked = self._reported = time.monotonic()
+        self._over = self._idle_reported = False
+        self._active = self._reported = time.monotonic()
+        self._quiet, self._looked = quiet, -math.inf
 
     def resume(self, stored: StoredOffsets) -> None:
+        quiet, self._quiet = self._quiet, 0.0
         try:
             self._source.resume(stored)
         finally:  # a source that cannot be reached is not idle
-            self._active = time.monotonic()
+            now = self._active = time.monotonic()
         # A lease begins with the first resumption, which may have to wait for the transaction of a killed predecessor.
-        self._began = self._began or self._active
+        self._began = self._began or now
+        self._active -= quiet
 
     def next_batch(self) -> TransactionBatch | None:
         began = time.monotonic()
@@ -166,10 +185,14 @@ class TimeboxedSource:
     @property
     def idle(self) -> bool:
         """Whether there were no records for the limit's time."""
-        if self._limits.idle is None or self._began is None:
-            return False
-        # As of the last poll: the time since is unknown, and may be long if the machine is busy.
-        return self._looked - self._active >= self._limits.idle
+        return self._limits.idle is not None and self._began is not None and self.quiet >= self._limits.idle
+
+    @property
+    def quiet(self) -> float:
+        """For how many seconds there were no records, as of the last poll: the time since is unknown, and may be long if the
+        machine is busy.
+        """
+        return max(0.0, self._looked - self._active)
 
     def should_stop(self) -> bool:
         now = time.monotonic()
@@ -180,8 +203,13 @@ class TimeboxedSource:
         if late and not self._over:  # the round ends after all tasks: until then this one's work is not assigned
             self._over = True
             self._send()
+        if (
+            self.idle != self._idle_reported
+        ):  # the leases end once all tasks are idle: until then it is given what comes
+            self._idle_reported = self.idle
+            self._send()
         enough = self._limits.records is not None and self._stats.records >= self._limits.records
-        return late or enough or self.idle or self._channel.stopped or self._channel.lease_over
+        return late or enough or self._channel.stopped or self._channel.lease_over
 
     def report(self) -> None:
         self._lag = None
@@ -202,7 +230,7 @@ class TimeboxedSource:
             "transactions": counts.transactions,
             "lag": self._lag,
         }
-        message |= {"begun": self._began is not None, "over": self._over}
+        message |= {"begun": self._began is not None, "over": self._over, "idle": self.idle}
         self._channel.send(message if (waits := counts.progress.message) is None else {**message, "waiting": waits})
 
 
@@ -222,8 +250,9 @@ def run(
     counts = TaskStats(progress=TaskProgress(spec.waited.get(task, 0.0)), latency=promise)
     line = TaskChannel(address)
     try:
-        ended, idle = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
-        return TaskReport.of(task, ended.reason.value, counts, detail=ended.detail, idle=idle)
+        ended, leased = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
+        found = {"detail": ended.detail, "idle": leased.idle, "quiet": leased.quiet}
+        return TaskReport.of(task, ended.reason.value, counts, **found)
     except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would retry the task
         if line.stopped:  # one that fails when it is to stop anyway is not FAILED (``WorkerTask``)
             return TaskReport.of(task, EndReason.STOPPED.value, counts, detail=f"{type(e).__name__}: {e}")
@@ -248,16 +277,16 @@ def _run(
     limits: TaskLimits,
     channel: TaskChannel,
     stats: TaskStats,
-) -> tuple[TaskResult, bool]:
+) -> tuple[TaskResult, TimeboxedSource]:
     if spec.subscription is not None and issubclass(connector_class(spec.path), SinkConnector):
         rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
-        leased = TimeboxedSource(rounds, task, stats, limits, channel)
+        leased = TimeboxedSource(rounds, task, stats, limits, channel, spec.quiet.get(task, 0.0))
         attempts = SinkAttempts(
             spec, shared, task, config, stats, rounds, leased.resume, leased.next_batch, leased.should_stop
         )
         with heartbeat(leased.heartbeat, HEARTBEAT):
             try:
-                return attempts.run(), leased.idle
+                return attempts.run(), leased
             finally:
                 leased.report()
     supply: TaskRecordSource
@@ -267,7 +296,7 @@ def _run(
         kind = source_producer_class(shared.target, supply, spec.delivery, spec.config)
     else:
         supply, kind = transform_source(spec, shared.target, config, stats), group_producer(spec, shared.target)
-    leased = TimeboxedSource(supply, task, stats, limits, channel)
+    leased = TimeboxedSource(supply, task, stats, limits, channel, spec.quiet.get(task, 0.0))
     if spec.subscription is None:
         opened = source_ledger(spec, shared, task, stats)
     else:
@@ -276,7 +305,7 @@ def _run(
         properties = supply.producer_properties
         kernel = task_kernel(spec, shared, task, properties, leased.should_stop, stats, kind, ledger)
         try:
-            return kernel.run(leased), leased.idle
+            return kernel.run(leased), leased
         finally:
             leased.report()
             supply.close()

@@ -38,6 +38,8 @@ class TaskSpec:
     outage: float = 0.0
     waited: Mapping[int, float] = field(default_factory=dict)
     """Seconds without progress of a task when its last lease ended."""
+    quiet: Mapping[int, float] = field(default_factory=dict)
+    """Seconds without a record of a task when its last lease ended."""
     unwritten: Mapping[int, Collection[str]] = field(default_factory=dict)
     """The keys, as text, that a task's last lease could not write to ``global_offsets``."""
     subscription: Subscription | None = None

@@ -319,7 +319,7 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
             check_committed(target.connector, committed, dtypes, target.columns)
     for topic, partitions in {config_topic: 1, target.offsets_topic: 25}.items():
         if topic not in there:
-            kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
+            kafka.create_topic(topic, partitions, REPLICAS, {"cleanup.policy": "compact"})
     config, tasks = configs_of(target)
     with closing(TransactionClient(dict(target.client), timeout=target.timeout)) as calls:
         topics = {"offsets": target.offsets_topic}

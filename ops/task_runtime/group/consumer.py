@@ -35,7 +35,8 @@ class RebalanceListener(Protocol):
 
 class GroupConsumer(Protocol):
     """A member of a consumer group. Offsets are never committed by themselves. Raises ``UnknownOutcome`` where it has to be
-    thrown away and to join again, ``Fenced`` where another attempt has its ``group.instance.id``.
+    thrown away and to join again, ``PollIntervalExceeded`` where that is because it did not poll for too long, ``Fenced``
+    where another attempt has its ``group.instance.id``.
     """
 
     def join(self, listener: RebalanceListener, patience: float) -> None:
@@ -65,6 +66,9 @@ class GroupConsumer(Protocol):
 
     def commit(self, offsets: GroupOffsets) -> None:
         """Commit without a transaction, and return when it is done. Raises ``ConnectctlError`` where it was refused."""
+
+    def took(self, call: str, seconds: float) -> None:
+        """Note how long ``call`` of the task took, after the last poll."""
 
     @property
     def metadata(self) -> Any:

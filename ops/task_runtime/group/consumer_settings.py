@@ -17,6 +17,8 @@ GROUP_PREFIX = "connect-"
 """What Connect puts before a connector's name for its consumer group (``SinkUtils.consumerGroupId``)."""
 SESSION_MS = 45_000
 """``session.timeout.ms`` of Kafka's consumers since 3.0 (KIP-735)."""
+POLL_INTERVAL_MS = 300_000
+"""``max.poll.interval.ms`` of Kafka's consumers, and of librdkafka's."""
 MOST_RECORDS = 500
 """``max.poll.records`` of Kafka's consumers."""
 GAPS = 3
@@ -71,6 +73,11 @@ class ConsumerSettings:
     def session_ms(self) -> int:
         """The session time-out in ms, where members have one of their own."""
         return int(self.properties.get("session.timeout.ms", SESSION_MS))
+
+    @property
+    def poll_interval_ms(self) -> int:
+        """``max.poll.interval.ms``: how long a member may take between two polls."""
+        return int(self.properties.get("max.poll.interval.ms", POLL_INTERVAL_MS))
 
 
 def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:

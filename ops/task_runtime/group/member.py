@@ -23,6 +23,7 @@ from connectctl.ops.clients.librdkafka.group_positions import group_offsets, mem
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.poll_interval import PollInterval
 from connectctl.ops.task_runtime.task.transactional_producer import OF_A_GENERATION, Fenced, Rebalancing, UnknownOutcome
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class TaskMember:
         from confluent_kafka import Consumer
 
         settings, self._fatal = self.settings, None
+        self._interval = PollInterval(settings.poll_interval_ms / 1000)
+        self.took = self._interval.took
         self._listener: RebalanceListener | None = None
         self._patience = self.kafka.timeout
         self._joined = self._closing = False
@@ -130,6 +133,7 @@ class TaskMember:
             if time.monotonic() > look and not self._joined:
                 if why := self.stale_because():
                     raise UnknownOutcome(why)
+                self.stable.waiting(missing or f"the consumer group {self.settings.group} rebalances")
                 look = time.monotonic() + LOOK
             if time.monotonic() > end and not self._joined and not (missing and self.waits_for_topics):
                 raise TimedOut(
@@ -145,6 +149,7 @@ class TaskMember:
         return self.settings.dynamic and membership(self.metadata).generation > 0
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
+        self._interval.check()
         ready, self._ahead = self._ahead, []
         if not ready:
             ready = self._consume(seconds, most)
@@ -156,7 +161,8 @@ class TaskMember:
 
     def _consume(self, seconds: float, most: int) -> list[Any]:
         self._usable = False
-        found = self._call("read records", lambda: self._consumer.consume(most, seconds))
+        with self._interval.polling():
+            found = self._call("read records", lambda: self._consumer.consume(most, seconds))
         if self._fatal is not None:
             self._fail(self._fatal, "read records")
         self._usable = True
@@ -289,6 +295,7 @@ class TaskMember:
         self._call("resume partitions", lambda: self._consumer.resume(positions(partitions)))
 
     def commit(self, offsets: GroupOffsets) -> None:
+        self._interval.check()
         given = group_offsets(offsets)
         answer = self._call("commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False))
         for each in answer or ():
@@ -300,6 +307,7 @@ class TaskMember:
         """Generation, member id and instance id as they are now. confluent-kafka keeps the interpreter's lock while it asks
         for them: asked while another thread polls, both may wait for ever.
         """
+        self._interval.check()
         return self._consumer.consumer_group_metadata()
 
     @property

@@ -257,20 +257,18 @@ def offsets_topic(ready: PreparedJob) -> str:
 
 def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], None]) -> None:
     """Create what is missing, as workers do. A take-over does without the topic of what it says, and a ``note`` tells so."""
-    replicas = min(REPLICAS, scene.kafka.brokers())
     for topic, partitions in ready.create.items():
         try:
-            scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
+            scene.kafka.create_topic(topic, partitions, REPLICAS, {"cleanup.policy": "compact"})
         except NotAuthorized as e:
             if not ready.take_over or topic != ready.topics["status"]:
                 raise
             note(f"warning: statuses of this run are not stored: could not create the topic {topic}: {e}")
     if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists:
-        there = min(REPLICAS, scene.target.brokers())
         scene.target.create_topic(
-            ready.dedicated_offsets_topic, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"}
+            ready.dedicated_offsets_topic, PARTITIONS["offsets"], REPLICAS, {"cleanup.policy": "compact"}
         )
     for topic, config in ready.own_topics.items():
         letters = error_settings(ready.config)
         asked = letters.replication_factor if topic == letters.topic else None
-        scene.target.create_topic(topic, 1, min(REPLICAS, scene.target.brokers()) if asked is None else asked, config)
+        scene.target.create_topic(topic, 1, REPLICAS if asked is None else asked, config, exactly=asked is not None)

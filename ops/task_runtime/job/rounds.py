@@ -123,7 +123,12 @@ class Rounds:
     def _round(self, job: JobRun, tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits) -> Lease:
         run, address = self._run, self._board.address
         work = replace(
-            self._work, generation=self._generation, reached=job.reached, waited=job.waited, unwritten=job.unwritten
+            self._work,
+            generation=self._generation,
+            reached=job.reached,
+            waited=job.waited,
+            quiet=job.quiet,
+            unwritten=job.unwritten,
         )
         if run.members is not None:
             run.members.settle(tasks)

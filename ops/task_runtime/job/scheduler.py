@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
+from connectctl.ops.task_runtime.task.fence_cause import LONGER
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until
@@ -25,6 +25,8 @@ MAX_LOST_ROUNDS = 5
 """Rounds without any progress that Spark may lose one after the other."""
 MAX_FENCED_ROUNDS = 5
 """Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
+MAX_SLOW_ROUNDS = 3
+"""Rounds one after the other in which a task, without a record, does not poll for as long as its group lets it."""
 MAX_TIMED_OUT_ROUNDS = 2
 """Rounds in which nothing but the time-out of its own transaction may end a task: the next one would be as slow."""
 UNASSIGNED_FOR = 60.0
@@ -72,7 +74,9 @@ class TaskTotals:
     failure: str | None = None
     trace: str | None = None
     idle: bool = False
+    quiet: float = 0.0
     fenced_in_a_row: int = 0
+    slow_in_a_row: int = 0
     last: str | None = None
     stop_failure: str | None = None
     waited: float = 0.0
@@ -100,7 +104,7 @@ class TaskTotals:
         self.largest = max(self.largest, report.largest)
         if report.smallest is not None:
             self.smallest = min(report.smallest, self.smallest or report.smallest)
-        self.idle = report.idle
+        self.idle, self.quiet = report.idle, report.quiet
         self.meter.add(report.meter)
         self.latency.add(report.latency)
         self.last_latency = LatencyMeter()
@@ -113,7 +117,10 @@ class TaskTotals:
         fenced = report.reason == EndReason.FENCED
         self.fenced += fenced
         self.fenced_in_a_row = self.fenced_in_a_row + 1 if fenced and not report.records else 0
-        outlived = self.fenced_in_a_row >= MAX_TIMED_OUT_ROUNDS and REMEDIES in str(report.detail)
+        slow = report.reason == EndReason.SLOW
+        self.slow_in_a_row = self.slow_in_a_row + 1 if slow and not report.records else 0
+        outlived = self.fenced_in_a_row >= MAX_TIMED_OUT_ROUNDS and LONGER in str(report.detail)
+        outlived |= self.slow_in_a_row >= MAX_SLOW_ROUNDS
         if report.reason == FAILED or outlived:
             self.state, self.failure, self.trace = "FAILED", report.detail, report.trace
 
@@ -165,6 +172,11 @@ class JobRun:
         return {n: total.waited for n, total in self.totals.items() if total.waited}
 
     @property
+    def quiet(self) -> dict[int, float]:
+        """For how many seconds tasks had no record when their last lease ended."""
+        return {n: total.quiet for n, total in self.totals.items() if total.quiet}
+
+    @property
     def unwritten(self) -> dict[int, Collection[str]]:
         """The keys of offsets that tasks could not write to the global offsets topic when their last lease ended."""
         return {n: total.unwritten for n, total in self.totals.items() if total.unwritten}
@@ -194,11 +206,14 @@ class JobRun:
         return self.until.records is not None and so_far >= self.until.records
 
     def leases_end(self, messages: Mapping[int, Mapping[str, Any]], *, replaced: bool = False) -> bool:
-        """Whether a task's lease is over, or tasks are to be ``replaced``, and all others have begun theirs, by what they
-        say of the round that is on. A task that has not begun is not cut short: to begin may take it longer than a lease.
+        """Whether a task's lease is over, all are idle, or tasks are to be ``replaced``, and all others have begun theirs,
+        by what they say of the round that is on. A task that has not begun is not cut short: to begin may take it longer
+        than a lease.
         """
         reported = [messages.get(number, {}) for number in self.active]
-        return (replaced or any(each.get("over") for each in reported)) and all(each.get("begun") for each in reported)
+        idle = self.until.idle is not None and all(each.get("idle") for each in reported)
+        over = replaced or idle or any(each.get("over") for each in reported)
+        return over and all(each.get("begun") for each in reported)
 
     def run(self) -> FinalStatus:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
@@ -245,7 +260,8 @@ class JobRun:
         self.tasks = dict(tasks)
         for number in tasks:
             total = self.totals.setdefault(number, TaskTotals(sink=SinkMeter() if self.is_sink else None))
-            total.state, total.failure, total.trace, total.last, total.idle = "RUNNING", None, None, None, False
+            total.state, total.failure, total.trace, total.last = "RUNNING", None, None, None
+            total.idle, total.quiet = False, 0.0
         if unwritten:
             first = self.totals[min(tasks)]
             first.unwritten = {*first.unwritten, *unwritten}
@@ -275,6 +291,8 @@ class JobRun:
             self._known.update(report.known)
             for line in report.lines:
                 self.note(f"task {report.task}: {line}")
+            if report.reason == EndReason.SLOW:
+                self.note(f"warning: task {report.task}: {report.detail}")
             if report.reason == EndReason.ENDED or total.failure is not None:
                 del active[report.task]
             if report.reason == EndReason.STALE:
@@ -309,6 +327,8 @@ class JobRun:
         if self._unassigned_since is None:
             self._unassigned_since = self.now()
         if self.now() - self._unassigned_since < UNASSIGNED_FOR:
+            for total in self.totals.values():
+                total.quiet = 0.0
             return True
         some = ", ".join(sorted(missing)[:3]) + (", …" if len(missing) > 3 else "")
         self.note(

@@ -208,12 +208,15 @@ class RefreshableOffsets(StoredOffsets, Protocol):
 
 
 class EndReason(StrEnum):
-    """Why a task ended. FENCED and STALE are normal: another task has taken over, or is about to."""
+    """Why a task ended. FENCED and STALE are normal: another task has taken over, or is about to. SLOW: its consumer group
+    has taken its partitions, because it did not poll for ``max.poll.interval.ms``; it continues in the next lease.
+    """
 
     ENDED = "ended"
     STOPPED = "stopped"
     FENCED = "fenced"
     STALE = "stale"
+    SLOW = "slow"
 
 
 @dataclass

@@ -33,8 +33,15 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TaskStats,
     TransactionBatch,
 )
+from connectctl.ops.task_runtime.task.fence_cause import LONGER, explained
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
-from connectctl.ops.task_runtime.task.transactional_producer import Expired, Fenced, TaskProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Expired,
+    Fenced,
+    PollIntervalExceeded,
+    TaskProducer,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.ledger import Ledger
@@ -50,8 +57,7 @@ MOST_EXPIRED = 3
 outage of brokers may: restarting brokers also make transactions slow."""
 
 REMEDIES = (
-    "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the brokers), let it "
-    "poll fewer records at once, or commit more often (transaction.boundary=poll, a shorter "
+    f"{LONGER}, let it poll fewer records at once, or commit more often (transaction.boundary=poll, a shorter "
     "transaction.boundary.interval.ms)."
 )
 
@@ -105,8 +111,8 @@ class ExactlyOnceTask:
                 if ended is not None:
                     return ended
                 continue
-            except Fenced as e:
-                return self._end(EndReason.FENCED, str(e))
+            except (Fenced, PollIntervalExceeded) as e:
+                return self._end(EndReason.FENCED if isinstance(e, Fenced) else EndReason.SLOW, str(e))
             except (NotAuthorized, RejectedRecord) as e:
                 if isinstance(e, NotAuthorized) or not self.send_one_by_one():
                     raise  # waiting does not help
@@ -244,7 +250,7 @@ class TaskTransaction:
             with self._task.stats.progress.asking("commit a transaction"):
                 self._producer.commit(self._task.patience)
         except Fenced as e:
-            raise self._explained(e) from e
+            raise explained(self._producer, e, self._task.remedies) from e
         self._task.stats.progress.recovered()
         self._task.stats.commit(self.size)
         self._record_latency()
@@ -268,16 +274,4 @@ class TaskTransaction:
             with self._task.stats.progress.asking("write its records"):
                 send()
         except Fenced as e:
-            raise self._explained(e) from e
-
-    def _explained(self, fenced: Fenced) -> Fenced | Expired:
-        """Return the cause of ``fenced``, which may be a transaction timeout at the coordinator."""
-        if not self._producer.overdue:
-            return fenced
-        slow = (
-            f"its transaction was open for longer than transaction.timeout.ms of {self._producer.timeout_ms / 1000:g} s"
-        )
-        expired = self._producer.expired()
-        if expired:
-            return Expired(slow)
-        return fenced if expired is not None else Fenced(f"{fenced}; {slow}. {self._task.remedies}")
+            raise explained(self._producer, e, self._task.remedies) from e

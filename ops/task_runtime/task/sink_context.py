@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -65,6 +66,15 @@ class WorkerSinkTaskContext:
             yield
         finally:
             self._closing = False
+
+    @contextmanager
+    def timing(self, call: str) -> Iterator[None]:
+        """Within it the task is in ``call``, which may keep its consumer from polling."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._consumer.took(call, time.monotonic() - began)
 
     def take_timeout(self) -> float | None:
         """Return the timeout requested since the last call, in seconds."""

@@ -58,7 +58,8 @@ class SinkDelivery:
         """Call ``put``. Raises what the task raises, but for a ``RetriableError``."""
         began = self.now()
         try:
-            self.task.put(list(self._records))
+            with self.context.timing("put()"):
+                self.task.put(list(self._records))
         except RetriableError as e:
             self._put_again(e)
             return

@@ -16,6 +16,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.sink import SinkTask
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
+from connectctl.ops.task_runtime.task.retries import is_retriable
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
 
@@ -83,7 +84,7 @@ class SinkOffsets:
         """Commit what the task gives of ``offered``. False where ``pre_commit`` raised, which is noted as a ``problem``."""
         began = self.now()
         try:
-            with self.context.closing() if closing else nullcontext():
+            with self.context.timing("pre_commit()"), self.context.closing() if closing else nullcontext():
                 given = self.task.pre_commit(dict(offered))
         except (Fenced, UnknownOutcome):
             raise
@@ -120,6 +121,8 @@ class SinkOffsets:
             with self.meter.committing(began, self.now):
                 self.write(offsets)
         except (ConnectctlError, Rebalancing) as e:
+            if isinstance(e, ConnectctlError) and not is_retriable(e):
+                raise  # a missing right, for example: waiting does not help
             self.commit_failed = True
             self.note(f"Commit of offsets failed: {e}")
         else:

@@ -63,6 +63,10 @@ class Rebalancing(UnknownOutcome):
     """The consumer group has a newer generation than that of the offsets; nothing was committed."""
 
 
+class PollIntervalExceeded(UnknownOutcome):
+    """The group takes the partitions from the member, which has not polled for ``max.poll.interval.ms``."""
+
+
 class BrokerError(UnknownOutcome):
     """The broker reported a failure."""
 

@@ -70,6 +70,7 @@ class TransformSource:
         if self._opened is None:
             self._opened = self.now()
         made = replace(self.output.batch(self._task.process(Records(messages))), polled=polled)
+        self._member.took("process()", time.monotonic() - polled)
         # Only now: a rebalance in the poll has committed what was there before these records.
         self._offsets |= next_offsets(messages)
         self._uncommitted = True

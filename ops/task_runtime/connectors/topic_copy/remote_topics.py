@@ -68,9 +68,10 @@ def plan_remote_topics(source: Kafka, target: Kafka, selection: Selection) -> Re
 def prepare(source: Kafka, target: Kafka, wanted: RemoteTopics, config: Mapping[str, str]) -> None:
     """Create what is missing, and let grow what is short."""
     configs = _own_configs(source, list(wanted.missing.values()), config.get("config.properties.exclude"))
-    replicas = int(config.get("replication.factor", min(REPLICAS, target.brokers())))
+    asked = config.get("replication.factor")
+    replicas = REPLICAS if asked is None else int(asked)
     for remote, topic in wanted.missing.items():
-        target.create_topic(remote, wanted.topics[topic], replicas, configs[topic])
+        target.create_topic(remote, wanted.topics[topic], replicas, configs[topic], exactly=asked is not None)
     if wanted.short:
         _grow(target, {remote: wanted.topics[topic] for remote, topic in wanted.short.items()})
 

@@ -84,7 +84,37 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
     clock.now += 1
     assert not made.should_stop()  # nobody has looked since
     made.next_batch()
-    assert (made.should_stop(), made.idle) == (True, True)
+    assert (made.should_stop(), made.idle, made.quiet) == (False, True, 5.0)  # the driver ends the leases of idle tasks
+
+
+def test_the_time_without_a_record_goes_on_from_lease_to_lease_and_ends_with_a_record(clock: Clock) -> None:
+    supply: Any = Supply()
+    line: Any = Line()
+    made = TimeboxedSource(supply, 3, TaskStats(), TaskLimits(5.0, idle=12.0), line, quiet=10.0)
+    clock.now += 30  # between two leases nobody looks
+    made.resume(None)  # type: ignore[arg-type]
+    assert not made.idle
+    clock.now += 1
+    made.next_batch()
+    assert (made.idle, made.quiet) == (False, 11.0)
+    clock.now += 1
+    made.next_batch()
+    assert (made.should_stop(), made.idle) == (False, True)
+    assert line.said[-1]["idle"]
+    supply.steps = [TransactionBatch([ProducerRecord("t", None, b"")])]
+    made.next_batch()
+    assert (made.should_stop(), made.idle, made.quiet) == (False, False, 0.0)
+    assert not line.said[-1]["idle"]
+
+
+def test_a_task_that_was_idle_before_looks_once_before_it_is_idle_again(clock: Clock) -> None:
+    supply: Any = Supply()
+    line: Any = Line()
+    made = TimeboxedSource(supply, 3, TaskStats(), TaskLimits(5.0, idle=12.0), line, quiet=60.0)
+    made.resume(None)  # type: ignore[arg-type]
+    assert not made.idle
+    made.next_batch()
+    assert made.idle
 
 
 def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
@@ -97,7 +127,7 @@ def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
     supply.has_more = False
     clock.now += 5
     made.next_batch()
-    assert (made.should_stop(), made.idle) == (True, True)
+    assert made.idle
 
 
 def test_a_source_that_cannot_be_reached_is_not_idle(clock: Clock) -> None:
@@ -146,7 +176,15 @@ def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
         clock.now += 0.3
         made.should_stop()
     assert len(line.said) == 2
-    assert line.said[0] == {"task": 3, "records": 0, "transactions": 0, "lag": 7, "begun": False, "over": False}
+    assert line.said[0] == {
+        "task": 3,
+        "records": 0,
+        "transactions": 0,
+        "lag": 7,
+        "begun": False,
+        "over": False,
+        "idle": False,
+    }
 
 
 def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:

@@ -16,7 +16,8 @@ from connectctl.ops.task_runtime.group import member as member_module
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import TaskMember
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.group.poll_interval import PollInterval
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, PollIntervalExceeded, UnknownOutcome
 from fakes.consumergroup import Message
 
 PLACE = TopicPartition("in", 0)
@@ -82,6 +83,8 @@ class Stable:
 
     def __init__(self, offsets: GroupOffsets):
         self.offsets = offsets
+        self.heard: list[str] = []
+        self.waiting = self.heard.append
 
     def __call__(self, partitions: Any, patience: float) -> GroupOffsets:
         return self.offsets
@@ -109,6 +112,7 @@ def test_an_older_attempt_that_gets_no_assignment_ends_as_stale_and_not_when_its
     older = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers))
     with pytest.raises(UnknownOutcome, match="generation 8 is newer than 7"):
         older.join(Quiet(), 600.0)  # type: ignore[arg-type]
+    assert stable.heard == ["the consumer group g rebalances"]
 
 
 def offsets(messages: Sequence[Any]) -> list[int]:
@@ -220,3 +224,32 @@ def test_a_member_that_waits_for_a_topic_names_it_and_waits_without_an_end_only_
     with nullcontext() if endless else pytest.raises(TimedOut, match=text):
         member.join(Quiet(), 0.0)  # type: ignore[arg-type]
     assert heard == [text]
+
+
+@pytest.mark.parametrize("asks", ["poll", "commit", "metadata"])
+def test_a_member_that_did_not_poll_for_too_long_names_the_interval_and_the_call_that_was_slow(asks: str) -> None:
+    member, library = joined(0)
+    seconds = [0.0]
+    member._interval = PollInterval(10.0, lambda: seconds[0])
+    library.next = [0, 1]
+    assert offsets(member.poll(0, 1)) == [0]
+    seconds[0] = 9.9
+    assert offsets(member.poll(0, 1)) == [1]
+    seconds[0] = 22.0
+    member._interval.took("pre_commit()", 0.5)
+    member._interval.took("put()", 11.6)
+    with pytest.raises(PollIntervalExceeded, match=r"^put\(\) took 11.6 s, more than max.poll.interval.ms of 10 s"):
+        member.poll(0, 1) if asks == "poll" else member.commit({}) if asks == "commit" else member.metadata
+
+
+def test_time_that_no_call_took_is_told_as_it_is() -> None:
+    seconds = [0.0]
+    interval = PollInterval(10.0, lambda: seconds[0])
+    interval.check()
+    with interval.polling():
+        seconds[0] = 60.0
+        interval.check()
+    interval.took("put()", 1.0)
+    seconds[0] = 90.0
+    with pytest.raises(PollIntervalExceeded, match=r"^30.0 s passed between two polls"):
+        interval.check()

@@ -297,12 +297,14 @@ def test_what_is_no_master_is_bad_input(master: str) -> None:
         check_master(master, 0.1)
 
 
-@pytest.mark.parametrize(("given", "replicas"), [(None, 2), ("1", 1), ("-1", -1)])
+@pytest.mark.parametrize(("given", "replicas"), [(None, 3), ("1", 1), ("-1", -1)])
 def test_the_topic_of_dead_letters_has_the_replicas_that_are_asked_for(given: str | None, replicas: int) -> None:
-    made: dict[str, int] = {}
-    kafka: Any = SimpleNamespace(
-        brokers=lambda: 2, create_topic=lambda topic, partitions, replicas, config: made.update({topic: replicas})
-    )
+    made: dict[str, tuple[int, bool]] = {}
+
+    def create(topic: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool) -> None:
+        made[topic] = replicas, exactly
+
+    kafka: Any = SimpleNamespace(create_topic=create)
     letters = {"errors.deadletterqueue.topic.name": "dead"}
     if given is not None:
         letters["errors.deadletterqueue.topic.replication.factor"] = given
@@ -310,7 +312,7 @@ def test_the_topic_of_dead_letters_has_the_replicas_that_are_asked_for(given: st
         create={}, dedicated_offsets_topic=None, own_topics={"own": {}, "dead": {}}, config=letters
     )
     prepare.create_topics(ready, cast(RunClients, SimpleNamespace(kafka=kafka, target=kafka)), lambda line: None)
-    assert made == {"own": 2, "dead": replicas}
+    assert made == {"own": (3, False), "dead": (replicas, given is not None)}
 
 
 @pytest.mark.parametrize("reads", [{"topics": "in"}, {"topics.regex": "in.*"}])

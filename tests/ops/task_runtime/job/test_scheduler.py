@@ -12,6 +12,7 @@ from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.scheduler import (
     MAX_FENCED_ROUNDS,
     MAX_LOST_ROUNDS,
+    MAX_SLOW_ROUNDS,
     UNASSIGNED_FOR,
     FinalStatus,
     JobRun,
@@ -298,3 +299,33 @@ def test_leases_end_early_for_changed_tasks_once_all_have_begun() -> None:
     begun = {"begun": True}
     assert run.leases_end({0: begun, 1: begun}, replaced=True)
     assert not run.leases_end({0: begun, 1: {"begun": False}}, replaced=True)
+
+
+def slow(records: int = 0) -> TaskReport:
+    return report(how="slow", records=records, why="put() took 12.0 s")
+
+
+def test_a_task_that_its_group_does_not_wait_for_is_failed_by_the_slow_call_and_not_taken_for_fenced() -> None:
+    notes: list[str] = []
+    run = Spark([[slow()]]).run(note=notes.append)
+    assert (run.run(), run.totals[0].failure) == (FinalStatus.FAILED, "put() took 12.0 s")
+    assert notes == ["warning: task 0: put() took 12.0 s"] * MAX_SLOW_ROUNDS
+
+
+def test_a_task_that_is_slow_now_and_then_continues() -> None:
+    answers: list[Answer] = [[slow()], [slow()], [slow(records=5)], [slow()], [slow()], [report(how="ended")]]
+    assert Spark(answers).run().run() is FinalStatus.ENDED
+
+
+def test_leases_end_once_all_tasks_are_idle_and_the_next_ones_know_for_how_long() -> None:
+    spark = Spark([[replace(report(0), quiet=5.0), replace(report(1), quiet=4.0)], [report(0, idle=True)]])
+    run = spark.run(2, Until(idle=12.0))
+    quiet: list[dict[int, float]] = []
+    run.on_round_end = lambda run: quiet.append(run.quiet)
+    idle, busy = {"begun": True, "idle": True}, {"begun": True, "idle": False}
+    assert run.leases_end({0: idle, 1: idle})
+    assert not run.leases_end({0: idle, 1: busy})
+    assert not run.leases_end({0: idle})
+    assert not Spark([]).run(2).leases_end({0: idle, 1: idle})
+    run.totals[1].failure = "gone"
+    assert run.leases_end({0: idle})

@@ -46,7 +46,7 @@ def test_sizes_of_transactions_and_batches_and_the_totals_of_records() -> None:
 
 
 def test_a_copy_has_metrics_of_its_batches_and_of_what_its_source_had_lost() -> None:
-    meter = TaskMeter(lost=7)
+    meter = TaskMeter(lost=7, partitions=4)
     for unopened, batches in ((True, 1), (True, 1), (False, 30)):
         meter.batch(unopened, batches)
     totals = TaskTotals(meter=TaskMeter())
@@ -56,6 +56,7 @@ def test_a_copy_has_metrics_of_its_batches_and_of_what_its_source_had_lost() -> 
     found = metrics(totals)
     names = ("copy-batch-unopened-total", "copy-batch-opened-total", "copy-offset-lost-total")
     assert [found[name] for name in names] == [4, 60, 14]
+    assert found["copy-partition-count"] == 4
 
 
 def test_times_are_there_once_there_was_a_batch_and_a_commit() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
@@ -16,7 +15,7 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
 from depth import deep
 from fakes.sinkconsumer import Clock, Rebalance, SinkConsumer, place
 from hypothesis import given, settings
@@ -150,7 +149,7 @@ class World:
             self.consumer.script.append(changes[event])
         self.clock.seconds += 60 * (event == "due")
         if event == "refuse":
-            self.consumer.refusals.append(ConnectctlError("rebalance in progress"))
+            self.consumer.refusals.append(Rebalancing("rebalance in progress"))
 
     def round(self, event: str) -> None:
         self.happens(event)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import RetriableError
@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
 from fakes.sinkconsumer import Clock, Rebalance, RecordingSink, SinkConsumer, numbers, place, raising, run_sink
 
 INTERVAL = 60.0
@@ -135,7 +135,7 @@ def life_crash_in_pre_commit_of_the_shutdown() -> Life:
 
 def life_commit_refused_in_a_revocation() -> Life:
     life = Life().start().rounds().poll_brings(Rebalance(revoked=[1]))
-    life.consumer.refusals.append(ConnectctlError("no"))
+    life.consumer.refusals.append(Rebalancing("no"))
     return life.rounds()
 
 
@@ -315,7 +315,7 @@ def test_a_task_without_partitions_is_not_asked_for_offsets() -> None:
 
 def test_a_refused_commit_is_noted_and_tried_again() -> None:
     life = Life().start().rounds()
-    life.consumer.refusals.append(ConnectctlError("rebalance in progress"))
+    life.consumer.refusals.append(Rebalancing("rebalance in progress"))
     life.due().due()
     assert life.consumer.commits == [BOTH]
     assert life.notes == ["Commit of offsets failed: rebalance in progress"]
@@ -458,7 +458,7 @@ def test_what_is_counted() -> None:
     life = Life(on={"put": [raising(RetriableError("busy"))]}).start().rounds(3)
     meter = life.task.meter
     assert life.task.metrics["sink-record-active-count"] == 6
-    life.consumer.refusals.append(ConnectctlError("no"))
+    life.consumer.refusals.append(Rebalancing("no"))
     life.due().due().due()
     assert (meter.read, meter.sent, meter.puts, meter.retries) == (6, 6, 1, 1)
     assert (meter.commits, meter.failed_commits, meter.commit_skips) == (1, 1, 1)
@@ -477,3 +477,10 @@ def test_the_time_of_a_commit_begins_with_pre_commit() -> None:
     life.sink.on["pre_commit"] = deque([slow, slow])
     life.start().rounds().due().ends()
     assert life.task.metrics["offset-commit-max-time-ms"] == 250
+
+
+def test_a_missing_right_ends_the_task_and_is_not_asked_for_again() -> None:
+    life = Life().start().rounds()
+    life.consumer.refusals.append(NotAuthorized("Not authorized to commit offsets of connect-c"))
+    with pytest.raises(NotAuthorized, match="connect-c"):
+        life.due()

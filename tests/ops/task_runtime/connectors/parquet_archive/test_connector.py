@@ -14,7 +14,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchive, ParquetArchiveTask
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import Row
 from connectctl.ops.task_runtime.spi.transform import Record
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing
 from connectctl.ops.task_runtime.testing.sink import run_sink
 from fakes.archiveworld import Archive, Attempt, Calls, Crash
 
@@ -121,7 +121,7 @@ def test_files_named_by_their_first_offset_lose_records_to_a_zombie(tmp_path: Pa
 def test_a_refused_commit_is_made_up_for_by_the_next_one(tmp_path: Path) -> None:
     archive = Archive(tmp_path, LOG)
     attempt = archive.attempt().start().rounds()
-    attempt.consumer.refusals.append(ConnectctlError("no"))
+    attempt.consumer.refusals.append(Rebalancing("no"))
     attempt.due()
     assert (archive.files, attempt.notes) == ((), ["Commit of offsets failed: no"])
     attempt.due()
