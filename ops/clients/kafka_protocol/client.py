@@ -196,10 +196,20 @@ class KafkaProtocolClient:
 
     async def ask(self, request: Any, broker: int | None = None, patience: float | None = None) -> Any:
         """Send one request, to any broker where none is named, and give its answer."""
-        manager = self.manager
-        node = manager.least_loaded_node() if broker is None else broker
-        connection = await manager.get_connection(node)
+        node = self.manager.least_loaded_node() if broker is None else broker
+        connection = await self.connection(node, patience)
         return await connection.send_request(request, request_timeout_ms=int((patience or self.timeout) * 1000))
+
+    async def connection(self, broker: Any, patience: float | None) -> Any:
+        """Return the connection to ``broker`` for everybody's requests, made within ``patience`` seconds, if given. Whoever
+        takes it for itself (``RawConnection``) removes it from the manager, perhaps while others wait for it: they get
+        another one.
+        """
+        known, timeout_ms = self.manager._conns, None if patience is None else int(patience * 1000)
+        while True:
+            connection = await self.manager.get_connection(broker, timeout_ms=timeout_ms)
+            if known.get(broker) is connection:
+                return connection
 
     async def each(self, work: Iterable[Awaitable[Any]]) -> list[Any]:
         """Run all at once; what one raises is given in place of its result."""

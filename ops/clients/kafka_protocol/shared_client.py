@@ -1,13 +1,13 @@
-"""One KafkaProtocolClient for many producers of a process: one event loop and thread, one look-up of coordinators at a time.
+"""One KafkaProtocolClient for many producers of a process: one event loop and thread.
 
 Each producer has connections of its own behind it, to its coordinator and to leaders, so that none waits for another's
-commit.
+requests, however long a broker takes for them.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -18,7 +18,7 @@ class SharedProtocolClient(KafkaProtocolClient):
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         super().__init__(properties, timeout=timeout)
-        self._one_at_a_time, self._counting = threading.RLock(), threading.Lock()
+        self._counting = threading.Lock()
         self._users = 1
 
     def one_more(self) -> Self:
@@ -26,11 +26,6 @@ class SharedProtocolClient(KafkaProtocolClient):
         with self._counting:
             self._users += 1
         return self
-
-    def run(self, doing: str, work: Callable[[], Awaitable[Any]]) -> Any:
-        """As for one thread: a connection that is taken for a producer must have no request of another on its way."""
-        with self._one_at_a_time:
-            return super().run(doing, work)
 
     def close(self) -> None:
         """Close the connections once nobody else uses them."""
