@@ -50,7 +50,6 @@ class Wire:
 
     def __init__(self, **answers: Any):
         self._answers = answers
-        self.last_words = SimpleNamespace(text=None)
 
     def run(self, doing: str, work: Callable[[], Awaitable[Any]]) -> Any:
         async def whole() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,6 +56,7 @@ def test_a_connection_that_another_one_has_taken_meanwhile_is_not_given(monkeypa
     class Connections:
         def __init__(self) -> None:
             self._conns: dict[int, object] = {}
+            self.cluster = SimpleNamespace(broker_metadata=lambda broker: broker)
             self.made: list[object] = []
 
         def get_connection(self, broker: int, timeout_ms: int | None = None) -> Any:

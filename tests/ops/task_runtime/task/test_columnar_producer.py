@@ -33,7 +33,6 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer,
 from connectctl.ops.task_runtime.task.transactional_producer import (
     BrokerError,
     Fenced,
-    LogWatcher,
     MemberFenced,
     Rebalancing,
     TaskProducer,
@@ -267,7 +266,7 @@ def test_what_a_groups_coordinator_refuses_is_told_alike_by_both_producers(
         made: TaskProducer = handle
     else:
         made = TaskProducer.__new__(TaskProducer)
-        made.id, made._kafka, made._log_watcher = "g-c-0", handle._kafka, LogWatcher()
+        made.id, made._kafka, made._rejected = "g-c-0", handle._kafka, None
         made._producer = SimpleNamespace(poll=lambda seconds: 0, send_offsets_to_transaction=Raising(code))
     with pytest.raises(told) as caught:
         made.send_group_offsets(OFFSETS, MEMBER, 5)
