@@ -11,5 +11,5 @@ class SharedWire:
     def __init__(self, wire: Any):
         self._wire = wire
 
-    def ask(self, doing: str, request: Any, broker: int) -> Any:
-        return self._wire.run(doing, lambda: self._wire.ask(request, broker))
+    def ask(self, doing: str, request: Any, broker: int, patience: float | None = None) -> Any:
+        return self._wire.run(doing, lambda: self._wire.ask(request, broker, patience=patience))

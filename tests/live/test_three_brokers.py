@@ -6,6 +6,7 @@ import json
 import secrets
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -21,6 +22,8 @@ from connectctl.ops.connect.cluster_lock import group_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.sandbox.status import SandboxState, status
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
 from fakes.sandboxes import kill_broker, start_broker
 from live import countingplugin
@@ -39,6 +42,7 @@ pytestmark = pytest.mark.live
 KEYS = 40
 PARTITIONS = 8
 TIMEOUT = 20.0
+PATIENCE = 120.0
 READINGS, CALLS, LEAST_KILLS = 100, 6, 2
 
 
@@ -295,6 +299,37 @@ def test_a_run_without_an_end_waits_for_brokers_that_are_not_up_yet(three: Broke
     counting.ended_well(run.returncode, out, err)
     assert "waiting: could not reach Kafka; retrying for up to 300 s (--patience): " in err
     assert "could reach Kafka" in err
+
+
+def test_a_task_writes_on_to_partitions_that_have_a_leader(three: Broker) -> None:
+    """Java's producer does. What is for the partition without a leader waits, and is there when its broker is back."""
+    topic = create_topic(three.bootstrap, f"leaderless-{secrets.token_hex(4)}", 3, "delete")
+    kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
+
+    def leader(partition: int) -> int:
+        return int(kafka.admin.list_topics(topic, 10).topics[topic].partitions[partition].leader)
+
+    victim = int(eventually(lambda: leader(1)))
+    producer = ColumnarProducer(kafka, f"leaderless-{secrets.token_hex(4)}", timeout_ms=60_000)
+    kill_broker(three.sandbox, victim)
+    try:
+        eventually(lambda: leader(1) == -1)
+        producer.initialise(PATIENCE)
+        began = time.monotonic()
+        assert producer.open_older_transaction([topic]) is None
+        producer.begin()
+        producer.send(TransactionBatch([ProducerRecord(topic, None, b"any"), ProducerRecord(topic, None, b"0", 0)]))
+        producer.commit(PATIENCE)
+        assert time.monotonic() - began < TIMEOUT, "it waited for the partition that it does not write to"
+        producer.begin()
+        producer.send(TransactionBatch([ProducerRecord(topic, None, b"%d" % n, n) for n in (1, 2)]))
+        three.kill(0.0, victim)  # starts it again
+        producer.commit(PATIENCE)
+    finally:
+        three.wait()
+        producer.discard()
+    image = kafka.image([topic], patience=PATIENCE, superseded=True)[topic]
+    assert sorted(r.value or b"" for r in (*image.latest, *image.superseded)) == [b"0", b"1", b"2", b"any"]
 
 
 # ----------------------------------------------------------------------------------------------------------- campaigns

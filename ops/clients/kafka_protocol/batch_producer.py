@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from connectctl.ops.clients.kafka_protocol import transaction_requests as reques
 from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender, Parts
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
+from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
@@ -34,6 +36,8 @@ from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 _LAST_SEQUENCE = 0x7FFFFFFF
+SHORTEST = 0.1
+"""Seconds that a request may take at least."""
 _BUSY = (Code.CONCURRENT_TRANSACTIONS,)
 """Markers are still being written, or the coordinator is about to fence us."""
 _NOT_ADDED = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
@@ -60,6 +64,8 @@ class BatchProducer:
         self._group_coordinators: dict[str, int] = {}
         self._coordinator: int | None = -1
         """Where the last request found it; None behind one that nobody answered."""
+        self._deadline: float | None = None
+        """Until when requests to coordinators may take, if sooner than their own time-outs."""
         self._who = (-1, -1)
         """The producer id and the epoch of the transaction that is open, or of the next one."""
         self.id = id_
@@ -85,12 +91,21 @@ class BatchProducer:
         """
         self._initialise(patience, self._who)
 
+    @contextmanager
+    def _until(self, deadline: float) -> Iterator[None]:
+        before, self._deadline = self._deadline, deadline
+        try:
+            yield
+        finally:
+            self._deadline = before
+
     def _initialise(self, patience: float, who: tuple[int, int]) -> None:
         deadline = time.monotonic() + patience
         for pause in pauses():
             try:
-                self._coordinator = self._find()
-                answer = self._ask("initialise its producer", init_request(self.id, self._timeout_ms, who))
+                with self._until(deadline):
+                    self._coordinator = self._find()
+                    answer = self._ask("initialise its producer", init_request(self.id, self._timeout_ms, who))
                 check(answer.error_code)
                 if (given := _state(answer)) is None:
                     raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
@@ -126,12 +141,27 @@ class BatchProducer:
         """How many partitions ``topic`` has; see ``PartitionLeaders``."""
         return self._leaders.partitions(topic, patience)
 
+    def leaders(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | Code]:
+        """Look up who leads each partition of ``topics`` now, or why nobody does; creates no topic."""
+        return Leaders(self._wire).leaders(topics)
+
+    def led(self, topic: str) -> Sequence[int]:
+        """Return the partitions of a topic that was looked up that can be written to without waiting for a leader."""
+        return self._leaders.led(topic)
+
     def forget_leaders(self) -> None:
         """Look the partitions and their leaders up again: what was known may be why a request failed."""
         self._leaders.forget()
 
+    def await_leader(self, place: TopicPartition) -> None:
+        """Wait until a partition has a leader, and everything that was sent to others is acknowledged."""
+        self._sender.flush()
+        self._leaders.leader(place)
+
     def add(self, places: Collection[TopicPartition]) -> None:
-        """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their first Produce is it."""
+        """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their first Produce is it. Only
+        with a leader: without one, a transaction does not end.
+        """
         missing = [] if self.bumps_epoch else [place for place in places if place not in self._added]
         if not missing:
             return
@@ -159,11 +189,13 @@ class BatchProducer:
         sequence = self._sequences[place]
         self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
         batch = made(ProducerState(*self._who, sequence))
-        self._sender.send(self._leaders[place], place, batch, named, records, answered)
+        self._sender.send(self._leaders.leader(place), place, batch, named, records, answered)
 
-    def flush(self) -> None:
-        """Wait until everything that was sent is acknowledged."""
-        self._sender.flush()
+    def flush(self, patience: float | None = None) -> None:
+        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that takes more than
+        ``patience`` seconds; if None, each request may take one time-out.
+        """
+        self._sender.flush(patience)
 
     def settle(self) -> None:
         """Wait until everything that was sent is answered, whatever the answers are."""
@@ -200,19 +232,22 @@ class BatchProducer:
             if found.error_code:
                 return {found.error_code}
             coordinator = found.node_id
-        codes = requests.codes_of(self._direct.ask("commit offsets of a consumer group", request, coordinator))
+        codes = requests.codes_of(
+            self._direct.ask("commit offsets of a consumer group", request, coordinator, self._left)
+        )
         if not codes:  # else it may be another one by now
             self._group_coordinators[group] = coordinator
         return codes
 
     def end(self, *, commit: bool, patience: float | None = None) -> None:
         """EndTxn, if anything was added. It is over when the coordinator has decided. ``patience`` in seconds is how long
-        a commit is repeated under version 2, the transaction's time-out if None.
+        it is waited for and, for a commit under version 2, repeated; if None it is one time-out, for such a commit that
+        of the transaction.
         """
         if not self._added and not self._groups:
             return
         if not self.bumps_epoch:
-            self._insist(lambda: {self._end(commit, OLD_END).error_code})
+            self._insist(lambda: {self._end(commit, OLD_END).error_code}, patience=patience)
             self._forget()
             return
         self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again())
@@ -268,7 +303,8 @@ class BatchProducer:
         deadline = time.monotonic() + (longest if patience is None else patience)
         for pause in pauses():
             try:
-                answer = self._end(commit, NEW_END)
+                with self._until(deadline):
+                    answer = self._end(commit, NEW_END)
                 if commit and answer.error_code == Code.INVALID_TXN_STATE:
                     # It had begun, so it is aborted: by who fenced us, or because it was open for too long.
                     raise Refusal(Code.PRODUCER_FENCED)
@@ -302,11 +338,18 @@ class BatchProducer:
         """
         deadline = time.monotonic() + (self._timeout if patience is None else patience)
         for pause in pauses():
-            codes = ask()
+            with self._until(deadline):
+                codes = ask()
             if not codes or not codes.issubset(busy) or time.monotonic() > deadline:
                 return codes
             time.sleep(pause)
         raise AssertionError("pauses have no end")
+
+    @property
+    def _left(self) -> float:
+        """How many seconds the next request may take."""
+        left = self._timeout if self._deadline is None else self._deadline - time.monotonic()
+        return min(self._timeout, max(left, SHORTEST))
 
     def _find(self) -> int:
         answer = self._ask("find its coordinator", find_request(self.id), anywhere=True)
@@ -318,11 +361,11 @@ class BatchProducer:
 
     def _ask(self, doing: str, request: Any, *, anywhere: bool = False) -> Any:
         if anywhere:
-            return self._wire.run(doing, lambda: self._wire.ask(request))
+            return self._wire.run(doing, lambda: self._wire.ask(request, patience=self._left))
         if self._coordinator is None:
             self._coordinator = self._find()
         try:
-            return self._direct.ask(doing, request, self._coordinator)
+            return self._direct.ask(doing, request, self._coordinator, self._left)
         except Unreachable:
             self._coordinator = None
             raise

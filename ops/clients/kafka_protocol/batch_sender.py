@@ -47,6 +47,10 @@ OPENING_BYTES = 1_000_000
 """Bytes of first batches that are kept for one request to their leader."""
 
 
+class Unacknowledged(TimeoutError):
+    """Records were sent and are not acknowledged in time."""
+
+
 @dataclass(frozen=True)
 class _Batch:
     """A batch for ``place``. ``opens``: it is the first one there, and is sent again where the coordinator is busy."""
@@ -135,12 +139,17 @@ class BatchSender:
         if sum(len(part) for each in self._waiting[leader] for part in each.parts) >= OPENING_BYTES:
             self._open(leader)
 
-    def flush(self) -> None:
-        """Wait until everything that was sent is acknowledged."""
+    def flush(self, patience: float | None = None) -> None:
+        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that takes more than
+        ``patience`` seconds; nothing is lost then. If None, each answer may take one time-out.
+        """
+        deadline = None if patience is None else time.monotonic() + patience
         for leader in list(self._waiting):
             self._open(leader)
         for leader, unanswered in self._unanswered.items():
             while unanswered:
+                if deadline is not None and not self._connections[leader].is_answering(deadline - time.monotonic()):
+                    raise Unacknowledged(f"broker {leader} acknowledged no records within {patience:g} s")
                 self._await_answer(leader)
 
     def settle(self) -> None:

@@ -7,7 +7,6 @@ that came before it are not lost. The only module that turns kafka-python's erro
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,11 +17,14 @@ from typing import Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import decided, explained, login_refused
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments, tls
+from connectctl.ops.clients.kafka_protocol.connection_failures import ConnectionFailures
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 
 Item = TypeVar("Item")
 _LOADING = threading.Lock()
+NO_FAILURES = ConnectionFailures()
+"""Those of a client that has tried no connection."""
 WINDOW = 300
 """Requests in flight on a connection. Measured on one broker: no faster above, and each costs kafka-python a timer."""
 BATCH = 2_000
@@ -36,42 +38,28 @@ _PAUSE = 0.005
 """Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles us."""
 
 
-_ATTEMPT = re.compile(r"^Bootstrap connection to \S+ failed: (.*) \(backoff")
-_LOGIN = re.compile(r"^(?!.*timed out).*(sasl|authenticat)", re.IGNORECASE)
-"""A login that was refused. One without an answer in time says nothing about the credentials."""
-_NO_COMPLAINT = ("Bootstrap", "Sending", "Exchanging credentials in the clear")
-"""How lines begin that report no failure: what is tried, and that a login without TLS can be overheard."""
-
-
-class LastError(logging.Handler):
-    """Keeps what kafka-python last complained of: its errors say that a time is over, its log says why."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.text: str | None = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        said = record.getMessage()
-        if tried := _ATTEMPT.search(said):
-            said = tried.group(1)
-        elif said.startswith(_NO_COMPLAINT):
-            return
-        # A refused login is tried again until the time is over, and then the connection itself times out.
-        if not (self.text and _LOGIN.search(self.text) and not _LOGIN.search(said)):
-            self.text = said
-
-
-def failure(error: Exception, bootstrap: str, doing: str, last_words: str | None) -> ConnectctlError:
-    """The error of ours that ``error`` means. What is not a failure of Kafka or the network is raised again: it is a bug."""
+def failure(
+    error: Exception, bootstrap: str, doing: str, failures: ConnectionFailures = NO_FAILURES
+) -> ConnectctlError:
+    """The error of ours that ``error`` means, with its reason in ``failures`` where it only says that there is no answer.
+    What is not a failure of Kafka or the network is raised again: it is a bug.
+    """
     import kafka.errors as theirs
 
     if isinstance(error, ConnectctlError):
         return error
-    why = last_words or _words(error)
-    refused = (theirs.AuthorizationError, theirs.SaslAuthenticationFailedError, theirs.UnsupportedSaslMechanismError)
-    if isinstance(error, (*refused, theirs.IllegalSaslStateError)) or (last_words and _LOGIN.search(last_words)):
-        if not isinstance(error, theirs.AuthorizationError):
-            return login_refused(doing, bootstrap, why)
+    causes = [error]
+    if isinstance(error, theirs.NodeNotReadyError):
+        causes += [cause for node in error.args for cause in failures.of_node(node)]
+    elif isinstance(error, theirs.KafkaTimeoutError):
+        causes += failures.of_first_contact
+    refused = (theirs.SaslAuthenticationFailedError, theirs.UnsupportedSaslMechanismError, theirs.IllegalSaslStateError)
+    # A refused login is tried again until the time is over, and then the connection itself times out.
+    if logins := [each for each in causes if isinstance(each, refused)]:
+        return login_refused(doing, bootstrap, _words(logins[-1]))
+    cause = causes[-1]
+    why = _words(cause)
+    if isinstance(cause, theirs.AuthorizationError):
         hint = "Check the client's rights: connectctl context show."
         return NotAuthorized(f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step=hint)
     if isinstance(error, theirs.UnsupportedVersionError):
@@ -100,7 +88,7 @@ class KafkaProtocolClient:
         self._properties = properties
         self.client_id = str(properties.get("client.id", "connectctl"))
         self._opening = threading.RLock()
-        self.last_words = LastError()
+        self._failures = NO_FAILURES
         self.explains = True
         """Whether a broker that does not answer is looked at for the cause, for up to some seconds (``explained``)."""
         load()
@@ -116,9 +104,6 @@ class KafkaProtocolClient:
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
 
-        logger = logging.getLogger("kafka")
-        logger.propagate = False
-        logger.addHandler(self.last_words)
         loop = NetworkSelector(slow_task_threshold_secs=0)
         try:
             manager = KafkaConnectionManager(
@@ -129,13 +114,16 @@ class KafkaProtocolClient:
                 request_timeout_ms=int(self.timeout * 1000),
                 reconnect_backoff_max_ms=1000,
             )
+            self._failures = ConnectionFailures()
+            self._failures.watch(manager)
             loop.start()
             self._bootstrap(loop, manager)
+            self._failures.brokers_are_known()
         except Exception as e:
             loop.close()
             raise self._login_error(self.failure(e, "connect")) from e
         # At the end of the process the system closes the sockets, and waiting for a broker that hangs is useless.
-        weakref.finalize(self, _ABANDONED.put, (manager, self.last_words)).atexit = False
+        weakref.finalize(self, _ABANDONED.put, manager).atexit = False
         _have_closer()
         return manager
 
@@ -163,8 +151,8 @@ class KafkaProtocolClient:
             raise self.failure(e, doing) from e
 
     def failure(self, error: Exception, doing: str) -> ConnectctlError:
-        """``failure`` with what this connection knows, and a look at why there is none."""
-        ours = failure(error, self.bootstrap, doing, self.last_words.text)
+        """``failure`` with what this client's connections failed for, and a look at why there is none."""
+        ours = failure(error, self.bootstrap, doing, self._failures)
         return explained(ours, self.bootstrap, lambda: tls(self._properties)) if self.explains else ours
 
     def _login_error(self, error: ConnectctlError) -> ConnectctlError:
@@ -196,10 +184,25 @@ class KafkaProtocolClient:
 
     async def ask(self, request: Any, broker: int | None = None, patience: float | None = None) -> Any:
         """Send one request, to any broker where none is named, and give its answer."""
-        manager = self.manager
-        node = manager.least_loaded_node() if broker is None else broker
-        connection = await manager.get_connection(node)
+        node = self.manager.least_loaded_node() if broker is None else broker
+        connection = await self.connection(node, patience)
         return await connection.send_request(request, request_timeout_ms=int((patience or self.timeout) * 1000))
+
+    async def connection(self, broker: Any, patience: float | None) -> Any:
+        """Return the connection to ``broker`` for everybody's requests, made within ``patience`` seconds, if given. Whoever
+        takes it for itself (``RawConnection``) removes it from the manager, perhaps while others wait for it: they get
+        another one.
+        """
+        known, timeout_ms = self.manager._conns, None if patience is None else int(patience * 1000)
+        cluster = self.manager.cluster
+        if (
+            broker is not None and cluster.broker_metadata(broker) is None
+        ):  # it has come, or come back, since its metadata was asked for
+            await cluster.refresh_metadata(self.manager.least_loaded_node())
+        while True:
+            connection = await self.manager.get_connection(broker, timeout_ms=timeout_ms)
+            if known.get(broker) is connection:
+                return connection
 
     async def each(self, work: Iterable[Awaitable[Any]]) -> list[Any]:
         """Run all at once; what one raises is given in place of its result."""
@@ -215,7 +218,7 @@ class KafkaProtocolClient:
         """
         try:
             connection = await self.manager.get_connection(broker)
-        except Exception:  # noqa: BLE001  # whatever it is, nothing was sent; the reason is in last_words
+        except Exception:  # noqa: BLE001  # whatever it is, nothing was sent
             for key, _ in requests:
                 on_answer(key, Code.NOT_SENT, None)
             return
@@ -228,7 +231,7 @@ class KafkaProtocolClient:
         with self._opening:
             manager = self.__dict__.pop("_opened", None)
         if manager is not None:
-            _close(manager, self.last_words)
+            _close(manager)
 
 
 def load() -> None:
@@ -236,8 +239,13 @@ def load() -> None:
     with _LOADING:
         import kafka  # noqa: F401  # loaded once, under the lock
 
+        logger = logging.getLogger("kafka")
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+            logger.propagate = False
 
-_ABANDONED: SimpleQueue[tuple[Any, LastError]] = SimpleQueue()
+
+_ABANDONED: SimpleQueue[Any] = SimpleQueue()
 """Connections that the garbage collector found, for a thread of their own to close: it may run where a lock is held
 that their loop needs to close them, such as a log handler's."""
 _closers: list[threading.Thread] = []
@@ -255,12 +263,11 @@ def _close_abandoned() -> None:
     while True:
         abandoned = _ABANDONED.get()
         with suppress(Exception):
-            _close(*abandoned)
+            _close(abandoned)
 
 
-def _close(manager: Any, last_words: LastError) -> None:
+def _close(manager: Any) -> None:
     loop = manager._net
-    logging.getLogger("kafka").removeHandler(last_words)
     if loop._closed:
         return
     # It may be broken already; its user has seen that, or sends nothing more.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import Parts
@@ -20,6 +20,7 @@ from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
+T = TypeVar("T")
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
 Delivered = Callable[[int, Iterable[int], int, int, int], None]
@@ -29,7 +30,8 @@ Delivered = Callable[[int, Iterable[int], int, int, int], None]
 class ColumnWriter:
     """Writes through ``producer``, compressed with ``codec``, in batches of at most ``batch_bytes`` before that. ``largest``
     is how many bytes a record batch may have, where that is known; ``too_large`` gives what is raised for the record of
-    that name, for that topic, that has more, and why. A topic that is not there is waited for ``patience`` seconds.
+    that name, for that topic, that has more, and why. A topic that is not there,
+    and a partition without a leader, is waited for ``patience`` seconds. ``check`` is called before partitions are added.
     """
 
     def __init__(
@@ -40,9 +42,11 @@ class ColumnWriter:
         largest: int | None,
         too_large: Callable[[str, str, str], Exception],
         patience: float = TOPIC_PATIENCE,
+        check: Callable[[Collection[TopicPartition]], None] = lambda places: None,
     ):
         self._producer, self._codec, self._batch_bytes = producer, codec, batch_bytes
-        self._largest, self._too_large, self._patience = largest, too_large, patience
+        self._largest, self._too_large, self._check = largest, too_large, check
+        self.patience = patience
         self._next_partition = random.randrange(1 << 16)
 
     def write(
@@ -51,7 +55,7 @@ class ColumnWriter:
         """Put ``rows`` into the transaction, those of a partition in their order: each in the one that it names, or where
         Java's partitioner puts it. ``named`` names one, and ``delivered`` is called for each batch that is answered.
         """
-        count = self._producer.partitions(topic, self._patience)
+        count = self._producer.partitions(topic, self.patience)
         numbers = rows.partitions if isinstance(rows, Rows) else ()
         given_numbers = {*numbers} - {None}
         if wrong := [number for number in given_numbers if not 0 <= number < count]:
@@ -61,15 +65,32 @@ class ColumnWriter:
         given = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
         _check_timestamps(given.timestamps, named)
         if isinstance(given, Rows):
-            found = self._placed_few(given, count, order)
+            found = self._placed_few(topic, given, count, order)
         else:
-            found = self._placed(given, numbers if given_numbers else (), count, order)
-        placed = [(TopicPartition(topic, number), batch) for number, batch in found]
-        self._producer.add({place for place, _ in placed})
-        for place, batch in placed:
+            found = self._placed(topic, given, numbers if given_numbers else (), count, order)
+        for place, batch in self.ready(topic, found):
             names = None if named is None else partial(_named, named, batch, order)
             answered = None if delivered is None else partial(delivered, place.partition, _rows(batch, order))
             self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names, answered)
+
+    def ready(self, topic: str, batches: Iterable[tuple[int, T]]) -> Iterator[tuple[TopicPartition, T]]:
+        """Yield ``batches`` when their partitions can be written to, those of a partition in their order. Partitions without
+        a leader come last, and are waited for: they hold up no others.
+        """
+        self._producer.partitions(topic, self.patience)
+        led = {*self._producer.led(topic)}
+        placed = [(TopicPartition(topic, partition), batch) for partition, batch in batches]
+        placed.sort(key=lambda each: each[0].partition not in led)
+        ready = {place for place, _ in placed if place.partition in led}
+        self._check(ready)
+        self._producer.add(ready)
+        for place, batch in placed:
+            if place not in ready:
+                self._producer.await_leader(place)
+                self._check([place])
+                self._producer.add([place])
+                ready.add(place)
+            yield place, batch
 
     def _encoded(self, place: TopicPartition, batch: RowBatch, named: Named | None, stamp: ProducerState) -> Parts:
         encoded = batch.encode(stamp, self._codec)
@@ -79,11 +100,16 @@ class ColumnWriter:
             raise self._too_large(named(0), place.topic, f"its record batch has {size} bytes; {limit}")
         return encoded
 
-    def _placed_few(self, rows: Rows, count: int, new: list[Any]) -> Iterator[tuple[int, RowBatch]]:
+    def _in_turn(self, topic: str) -> int:
+        """Return the next partition for records that name none and have no key: one that has a leader."""
+        self._next_partition += 1
+        led = self._producer.led(topic)
+        return led[self._next_partition % len(led)]
+
+    def _placed_few(self, topic: str, rows: Rows, count: int, new: list[Any]) -> Iterator[tuple[int, RowBatch]]:
         """As ``_placed``, for a few rows, which are no columns."""
         of: dict[int, list[int]] = {}
-        self._next_partition += 1
-        in_turn = self._next_partition % count
+        in_turn = self._in_turn(topic)
         for row, (key, given) in enumerate(zip(rows.keys, rows.partitions, strict=True)):
             number = given
             if number is None:
@@ -97,7 +123,7 @@ class ColumnWriter:
             yield numbers[bisect_right(cuts, batch.start)], batch
 
     def _placed(
-        self, rows: RecordColumns, given: Sequence[int | None], count: int, new: list[Any]
+        self, topic: str, rows: RecordColumns, given: Sequence[int | None], count: int, new: list[Any]
     ) -> Iterator[tuple[int, RowBatch]]:
         """Batches with their partitions: those that are ``given``, or empty if none is, keys where Java's partitioner puts
         them, others batch by batch in turn. ``new`` gets the order of the rows, where that is another.
@@ -110,11 +136,9 @@ class ColumnWriter:
             return
         if rows.keys is None and not given:
             for batch in batches(rows, self._batch_bytes):
-                self._next_partition += 1
-                yield self._next_partition % count, batch
+                yield self._in_turn(topic), batch
             return
-        self._next_partition += 1
-        numbers = np.full(len(rows), self._next_partition % count)
+        numbers = np.full(len(rows), self._in_turn(topic))
         if rows.keys is not None:
             keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)
             numbers = np.where(keyed, java_partitions(rows.keys.fill_null(b""), count), numbers)

@@ -22,12 +22,13 @@ class DirectRequests:
         self._used: dict[int, float] = {}
         """When each connection had its last request."""
 
-    def ask(self, doing: str, request: Any, broker: int) -> Any:
-        """Send ``request``, and give its answer. Where there is none, the connection is closed: the next one is asked on
-        another.
+    def ask(self, doing: str, request: Any, broker: int, patience: float | None = None) -> Any:
+        """Send ``request``, and give its answer, within ``patience`` seconds or one time-out. Where there is none, the
+        connection is closed: the next one is asked on another.
         """
         try:
-            connection = self._connection(broker)
+            connection = self._connection(broker, patience or self._timeout)
+            connection.allow((patience or self._timeout) - self._timeout)
             if request.API_VERSION is None:
                 request.API_VERSION = self._wire.manager.broker_version_data.api_version(request)
             connection.ask(request)
@@ -45,11 +46,13 @@ class DirectRequests:
         for broker in list(self._connections):
             self._drop(broker)
 
-    def _connection(self, broker: int) -> RawConnection:
+    def _connection(self, broker: int, patience: float) -> RawConnection:
         if time.monotonic() - self._used.get(broker, 0.0) > IDLE:
             self._drop(broker)
         if broker not in self._connections:
-            self._connections[broker] = RawConnection(self._wire, broker, self._timeout, room=SMALL_ROOM)
+            self._connections[broker] = RawConnection(
+                self._wire, broker, self._timeout, room=SMALL_ROOM, patience=patience
+            )
         return self._connections[broker]
 
     def _drop(self, broker: int) -> None:

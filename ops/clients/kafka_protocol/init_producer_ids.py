@@ -187,7 +187,7 @@ class _Broker:
                 self._opened.put(_Lane(self, RawConnection(self._wire, self._broker, self._patience, room=_ROOM)))
                 if self._ended.is_set():
                     self.end()
-        except Exception:  # noqa: BLE001  # whatever it is, nothing was sent on it; the reason is in last_words
+        except Exception:  # noqa: BLE001  # whatever it is, nothing was sent on it
             return
         finally:
             self._all_open.set()

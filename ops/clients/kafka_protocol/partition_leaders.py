@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
@@ -20,37 +21,49 @@ _NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTIO
 class PartitionLeaders:
     def __init__(self, wire: KafkaProtocolClient):
         self._wire = wire
-        self._leaders: dict[TopicPartition, int] = {}
-        self._counts: dict[str, int] = {}
+        self._leaders: dict[str, dict[int, int | Code]] = {}
+        self._patience = 0.0
         self._looked_up = time.monotonic()
 
-    def __getitem__(self, place: TopicPartition) -> int:
-        """The leader of a partition of a topic that was looked up."""
-        return self._leaders[place]
-
     def partitions(self, topic: str, patience: float) -> int:
-        """How many partitions ``topic`` has, all of which have a leader. Raises ``Refusal`` where that takes more than
-        ``patience`` seconds, and at once where waiting does not mend it.
+        """Return how many partitions ``topic`` has, one of which has a leader at least. Raises ``Refusal`` if that takes
+        more than ``patience`` seconds, and immediately if waiting does not help.
         """
-        deadline = time.monotonic() + patience
-        while topic not in self._counts:
+        self._patience = patience
+        if topic not in self._leaders:
+            self._await(topic, lambda leaders: any(not isinstance(leader, Code) for leader in leaders.values()))
+        return len(self._leaders[topic])
+
+    def led(self, topic: str) -> Sequence[int]:
+        """Return the partitions of a topic that was looked up that had a leader then."""
+        return [partition for partition, leader in self._leaders[topic].items() if not isinstance(leader, Code)]
+
+    def leader(self, place: TopicPartition) -> int:
+        """Return the leader of a partition of a topic that was looked up; wait for one as long as for the topic."""
+        leader = self._leaders[place.topic][place.partition]
+        if isinstance(leader, Code):
+            self._await(place.topic, lambda leaders: not isinstance(leaders.get(place.partition, leader), Code))
+            leader = self._leaders[place.topic][place.partition]
+        return int(leader)
+
+    def _await(self, topic: str, enough: Callable[[dict[int, int | Code]], bool]) -> None:
+        """Look ``topic`` up until all its partitions are known and ``enough`` of them have a leader."""
+        deadline = time.monotonic() + self._patience
+        while True:
             found = Leaders(self._wire).of_topic(topic)
-            described = {} if isinstance(found, Code) else found
-            leaders = {place: leader for place, leader in described.items() if not isinstance(leader, Code)}
-            codes = [each for each in (found, *described.values()) if isinstance(each, Code)]
-            if leaders and not codes and sorted(place.partition for place in leaders) == list(range(len(leaders))):
-                self._leaders |= leaders
-                self._counts[topic] = len(leaders)
-            elif time.monotonic() > deadline or _NEVER.intersection(codes):
+            leaders = {} if isinstance(found, Code) else {place.partition: leader for place, leader in found.items()}
+            whole = sorted(leaders) == list(range(len(leaders)))
+            if leaders and whole and enough(leaders):
+                self._leaders[topic] = leaders
+                return
+            codes = [each for each in (found, *leaders.values()) if isinstance(each, Code)]
+            if time.monotonic() > deadline or _NEVER.intersection(codes):
                 raise Refusal(codes[0] if codes else Code.UNKNOWN_TOPIC_OR_PARTITION, topic=topic)
-            else:
-                time.sleep(TOPIC_PAUSE)
-        return self._counts[topic]
+            time.sleep(TOPIC_PAUSE)
 
     def forget(self) -> None:
         """Look all of them up again when they are needed."""
         self._leaders.clear()
-        self._counts.clear()
         self._looked_up = time.monotonic()
 
     def forget_if_old(self) -> None:

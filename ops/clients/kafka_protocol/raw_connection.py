@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.readable import readable
 from connectctl.ops.clients.kafka_protocol.reauthentication import Login, renewed
 
 _BUFFER = 1 << 20
@@ -37,15 +38,23 @@ class Broken(OSError):
 class RawConnection:
     """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes.
 
-    ``room`` is the size of its buffer in bytes, at first.
+    ``room`` is the size of its buffer in bytes, at first. It is made within ``patience`` seconds, the time-out if None.
     """
 
-    def __init__(self, wire: KafkaProtocolClient, broker: int, timeout: float, *, room: int = _BUFFER) -> None:
+    def __init__(
+        self,
+        wire: KafkaProtocolClient,
+        broker: int,
+        timeout: float,
+        *,
+        room: int = _BUFFER,
+        patience: float | None = None,
+    ) -> None:
         from kafka.errors import KafkaConnectionError
 
         async def take() -> Any:
             manager = wire.manager
-            connection = await manager.get_connection(broker)
+            connection = await wire.connection(broker, timeout if patience is None else patience)
             # From here on nobody else may read or write it: not the loop, not a refresh of the metadata, not a renewal of
             # the login. What others have asked on it is answered first.
             manager._conns.pop(broker, None)
@@ -147,7 +156,9 @@ class RawConnection:
         return lambda number, length: _SIZE.pack(size + length) + kind + _SIZE.pack(number) + tail
 
     def allow(self, seconds: float) -> None:
-        """Wait for so much longer from here on: a broker whose quota is used up reads nothing for this time (KIP-219)."""
+        """Wait for so much longer from here on: a broker whose quota is used up reads nothing for this time (KIP-219); or
+        for so much less, if negative.
+        """
         self._socket.settimeout(self._timeout + seconds)
 
     def _renew(self) -> None:
@@ -230,6 +241,11 @@ class RawConnection:
     def fileno(self) -> int:
         """For ``selectors``, which then say when to ask for what has ``arrived``."""
         return int(self._socket.fileno())
+
+    def is_answering(self, seconds: float) -> bool:
+        """Whether bytes of an answer are there, or come within ``seconds``."""
+        taken = self._filled > self._at or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0)
+        return taken or bool(readable([self], max(0.0, seconds)))
 
     def arrived(self, layout: struct.Struct) -> list[tuple[Any, ...]]:
         """How each answer begins, as ``layout`` has it, that is there as a whole; in the order of the requests.

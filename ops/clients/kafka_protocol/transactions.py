@@ -61,11 +61,6 @@ class TransactionClient(ClusterClient, Leaders):
         self._names = Namespaces(self._wire)
         self._coordinators: dict[str, int] = {}
 
-    @property
-    def last_words(self) -> str | None:
-        """What the connections last complained of."""
-        return self._wire.last_words.text
-
     # ------------------------------------------------------------------------------------------------ coordinators
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:

@@ -171,7 +171,9 @@ class Connection:
     def ask(self, doing: str, call: Callable[[], T]) -> T:
         """Run ``call`` and translate what it raises."""
         try:
-            return call()
+            found = call()
+            self._last_words = None  # whatever a connection complained of before is over
+            return found
         except KafkaException as e:
             raise self.failure(e.args[0], doing) from e
 
@@ -202,7 +204,9 @@ class Connection:
         while True:
             left = max(PAUSE, deadline - time.monotonic())
             try:
-                return self.admin.list_topics(timeout=min(patience, left))
+                found = self.admin.list_topics(timeout=min(patience, left))
+                self._last_words = None
+                return found
             except KafkaException as e:
                 self._listen(0)
                 cut, late = e.args[0].name() == "_TRANSPORT", e.args[0].name() in _TIMED_OUT and patience < left

@@ -14,7 +14,9 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.clients.kafka_protocol.batch_sender import Unacknowledged
 from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
 from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed
@@ -85,8 +87,11 @@ class TransactionalProducer:
     def __len__(self) -> int:
         """How many records were produced and not acknowledged yet, or wait for ``poll()`` to call their callback."""
         with self._lock:
-            kept = sum(len(rows.values) for rows in self._rows.values())
-            return kept + self._producer.unacknowledged + self._deliveries.due
+            return self._unacknowledged + self._deliveries.due
+
+    @property
+    def _unacknowledged(self) -> int:
+        return sum(len(rows) for rows in self._rows.values()) + self._producer.unacknowledged
 
     def close(self) -> None:
         """Close the connections, and call the callbacks that are left. What is open is aborted when it expires, or by the
@@ -163,7 +168,7 @@ class TransactionalProducer:
         """Call the callbacks of records that are acknowledged, or lost; how many that were.
 
         Where there are none yet, and with a ``timeout`` other than 0, it sends what was produced and waits as ``flush``
-        does. Raises ``AbortRequired`` as it does.
+        does, for so many seconds. Raises ``AbortRequired`` as it does.
         """
         with self._lock:
             if (
@@ -172,21 +177,22 @@ class TransactionalProducer:
                 and not self._deliveries.due
                 and self._deliveries.are_awaited
             ):
-                return self._flush()
+                return self._flush(timeout)
             return self._deliveries.serve()
 
     def flush(self, timeout: float | None = None) -> int:
-        """Send what was produced, wait until it is acknowledged, each request for ``socket.timeout.ms``, and call its
-        callbacks; 0. Outside of a transaction there is nothing to send.
+        """Send what was produced, wait until it is acknowledged, for ``timeout`` seconds or, if None, each request for
+        ``socket.timeout.ms``, and call its callbacks. Return how many records are not acknowledged. Outside of a
+        transaction there is nothing to send.
 
         Raises ``AbortRequired``.
         """
         with self._lock:
             self._state.expect("flush()", Phase.OPEN, Phase.READY)
             if self._state.now is Phase.OPEN:
-                self._flush()
+                self._flush(timeout)
             self._deliveries.serve()
-            return 0
+            return self._unacknowledged
 
     def send_offsets_to_transaction(
         self, positions: Sequence[confluent_kafka.TopicPartition], group_metadata: bytes, timeout: float = 30.0
@@ -214,24 +220,28 @@ class TransactionalProducer:
         """Send what is left, wait until all is acknowledged, call the callbacks, and commit. When it returns, the
         transaction is committed. Where a callback raises, it is still open.
 
-        Raises ``AbortRequired`` where a record did not arrive; ``RequestFailed`` where the coordinator did not answer
-        within ``timeout`` seconds: call it again; ``ProducerFailed`` where only the topic can tell what came of it.
+        Raises ``AbortRequired`` where a record did not arrive; ``RequestFailed`` where leaders or the coordinator did not
+        answer within ``timeout`` seconds: call it again; ``ProducerFailed`` where only the topic can tell what came of it.
         """
         with self._lock:
             self._state.expect("commit_transaction()", Phase.OPEN, Phase.COMMITTING)
+            deadline = time.monotonic() + timeout
             if self._state.now is Phase.OPEN:
-                self._flush()
+                self._flush(timeout)
+                if left := self._unacknowledged:
+                    why = f"{left} records are not acknowledged after {timeout:g} s"
+                    raise request_failed(KafkaError(KafkaError._TIMED_OUT, why))
                 self._state.expect("commit_transaction()", Phase.OPEN)  # and no callback has ended it
             self._state.become(Phase.COMMITTING)
             try:
-                self._producer.end(commit=True, patience=timeout)
+                self._producer.end(commit=True, patience=max(0.0, deadline - time.monotonic()))
             except PROBLEMS as e:
                 raise self._state.not_committed(e, repeatable=self._producer.bumps_epoch) from e
             self._state.become(Phase.READY)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
-        """Abort: nothing of the transaction will be seen, and another one can be begun. Each request is waited for
-        ``socket.timeout.ms``.
+        """Abort: nothing of the transaction will be seen, and another one can be begun. The coordinator is waited for
+        ``timeout`` seconds, ``socket.timeout.ms`` if None.
 
         Raises ``RequestFailed``: call it again; ``ProducerFailed``: the next producer of the id ends it.
         """
@@ -246,7 +256,7 @@ class TransactionalProducer:
                 self._producer.drop_unanswered()
                 self._deliveries.drop(self._rows)
                 self._bytes = 0
-                self._producer.end(commit=False)
+                self._producer.end(commit=False, patience=timeout)
                 if doubtful:
                     self._producer.forget_leaders()
                     if not self._producer.bumps_epoch:
@@ -254,26 +264,46 @@ class TransactionalProducer:
             self._state.become(Phase.READY)
             self._deliveries.serve()
 
-    def _flush(self) -> int:
-        """Until nothing is left, also of what callbacks produce; how many of these were called."""
-        served = 0
-        while self._state.now is Phase.OPEN:
-            self._send()
+    def _flush(self, timeout: float | None = None) -> int:
+        """Send and wait until nothing is left, also of what callbacks produce, for ``timeout`` seconds at most, None or a
+        negative number for no limit. Return how many callbacks were called.
+        """
+        served, late = 0, False
+        deadline = None if timeout is None or timeout < 0 else time.monotonic() + timeout
+        while self._state.now is Phase.OPEN and not late:
+            late = not self._send(deadline)
             with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
-                self._producer.flush()
+                try:
+                    self._producer.flush(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                except Unacknowledged:
+                    late = True
             served += self._deliveries.serve()
             if not self._rows:
                 break
         return served
 
-    def _send(self) -> None:
+    def _send(self, deadline: float | None = None) -> bool:
+        """Send what was produced. Return False if a topic was not found before ``deadline``, so that its records wait."""
         with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
             while self._rows:
                 topic = next(iter(self._rows))
+                if deadline is not None and not self._is_found(topic, deadline):
+                    return False
                 rows = self._rows.pop(topic)
                 delivered = self._deliveries.sending(topic, rows)
                 self._writer.write(topic, rows, partial(name_of, rows), delivered)
         self._bytes = 0
+        return True
+
+    def _is_found(self, topic: str, deadline: float) -> bool:
+        patience = min(self._settings.topic_patience, max(0.0, deadline - time.monotonic()))
+        try:
+            self._producer.partitions(topic, patience)
+        except Refusal:
+            if time.monotonic() < deadline:  # it was waited for as long as for any topic, or waiting does not help
+                raise
+            return False
+        return True
 
 
 def _offset(position: confluent_kafka.TopicPartition) -> GroupOffset:

@@ -7,13 +7,12 @@ and share it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.task_runtime.attempt.coalesced_read import CoalescedRead
+from connectctl.ops.task_runtime.attempt.coalesced_read import CoalescedRead, coalesced
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
@@ -75,7 +74,6 @@ class SharedClients:
         # Connecting takes time: one client if both are the same cluster.
         self.target = self.home if spec.target == spec.home else Kafka(spec.target, timeout=spec.timeout)
         self._largest: dict[str, int] = {}
-        self._asking = threading.Lock()
         known = spec.reached
         behind = None
         if spec.global_offsets:
@@ -86,9 +84,8 @@ class SharedClients:
 
     def largest_batches(self, topics: Collection[str]) -> dict[str, int]:
         """Return ``Kafka.largest_batches`` of the target; known values are requested once for all tasks."""
-        with self._asking:
-            if missing := [topic for topic in topics if topic not in self._largest]:
-                self._largest |= self.target.largest_batches(missing)
+        if missing := sorted({*topics} - self._largest.keys()):
+            self._largest |= coalesced(("largest", self, *missing), lambda: self.target.largest_batches(missing))
         return {topic: self._largest[topic] for topic in topics if topic in self._largest}
 
     def view(self) -> OffsetsView:

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.column_writer import TOPIC_PATIENCE
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.batch_rewrite import LARGEST, TargetTopic
-from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 
 if TYPE_CHECKING:
@@ -41,10 +39,8 @@ class BatchCopyProducer(ColumnarProducer):
 
     def _copy(self, copied: CopiedBatches) -> None:
         target = self._target(copied.topic)
-        self._producer.partitions(copied.topic, TOPIC_PATIENCE)
-        self._producer.add({TopicPartition(copied.topic, some.partition) for some in copied.batches})
-        for some in copied.batches:
-            place, name = TopicPartition(copied.topic, some.partition), partial(copied.describe_record, some.partition)
+        for place, some in self._writer.ready(copied.topic, [(each.partition, each) for each in copied.batches]):
+            name = partial(copied.describe_record, some.partition)
             sent = _made(some, target, lambda: name(some.offset_of(0)))  # noqa: B023  # called at once
             for each in sent:
                 self._producer.send(place, each.records, each.encode, partial(_named, name, some, each))

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
+from connectctl.ops.clients.kafka_protocol.column_writer import TOPIC_PATIENCE, ColumnWriter
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_columns import Rows
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
 from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
+from connectctl.ops.task_runtime.task.stale_transactions import open_older_transaction
 from connectctl.ops.task_runtime.task.transactional_producer import SOCKET_TIMEOUT_MS, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
@@ -59,7 +61,9 @@ class ColumnarProducer(TaskProducer):
         batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
         self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout)
         self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
-        self._writer = ColumnWriter(self._producer, codec, batch_bytes, largest, too_large)
+        self._writer = ColumnWriter(self._producer, codec, batch_bytes, largest, too_large, check=self._check_late)
+        self._unchecked: set[TopicPartition] = set()
+        """Partitions that had no leader to tell whether an older transaction is open there."""
         self.id = id_
         self.timeout_ms = timeout_ms
 
@@ -67,7 +71,25 @@ class ColumnarProducer(TaskProducer):
         return BatchProducer(client, id_, transaction_timeout_ms=timeout_ms, timeout=timeout)
 
     def initialise(self, patience: float) -> None:
+        self._writer.patience = min(TOPIC_PATIENCE, patience)
         self._call("initialise its producer", lambda: self._producer.initialise(patience))
+
+    def open_older_transaction(self, topics: Sequence[str]) -> str | None:
+        """See ``TaskProducer``. Partitions without a leader are looked at before they are written to."""
+        found: dict[TopicPartition, Any] = {}
+        self._call("look up leaders", lambda: found.update(self._producer.leaders(topics)))
+        leaderless = {place for place, leader in found.items() if leader == Code.LEADER_NOT_AVAILABLE}
+        self._unchecked |= leaderless
+        places = sorted(found.keys() - leaderless) if leaderless else None
+        return open_older_transaction(self._kafka, self.id, topics, places)
+
+    def _check_late(self, places: Collection[TopicPartition]) -> None:
+        """Raise ``UnknownOutcome`` if an older transaction is open in one of ``places`` that had no leader before."""
+        if late := self._unchecked.intersection(places):
+            topics = sorted({place.topic for place in late})
+            if why := open_older_transaction(self._kafka, self.id, topics, sorted(late)):
+                raise UnknownOutcome(why)
+            self._unchecked -= late
 
     @property
     def bumps_epoch(self) -> bool:
@@ -113,7 +135,7 @@ class ColumnarProducer(TaskProducer):
             self._producer.flush()
 
         self._call("write its records", all_)
-        self._commit(lambda: self._producer.end(commit=True))
+        self._commit(lambda: self._producer.end(commit=True, patience=patience))
 
     def abort(self, patience: float) -> None:
         """Abort the transaction. No record may be written after the marker: requests in flight are waited for, unless their
@@ -127,7 +149,7 @@ class ColumnarProducer(TaskProducer):
                 self._producer.drop_unanswered()
             else:
                 self._producer.settle()
-            self._producer.end(commit=False)
+            self._producer.end(commit=False, patience=patience)
 
         self._call("abort its transaction", all_)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words, transactions_holding
@@ -44,18 +44,20 @@ _shared: dict[str, _Calls] = {}
 @dataclass
 class _Calls:
     calls: TransactionClient
-    lock: threading.Lock = field(default_factory=threading.Lock)
     users: int = 0
 
 
-def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
-    """Where in ``topics`` a transaction of the producer of ``id_`` is open, which has begun none yet; None where nowhere.
+def open_older_transaction(
+    kafka: Kafka, id_: str, topics: Sequence[str], places: Sequence[TopicPartition] | None = None
+) -> str | None:
+    """Where in ``topics``, or in ``places`` of these, a transaction of the producer of ``id_`` is open, which has begun none
+    there yet; None where nowhere.
 
     None, too, where this principal may not see producers. Who did not answer has not said that none is open: that is
     given as a reason to ask again. Raises ``Unreachable`` and what asking for offsets raises.
     """
     # Of every partition, and while others of them write: a hundred tasks would ask all the same.
-    known = coalesced(("open", kafka, *topics), lambda: _open_in(kafka, topics))
+    known = coalesced(("open", kafka, *topics, *(places or ())), lambda: _open_in(kafka, topics, places))
     if not known:
         return None
     with _calls(kafka) as calls:
@@ -73,8 +75,13 @@ def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str
     )
 
 
-def _open_in(kafka: Kafka, topics: Sequence[str]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-    """Return the producers of the partitions in which a transaction is open."""
+def _open_in(
+    kafka: Kafka, topics: Sequence[str], places: Sequence[TopicPartition] | None
+) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
+    """Return the producers of the partitions in which a transaction is open, or why they are not known."""
+    if places is not None:  # librdkafka would wait for the ends of others, which have no leader
+        with _calls(kafka) as calls:
+            return dict(calls.producers(places))
     # Usually no transaction is open, which two requests on an open connection show.
     extents = kafka.extents(topics)
     suspects = [TopicPartition(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
@@ -113,8 +120,7 @@ def _calls(kafka: Kafka) -> Iterator[TransactionClient]:
         shared = _shared.get(name) or _shared.setdefault(name, _Calls(TransactionClient(kafka.client, timeout=TIMEOUT)))
         shared.users += 1
     try:
-        with shared.lock:
-            yield shared.calls
+        yield shared.calls
     finally:
         with _lock:
             shared.users -= 1

@@ -77,15 +77,11 @@ class LogWatcher(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.alarm: str | None = None
-        self.rejection: str | None = None
-        """The line that reports a rejected record; calls only report that the transaction failed."""
 
     def emit(self, record: logging.LogRecord) -> None:
         line = record.getMessage()
         if self.alarm is None and any(alarm in line for alarm in _ALARMS):
             self.alarm = line
-        if self.rejection is None and "TXNERR" in line and any(f"({name}" in line for name in OF_A_RECORD):
-            self.rejection = line
 
 
 class TaskProducer:
@@ -109,6 +105,8 @@ class TaskProducer:
         self._kafka = kafka
         self._log_watcher = LogWatcher()
         self._begun = 0.0
+        self._rejected: Any = None
+        """The first error of a rejected record; calls only report that the transaction failed."""
         self.id = id_
         self.timeout_ms = timeout_ms
         log = logging.Logger("connectctl.task")
@@ -118,6 +116,8 @@ class TaskProducer:
             "transaction.timeout.ms": timeout_ms,
             "partitioner": "murmur2_random",
             "logger": log,
+            "on_delivery": self._delivered,
+            "delivery.report.only.error": True,
         }
         whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
         # librdkafka takes no time-out of a request that is longer than the transaction's.
@@ -322,23 +322,23 @@ class TaskProducer:
         raise kind(f"could not {doing}: {error.str()}") from cause
 
     def _delivered(self, error: Any, message: Any) -> None:
-        """Nothing: the commit also reports failed records."""
+        if self._rejected is None and error is not None and error.name() in OF_A_RECORD:
+            self._rejected = error
 
     def _raise_if_rejected(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
         """Raise ``RejectedRecord`` if a record is the cause, and not the connection."""
         if error.name() in OF_A_RECORD:
             raise RejectedRecord(failure.what, why=failure.why, code=error.name()) from cause
-        if line := self._rejection():
-            code = next(name for name in OF_A_RECORD if f"({name}" in line)
-            raise RejectedRecord(failure.what, why=line, code=code) from cause
+        if (rejected := self._rejection()) is not None:
+            raise RejectedRecord(failure.what, why=rejected.str(), code=rejected.name()) from cause
 
-    def _rejection(self) -> str | None:
-        """Return the line of librdkafka's log about a rejected record."""
+    def _rejection(self) -> Any:
+        """Return the error of a rejected record, if one was."""
         from confluent_kafka import KafkaException
 
         with suppress(KafkaException):  # which it raises for what was told before
             self._producer.poll(0)
-        return self._log_watcher.rejection
+        return self._rejected
 
 
 def _close(producer: Any) -> None:

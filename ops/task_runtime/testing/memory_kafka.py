@@ -123,6 +123,9 @@ class MemoryBatches:
     def partitions(self, topic: str, patience: float) -> int:
         return self._kafka.partitions.get(topic, 1)
 
+    def led(self, topic: str) -> range:
+        return range(self.partitions(topic, 0))
+
     def add(self, places: Collection[TopicPartition]) -> None:
         """Nothing is to be asked."""
 
@@ -144,12 +147,12 @@ class MemoryBatches:
     def send_group_offsets(self, offsets: GroupOffsets) -> None:
         self._group = {**self._group, **offsets}
 
-    def flush(self) -> None:
+    def flush(self, patience: float | None = None) -> None:
         """All is acknowledged."""
 
     settle = flush
 
-    def end(self, *, commit: bool) -> None:
+    def end(self, *, commit: bool, patience: float | None = None) -> None:
         """Commit or abort. Raises ``UnknownOutcome`` and ``Crash`` where a fault says so."""
         records, group = self._records, self._group
         self._clear()

@@ -50,7 +50,6 @@ class Wire:
 
     def __init__(self, **answers: Any):
         self._answers = answers
-        self.last_words = SimpleNamespace(text=None)
 
     def run(self, doing: str, work: Callable[[], Awaitable[Any]]) -> Any:
         async def whole() -> Any:
@@ -127,7 +126,9 @@ PARTIAL = {
 
 @pytest.mark.parametrize("partial", PARTIAL.values(), ids=PARTIAL)
 def test_partitions_that_metadata_has_in_part_are_asked_for_again(partial: Any) -> None:
-    assert leaders(MetadataRequest=[partial, partial, metadata(part(0), part(1))]).places(["t"]) == [A, B]
+    patient: Any = Wire(MetadataRequest=[partial, partial, metadata(part(0), part(1))])
+    patient.timeout = 60
+    assert Leaders(patient).places(["t"]) == [A, B]
     with pytest.raises(Unreachable, match="Could not determine the partitions of t"):
         leaders(MetadataRequest=partial).places(["t"])
 

@@ -52,7 +52,7 @@ class Coordinator:
     def run(self, doing: str, work: Any) -> Any:
         return work()
 
-    def ask(self, request: Any, broker: int | None = None) -> Any:
+    def ask(self, request: Any, broker: int | None = None, patience: float | None = None) -> Any:
         name = type(request).__name__.removesuffix("Request")
         self.asked.append(name)
         faults = self.faults.get(name, [])
@@ -163,7 +163,7 @@ def made(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> BatchProd
     monkeypatch.setattr(coordinator, "newest", lambda request: 12, raising=False)
     producer._wire, producer._sender = wire, Sender(coordinator)
     producer._direct = cast(Any, SharedWire(wire))
-    producer._leaders._leaders = {PLACE: 1, OTHER: 1}
+    producer._leaders._leaders = {PLACE.topic: {PLACE.partition: 1, OTHER.partition: 1}}
     return producer
 
 
@@ -420,12 +420,36 @@ def test_partitions_and_leaders_are_looked_up_again_between_two_transactions_onc
     made.forget_leaders()
     known = made._leaders
     for waited, kept in ((299, True), (2, False), (299, True)):
-        known._counts, known._leaders = {"t": 2}, {PLACE: 1}
+        known._leaders = {PLACE.topic: {PLACE.partition: 1}}
         give(made, PLACE)
         now[0] += waited
-        assert known._counts
+        assert known._leaders
         made.end(commit=True)
-        assert bool(known._counts) is bool(known._leaders) is kept
+        assert bool(known._leaders) is kept
+
+
+def test_requests_take_no_longer_than_there_is_patience(
+    made: BatchProducer, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+    ask = coordinator.ask
+
+    def asked(request: Any, broker: int | None = None, patience: float | None = None) -> Any:
+        if type(request).__name__ != "ApiVersionsRequest":
+            assert patience is not None
+            given.append(patience)
+        return ask(request, broker)
+
+    monkeypatch.setattr(coordinator, "ask", asked)
+    made._timeout = 10.0
+    made.initialise(3.0)
+    give(made, PLACE)
+    made.end(commit=True, patience=2.0)
+    give(made, PLACE)
+    made.end(commit=False, patience=1.0)
+    assert len(given) == 4
+    for limit, patience in zip((3.0, 3.0, 2.0, 1.0), given, strict=True):
+        assert 0 < patience <= limit
 
 
 def test_a_transaction_without_anything_is_none(made: BatchProducer, coordinator: Coordinator) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import ssl
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.client import LastError, failure
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, failure
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments
+from connectctl.ops.clients.kafka_protocol.connection_failures import ConnectionFailures
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, SaslAuthenticationFailedError
+from kafka.future import Future
 
 SERVERS = {"bootstrap.servers": "one:9092, two:9092"}
 
@@ -96,35 +101,60 @@ def test_what_cannot_be_translated_is_bad_input_and_never_dropped(client: dict[s
 def test_kafka_pythons_errors_become_ours() -> None:
     import kafka.errors as theirs
 
-    def of(error: Exception, words: str | None = None) -> ConnectctlError:
-        return failure(error, "one:9092", "connect", words)
+    def of(error: Exception, *causes: Exception) -> ConnectctlError:
+        failures = ConnectionFailures()
+        for cause in causes:
+            failures.note("bootstrap-0", cause)
+        return failure(error, "one:9092", "connect", failures)
 
-    assert type(of(theirs.KafkaTimeoutError("late"), "111 ECONNREFUSED")) is Unreachable
-    assert "ECONNREFUSED" in str(of(theirs.KafkaTimeoutError("late"), "111 ECONNREFUSED"))
-    assert type(of(theirs.SaslAuthenticationFailedError("no"))) is NotAuthorized
-    assert type(of(theirs.KafkaTimeoutError("late"), "SaslAuthenticationFailedError: no")) is NotAuthorized
+    unknown = KafkaConnectionError("111 ECONNREFUSED")
+    assert type(of(LATE, unknown)) is Unreachable
+    assert "ECONNREFUSED" in str(of(LATE, unknown))
+    assert type(of(REFUSED)) is NotAuthorized
     # Nobody answered the login in time: no word about the credentials.
-    assert type(of(theirs.KafkaTimeoutError("late"), "KafkaTimeoutError: SASL Authentication timed out")) is Unreachable
+    assert type(of(LATE, KafkaTimeoutError("SASL Authentication timed out"))) is Unreachable
     assert type(of(theirs.ClusterAuthorizationFailedError())) is NotAuthorized
     assert of(theirs.IncompatibleBrokerVersion("old")).code == "unsupported"
     with pytest.raises(ZeroDivisionError):
         of(ZeroDivisionError())
 
 
-def test_the_reason_of_a_refused_login_outlives_later_complaints() -> None:
-    import logging
+REFUSED, CUT, LATE = SaslAuthenticationFailedError("no"), KafkaConnectionError("cut"), KafkaTimeoutError("late")
 
-    words = LastError()
 
-    def say(text: str) -> None:
-        words.emit(logging.LogRecord("kafka", logging.ERROR, "", 0, text, None, None))
+def test_the_reason_of_a_refused_login_outlives_later_complaints_until_there_is_an_answer() -> None:
+    failures = ConnectionFailures()
+    for node, error in [(0, REFUSED), (0, CUT), (0, KafkaTimeoutError("SASL Authentication timed out")), (1, CUT)]:
+        failures.note(f"bootstrap-{node}", error)
+    assert type(failure(LATE, "one:9092", "connect", failures)) is NotAuthorized
+    failures.brokers_are_known()
+    assert type(failure(LATE, "one:9092", "connect", failures)) is Unreachable
 
-    say("Bootstrap connection to bootstrap-0 failed: 111 ECONNREFUSED (backoff 0.10 secs)")
-    assert words.text == "111 ECONNREFUSED"
-    say("Bootstrap connection to bootstrap-0 failed: SaslAuthenticationFailedError: no (backoff 0.10 secs)")
-    say("Bootstrap connection to bootstrap-0 failed: timed out (backoff 0.10 secs)")
-    say(
-        "Bootstrap connection to bootstrap-0 failed: KafkaTimeoutError: SASL Authentication timed out (backoff 0.10 secs)"
-    )
-    say("Bootstrap failed: KafkaTimeoutError: Unable to bootstrap")
-    assert words.text == "SaslAuthenticationFailedError: no"
+
+def test_a_refused_login_is_the_reason_of_its_own_broker_alone() -> None:
+    failures = ConnectionFailures()
+    failures.brokers_are_known()
+    failures.note(1, REFUSED)
+    found = [failure(each, "one:9092", "connect", failures) for each in (*map(NodeNotReadyError, (1, 2)), LATE)]
+    assert [type(each) for each in found] == [NotAuthorized, Unreachable, Unreachable]
+
+
+def test_a_connection_that_is_made_forgets_why_the_one_before_was_not() -> None:
+    failures, connections = ConnectionFailures(), [SimpleNamespace(init_future=Future()) for _ in range(2)]
+    manager = SimpleNamespace(get_connection=lambda node_id: connections[node_id])
+    failures.watch(manager)
+    for node in (0, 1):
+        assert manager.get_connection(node) is connections[node]
+        connections[node].init_future.failure(REFUSED)
+    connections[0].init_future = Future()
+    manager.get_connection(0)
+    connections[0].init_future.success(None)
+    assert (failures.of_node(0), failures.of_node(1)) == ([], [REFUSED])
+
+
+def test_a_refused_login_of_one_client_is_not_an_error_of_another() -> None:
+    """They share kafka-python's loggers, which say the same for all of them."""
+    other = KafkaProtocolClient({"bootstrap.servers": "two:9092"}, timeout=1)
+    other.explains = False
+    logging.getLogger("kafka.net.manager").warning("Bootstrap connection to bootstrap-0 failed: %s (backoff", REFUSED)
+    assert type(other.failure(LATE, "connect")) is Unreachable

@@ -24,6 +24,8 @@ class Connection:
         if self.fails is not None:
             raise self.fails
 
+    def allow(self, seconds: float) -> None: ...
+
     def answer_to(self, request: Any) -> int:
         return self.number
 
@@ -34,7 +36,9 @@ class Connection:
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
     found: list[Connection] = []
-    monkeypatch.setattr(direct_requests, "RawConnection", lambda wire, broker, timeout, room: Connection(found))
+    monkeypatch.setattr(
+        direct_requests, "RawConnection", lambda wire, broker, timeout, room, patience: Connection(found)
+    )
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
+from connectctl.ops.clients.kafka_protocol.batch_sender import Unacknowledged
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.producer import producer as module
 from connectctl.ops.clients.producer.errors import error_of
@@ -50,6 +51,9 @@ class Batches:
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *args, **more: self._called(name)
 
+    def led(self, topic: str) -> range:
+        return range(3)
+
     def partitions(self, topic: str, patience: float) -> int:
         self._called("partitions")
         return 3
@@ -63,7 +67,7 @@ class Batches:
         if answered is not None:
             self.answers.append(lambda code: answered(code, -1 if code else at, self.appended))
 
-    def flush(self) -> None:
+    def flush(self, patience: float | None = None) -> None:
         """What was sent is answered, unless nobody does."""
         answers, self.answers = self.answers, []
         codes = iter(self.codes)
@@ -421,6 +425,26 @@ def test_callbacks_tell_what_was_refused_what_was_on_its_way_and_what_was_never_
     assert reports == [(KafkaError._PURGE_INFLIGHT, 1, None, b"sent"), (KafkaError._PURGE_QUEUE, 2, None, b"kept")]
 
 
+def test_flush_and_commit_wait_no_longer_than_they_are_told_and_lose_nothing(begun: TransactionalProducer) -> None:
+    begun.produce("t", b"x")
+    batches = brokers(begun)
+    batches.unacknowledged = 1
+    batches.refuse["flush"] = [Unacknowledged("late"), Unacknowledged("late")]
+    assert begun.flush(0.01) == 1
+    with pytest.raises(RequestFailed, match=r"1 records are not acknowledged after 0\.01 s"):
+        begun.commit_transaction(0.01)
+    batches.unacknowledged = 0
+    begun.commit_transaction(0.01)
+    assert (batches.calls.count("send"), batches.calls.count("commit")) == (1, 1)
+
+
+def test_a_topic_that_is_not_there_in_time_keeps_its_records_for_the_next_flush(begun: TransactionalProducer) -> None:
+    begun.produce("t", b"x")
+    brokers(begun).refuse["partitions"] = [Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert (begun.flush(0), begun.flush(5)) == (1, 0)
+    assert brokers(begun).sent
+
+
 @pytest.mark.parametrize("end", ["fenced", "closed"])
 def test_callbacks_that_are_left_are_called_when_the_producer_ends(begun: TransactionalProducer, end: str) -> None:
     reports = Reports()
@@ -432,9 +456,7 @@ def test_callbacks_that_are_left_are_called_when_the_producer_ends(begun: Transa
         assert (len(begun), begun.poll(0), len(begun)) == (1, 1, 0)
     else:
         begun.close()
-    assert [code for code, *_ in reports] == [
-        KafkaError._PURGE_INFLIGHT if end == "fenced" else KafkaError._PURGE_QUEUE
-    ]
+    assert [code for code, *_ in reports] == [KafkaError._PURGE_QUEUE]
     begun.close()
     assert len(reports) == 1
 

@@ -25,6 +25,9 @@ class Sent:
         self.added: set[TopicPartition] = set()
         self.batches: list[tuple[TopicPartition, int, bytes, Any]] = []
 
+    def led(self, topic: str) -> range:
+        return range(5)
+
     def partitions(self, topic: str, patience: float) -> int:
         return 5
 
@@ -41,7 +44,7 @@ def copied(configs: dict[str, str], given: dict[str, str] | None = None, raw: by
     kafka: Any = SimpleNamespace(client={}, topic_configs=lambda topics: {topics[0]: configs} if configs else {})
     producer = BatchCopyProducer(kafka, "id", timeout_ms=1000, properties=given)
     sent: Any = Sent()
-    producer._producer = sent
+    producer._producer = producer._writer._producer = sent
     data, batches = found(raw or written(ROWS, 50))
     some = list(copied_records(3, data, batches, 0))
     ways: list[bool] = []

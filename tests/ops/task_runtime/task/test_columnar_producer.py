@@ -33,7 +33,6 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer,
 from connectctl.ops.task_runtime.task.transactional_producer import (
     BrokerError,
     Fenced,
-    LogWatcher,
     Rebalancing,
     TaskProducer,
     UnknownOutcome,
@@ -59,6 +58,9 @@ class Producer:
                 raise self.refuse[name]
 
         return call
+
+    def led(self, topic: str) -> range:
+        return range(3)
 
     def partitions(self, topic: str, patience: float) -> int:
         return 3
@@ -127,7 +129,7 @@ def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fenci
     monkeypatch.setattr("connectctl.ops.task_runtime.task.transactional_producer.FENCING_PAUSES", (0, 0, 0))
     ends: list[bool] = []
 
-    def end(*, commit: bool) -> None:
+    def end(*, commit: bool, patience: float) -> None:
         ends.append(commit)
         if code := answers[len(ends) - 1]:
             raise Refusal(code)
@@ -147,7 +149,7 @@ def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction
     with pytest.raises(ConnectctlError, match="write its records"):
         handle.commit(1)
     handle.discard()
-    assert producer(handle).calls[:3] == ["flush", "settle", "end commit=False"]
+    assert producer(handle).calls[:3] == ["flush", "settle", "end commit=False patience=5.0"]
 
 
 @pytest.mark.parametrize(("bumps_epoch", "first"), [(False, "settle"), (True, "drop_unanswered")])
@@ -158,14 +160,43 @@ def test_what_is_open_is_aborted_when_the_producer_is_discarded_unless_its_commi
     handle.begin()
     handle.send(TransactionBatch([ProducerRecord("t", None, b"1")]))
     handle.discard()
-    assert producer(handle).calls[:2] == [first, "end commit=False"]
+    assert producer(handle).calls[:2] == [first, "end commit=False patience=5.0"]
     producer(handle).calls.clear()
     producer(handle).refuse["end"] = TimeoutError("timed out")
     handle.begin()
     with pytest.raises(UnknownOutcome):
         handle.commit(1)
     handle.discard()
-    assert "end commit=False" not in producer(handle).calls
+    assert not any("commit=False" in call for call in producer(handle).calls)
+
+
+def test_a_partition_that_had_no_leader_is_looked_at_before_it_is_written_to(
+    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, looked, late = [TopicPartition("t", n) for n in range(3)], list[Any](), TopicPartition("t", 1)
+    leaders = dict.fromkeys(places, 1) | {late: Code.LEADER_NOT_AVAILABLE}
+    monkeypatch.setattr(producer(handle), "leaders", lambda topics: leaders)
+
+    def look(kafka: Any, id_: str, topics: Any, places: Any) -> str | None:
+        looked.append(places)
+        return "an older transaction is open on t-1" if late in places else None
+
+    monkeypatch.setattr(columnar_producer, "open_older_transaction", look)
+    assert handle.open_older_transaction(["t"]) is None
+    handle.begin()
+    handle.send(TransactionBatch([ProducerRecord("t", None, b"", 0)]))
+    handle.commit(1)
+    handle.begin()
+    handle.send(TransactionBatch([ProducerRecord("t", None, b"", 1)]))
+    with pytest.raises(UnknownOutcome, match="is open on t-1"):
+        handle.commit(1)
+    assert (looked, producer(handle).sent[late]) == ([[places[0], places[2]], [late]], [])
+
+
+@pytest.mark.parametrize("patience", [1.5, 300.0])
+def test_a_commit_is_waited_for_as_long_as_its_caller_has_patience(handle: ColumnarProducer, patience: float) -> None:
+    handle.commit(patience)
+    assert producer(handle).calls == ["flush", f"end commit=True patience={patience}"]
 
 
 def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(handle: ColumnarProducer) -> None:
@@ -174,7 +205,7 @@ def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(h
     with pytest.raises(Fenced):
         handle.commit(1)
     handle.discard()
-    assert "end commit=False" not in producer(handle).calls
+    assert not any("commit=False" in call for call in producer(handle).calls)
 
 
 def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +265,7 @@ def test_what_a_groups_coordinator_refuses_is_told_alike_by_both_producers(
         made: TaskProducer = handle
     else:
         made = TaskProducer.__new__(TaskProducer)
-        made.id, made._kafka, made._log_watcher = "g-c-0", handle._kafka, LogWatcher()
+        made.id, made._kafka, made._rejected = "g-c-0", handle._kafka, None
         made._producer = SimpleNamespace(poll=lambda seconds: 0, send_offsets_to_transaction=Raising(code))
     with pytest.raises(told) as caught:
         made.send_group_offsets(OFFSETS, MEMBER, 5)
@@ -254,7 +285,7 @@ class Broker:
         monkeypatch.setattr(made._wire, "run", lambda doing, work: work())
         monkeypatch.setattr(made, "_direct", SharedWire(made._wire))
 
-    def _take(self, request: Any, broker: int | None = None) -> Any:
+    def _take(self, request: Any, broker: int | None = None, patience: float | None = None) -> Any:
         name = type(request).__name__.removesuffix("Request")
         self.asked.append(name)
         left = self.codes.get(name, [])
@@ -430,6 +461,7 @@ def test_records_of_a_partition_arrive_in_their_order_whether_it_is_named_or_cho
 ) -> None:
     partitions = 3 if keyed else 1
     monkeypatch.setattr(producer(handle), "partitions", lambda topic, patience: partitions)
+    monkeypatch.setattr(producer(handle), "led", lambda topic: range(partitions))
     key = b"k" if keyed else None
     home = java_partition(b"k", partitions)
     handle.begin()

@@ -49,6 +49,28 @@ def asked(monkeypatch: pytest.MonkeyPatch, ours: Any, producers: Any = ()) -> st
     return open_older_transaction(calls, "id", ["t"])
 
 
+def test_only_those_partitions_are_looked_at_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[TopicPartition] = []
+
+    class Leaderless(Calls):
+        def extents(self, topics: Any) -> Any:
+            raise AssertionError("it would wait for every leader")
+
+        def producers(self, places: Any) -> Any:
+            asked_for.extend(places)
+            return {PLACE: (PartitionProducer(7, 0, 0, 1, 3),)}
+
+    calls: Any = Leaderless(OURS, ())
+
+    @contextmanager
+    def shared(kafka: Any) -> Iterator[Any]:
+        yield kafka
+
+    monkeypatch.setattr(stale_transactions, "_calls", shared)
+    found = open_older_transaction(calls, "id", ["t"], [PLACE])
+    assert (asked_for, "is open on t-0" in str(found)) == ([PLACE], True)
+
+
 def test_an_older_transaction_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = (PartitionProducer(7, 0, 0, 1, 3),)
     assert "is open on t-0 from offset 3" in str(asked(monkeypatch, OURS, ours))
