@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -156,8 +157,11 @@ def _matches(patterns: tuple[str, ...], value: str) -> bool | None:
 @lru_cache(4096)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
     try:
-        return re.compile(pattern)
-    except re.error:
+        with warnings.catch_warnings():
+            # Java's intersections of character classes are something else in Python, which warns of them.
+            warnings.simplefilter("error", FutureWarning)
+            return re.compile(pattern)
+    except (re.error, FutureWarning):
         return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from connectctl.ops.connect import mirror_topics
 from connectctl.ops.connect.partition_fields import (
     Config,
     FieldRule,
@@ -28,36 +29,21 @@ from connectctl.ops.connect.partition_fields import (
 
 _MIRROR = "org.apache.kafka.connect.mirror"
 _MIRROR_DOCS = "https://kafka.apache.org/documentation/#georeplication"
-_MIRROR_TOPICS = (("topics", ".*"), ("topics.exclude", r".*[\-\.]internal, .*\.replica, __.*"))
-_BEATS = "heartbeats.replication.enabled"
 
 
 def _mirror_topic() -> FieldRule:
-    """Return the rule of Kafka's own topic filter; any other filter is unknown.
-
-    Heartbeats topics of other clusters are replicated as well.
-    """
-
-    def lists(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        (include, exclude) = (entries(config.get(key, default)) for key, default in _MIRROR_TOPICS)
-        return include, exclude
+    """Return the rule of Kafka's own topic filter; any other filter is unknown."""
 
     def reads(config: Config, value: Any) -> bool | None:
-        include, exclude = lists(config)
-        beats = str(value) == "heartbeats" or str(value).endswith(".heartbeats")
-        if beats and config.get(_BEATS, "true").lower() != "false":
-            return True
-        if not config.get("topic.filter.class", "DefaultTopicFilter").endswith("DefaultTopicFilter"):
-            return None
-        return both(matches(include, str(value)), matches(exclude, str(value)))
+        return mirror_topics.replicates(config, str(value))
 
     def values(config: Config) -> tuple[str, ...]:
-        return tuple(name for name in names_of(lists(config)[0])[0] if reads(config, name))
+        return tuple(name for name in names_of(mirror_topics.included(config))[0] if reads(config, name))
 
     def patterns(config: Config) -> tuple[str, ...]:
-        return tuple(names_of(lists(config)[0])[1])
+        return tuple(names_of(mirror_topics.included(config))[1])
 
-    return FieldRule("topic", ("topics", "topics.exclude", _BEATS, "topic.filter.class"), reads, values, patterns)
+    return FieldRule("topic", mirror_topics.PROPERTIES, reads, values, patterns)
 
 
 _KAFKA = (

@@ -6,7 +6,6 @@ committed offset beyond the last stable offset, which no read_committed consumer
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,9 @@ from connectctl.ops.checks.connector_config.active_topics import FEW, active_top
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Goal, Unseen, answer_of, leads_to_enabled, reason, unseen_by
 from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
+from connectctl.ops.connect.mirror_topics import replicates
 from connectctl.ops.connect.offset_store import connects_to
+from connectctl.ops.connect.partition_fields import matches
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.bootstrap import share_a_server
@@ -29,8 +30,6 @@ SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"
 COMMITTED = "read_committed"
 _MIRROR_CLASS = "MirrorSourceConnector"
-_EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
-"""The topics that a mirror excludes if ``topics.exclude`` is not set (``DefaultTopicFilter``)."""
 
 
 @dataclass(frozen=True)
@@ -188,28 +187,13 @@ def _of_sink(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str
     """Return those of ``topics`` that a sink subscribes to."""
     pattern = config.get("topics.regex")
     if pattern:
-        return frozenset(topic for topic in topics if _matches(pattern, topic))
+        return frozenset(topic for topic in topics if matches([pattern], topic) is not False)
     return topics & topics_of_sink(config)
 
 
 def _of_mirror(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
-    """Return those of ``topics`` that a mirror copies, by its filter's defaults (``DefaultTopicFilter``)."""
-    included, excluded = config.get("topics", ".*"), config.get("topics.exclude", _EXCLUDED)
-    return frozenset(
-        topic for topic in topics if _matches_any(included, topic) and not _matches_any(excluded, topic, doubt=False)
-    )
-
-
-def _matches_any(patterns: str, topic: str, *, doubt: bool = True) -> bool:
-    return any(_matches(pattern.strip(), topic, doubt) for pattern in patterns.split(",") if pattern.strip())
-
-
-def _matches(pattern: str, topic: str, doubt: bool = True) -> bool:
-    """Return whether a Java pattern matches the whole name; ``doubt`` for one that Python cannot compile."""
-    try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error:
-        return doubt
+    """Return those of ``topics`` that a mirror replicates, or may replicate."""
+    return frozenset(topic for topic in topics if replicates(config, topic) is not False)
 
 
 def _is_mirror(config: Mapping[str, str]) -> bool:

@@ -28,16 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.mirror_topics import EXCLUDED_BEFORE_4, INCLUDED
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.connectors.topic_copy import mirror_offsets, remote_topics, source_clients
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
-from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
-    EXCLUDE,
-    JAVA,
-    TOPICS,
-    policy_of,
-    selection_of,
-)
+from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import JAVA, policy_of, selection_of
 from connectctl.ops.task_runtime.connectors.topic_copy.source import (
     AUTO,
     UNOPENED,
@@ -98,8 +93,8 @@ class TopicCopy(SourceConnector):
         Setting("source.cluster.alias", "Alias of the source cluster.", required=True),
         Setting("source.cluster.bootstrap.servers", "Bootstrap servers of the source cluster.", required=True),
         Setting("target.cluster.alias", "Alias of the target cluster.", default="target"),
-        Setting("topics", "Topics to copy: names and regular expressions.", default=TOPICS),
-        Setting("topics.exclude", "Topics to exclude: names and regular expressions.", default=EXCLUDE),
+        Setting("topics", "Topics to copy: names and regular expressions.", default=INCLUDED),
+        Setting("topics.exclude", "Topics to exclude: names and regular expressions.", default=EXCLUDED_BEFORE_4),
         Setting("replication.policy.class", "DefaultReplicationPolicy or IdentityReplicationPolicy."),
         Setting(
             "replication.policy.separator",
@@ -156,7 +151,8 @@ class TopicCopy(SourceConnector):
         if not wanted.topics:
             raise BadInput(
                 f"No topic to copy on the source cluster {alias}",
-                why=f"topics is {configs.get('topics', TOPICS)}, topics.exclude {configs.get('topics.exclude', EXCLUDE)}",
+                why=f"topics is {configs.get('topics', INCLUDED)}, "
+                f"topics.exclude {configs.get('topics.exclude', EXCLUDED_BEFORE_4)}",
                 next_step="Correct topics, or create the topic first.",
                 code="no-topic",
             )

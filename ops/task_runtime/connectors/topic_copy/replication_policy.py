@@ -9,11 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from connectctl.ops.connect.mirror_topics import EXCLUDED_BEFORE_4, INCLUDED
 from connectctl.ops.core.errors import BadInput
 
 JAVA = "org.apache.kafka.connect.mirror."
-TOPICS, EXCLUDE = ".*", r".*[\-\.]internal, .*\.replica, __.*"
-"""The defaults of ``topics`` and ``topics.exclude``."""
 PROPERTIES_EXCLUDE = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
     r"message\.timestamp\.difference\.max\.ms, message\.timestamp\.type, unclean\.leader\.election\.enable, "
@@ -124,7 +123,7 @@ def selection_of(config: Mapping[str, str]) -> Selection:
     """The topics that ``config`` asks for. Raises ``BadInput``."""
     return Selection(
         policy_of(config),
-        pattern(config.get("topics", TOPICS)),
-        pattern(config.get("topics.exclude", EXCLUDE)),
+        pattern(config.get("topics", INCLUDED)),
+        pattern(config.get("topics.exclude", EXCLUDED_BEFORE_4)),
         config.get("heartbeats.replication.enabled", "true").lower() != "false",
     )
