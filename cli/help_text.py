@@ -142,16 +142,8 @@ def fitted(text: str) -> str:
 
 def _fitted_paragraph(paragraph: str) -> str:
     lines = paragraph.split("\n")
-    if all(len(line) <= WIDTH for line in lines):
-        return paragraph
     examples = [_EXAMPLE.fullmatch(line) for line in lines]
-    longest = max((len(m["command"]) for m in examples if m), default=0)
-    if all(m is None or longest + 2 + len(m["comment"]) <= WIDTH for m in examples):
-        lines = [
-            f"{m['command']:<{longest}}  {m['comment']}" if m else line for m, line in zip(examples, lines, strict=True)
-        ]
-    else:
-        lines = [part for m, line in zip(examples, lines, strict=True) for part in (_comment_above(m) if m else [line])]
+    lines = [part for m, line in zip(examples, lines, strict=True) for part in (_comment_above(m) if m else [line])]
     return "\n".join(part for line in lines for part in _broken(line))
 
 
@@ -165,13 +157,20 @@ def _comment_above(example: re.Match[str]) -> list[str]:
 
 
 def _broken(line: str) -> Iterator[str]:
-    """Break a command into lines that a shell reads as one."""
+    """Break a command into lines that a shell reads as one; a filter in single quotes is broken where jq allows it."""
+    quoted = False
     while len(line) > WIDTH:
-        cuts = [m.start() for m in re.finditer(r" (?=\| |&& |--?[a-z]|> )", line) if 8 < m.start() < WIDTH - 2]
+        cuts = {
+            m.start(): (line.count("'", 0, m.start()) % 2 == 1) != quoted for m in _CUTS.finditer(line, 8, WIDTH - 1)
+        }
+        outside = [at for at, inside in cuts.items() if not inside]
         if not cuts:
             break
-        cut = max([at for at in cuts if line[at + 1] in "|&"] or cuts)
+        cut = max([at for at in outside if line[at + 1] in "|&"] or outside or cuts)
         indent = " " * (len(line) - len(line.lstrip()))
-        yield f"{line[:cut]} \\"
-        line = f"{indent}  {line[cut + 1 :]}"
+        yield line[:cut] if cuts[cut] else f"{line[:cut]} \\"
+        quoted, line = cuts[cut], f"{indent}  {line[cut + 1 :]}"
     yield line
+
+
+_CUTS = re.compile(r" (?=\| |&& |--?[a-z]|> |\+ |[\"{])")

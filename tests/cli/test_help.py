@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections import defaultdict
 
 import pytest
@@ -83,6 +84,30 @@ def test_an_option_means_the_same_in_every_command() -> None:
                 shape = (param.help, param.metavar, repr(param.default), tuple(sorted(param.opts)), param.is_flag)
                 declared[max(param.opts, key=len)].add(shape)
     assert {name for name, shapes in declared.items() if len(shapes) > 1} == set(DIFFERENT)
+
+
+def _examples() -> str:
+    """The examples of all commands as their help prints them, as one script of functions that are never called."""
+    script = []
+    for number, path in enumerate(PATHS):
+        for paragraph in fitted(command_at(path).help or "").split("\n\n"):
+            heading, *lines = paragraph.removeprefix("\b").strip("\n").split("\n")
+            if heading == "Examples:":
+                assert all(len(line) <= 78 for line in lines), path
+                script.append("\n".join([f"examples_{number}() {{", *lines, "}"]))
+    return "\n".join(script)
+
+
+def test_examples_are_commands_of_a_shell_and_their_comments_are_comments() -> None:
+    script = _examples()
+    found = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    logical = script.replace("\\\n", " ").split("\n")
+    ours = [shlex.split(line) for line in logical if line.lstrip().startswith("connectctl ")]
+    assert len(ours) > 150
+    for words in ours:
+        end = next((n for n, word in enumerate(words) if word in ("|", "||", "&&", ">")), len(words))
+        assert not [word for word in words[:end] if word.startswith("#")], words
 
 
 def test_an_example_that_is_broken_is_still_one_command() -> None:
