@@ -15,6 +15,7 @@ from connectctl.ops.core.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.step import Step, to_data
+from connectctl.ops.operations.connectors.steps import restarts_instead
 from connectctl.ops.operations.offsets import sources
 from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
@@ -154,7 +155,9 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         runs.refuse_rolled_back(access.journal, run)
         loaded = LoadedRun.load(access.journal, run, plan)
         runs.check_resumable(loaded, access.snapshot)
-        return Remaining(loaded.first_undone, loaded.opening)
+        included = [step.inner if isinstance(step, IncludedStep) else step for step in plan.steps]
+        instead = {n: IncludedStep(step, "it has failed since") for n, step in restarts_instead(run, included).items()}
+        return Remaining(loaded.first_undone, loaded.opening, instead)
 
     def undo_hint(self, run: Run) -> str:
         """Return the command with the options of gates."""

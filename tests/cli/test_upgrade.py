@@ -132,7 +132,7 @@ def test_a_saved_abort_is_applied_while_the_run_that_it_rolls_back_stands_where_
     assert checked(planned, "plan")["undoes"] == runs[0]["id"]
     world.workers["a"].version = "4.2.0"
     stale = world.run(*applying, str(path), "--yes")
-    assert (stale.exit_code, f"runs undo {runs[0]['id']} --dry-run -o json" in stale.stderr) == (4, True), stale.output
+    assert (stale.exit_code, "runs undo … --dry-run -o json" in stale.stderr) == (4, True), stale.output
     world.workers["a"].version = "4.3.1"
     assert world.run(*applying, str(path), "--dry-run").exit_code == 0
     done = world.run(*applying, str(path), "--yes")

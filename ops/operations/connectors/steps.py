@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.connect.connector import Connector, State, at_rest, paused, requested_state, verb_back, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
@@ -18,6 +18,9 @@ from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Run
 
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
@@ -103,8 +106,7 @@ class Await(Step[StepContext]):
     """Wait until a connector is what was asked for; fails at once where it is FAILED instead.
 
     After a change of this run, what fails by fencing alone is restarted once: a task that ends late uses the transactional
-    id of the one that begins, and workers do not start again what was fenced by that. A run that is resumed restarts what
-    has failed.
+    id of the one that begins, and workers do not start again what was fenced by that.
     """
 
     subject: str
@@ -115,8 +117,6 @@ class Await(Step[StepContext]):
         return f"wait until {self.subject} is {self.wanted}"
 
     def apply(self, context: StepContext) -> str | None:
-        if context.resumed and self.wanted is State.RUNNING and self.subject not in context.before:
-            RestartAndAwait.restart(self.subject, context)
         own_change = self.subject in context.before
         if not own_change:
             context.before[self.subject] = context.read(self.subject), context.now()
@@ -213,6 +213,20 @@ class RestartAndAwait(Step[S_contra]):
         restart = Restart(subject, True, "")
         if restart.is_done(context) is None:
             restart.apply(context)
+
+
+def restarts_instead(run: Run, steps: Sequence[Step[Any]]) -> dict[int, Step[Any]]:
+    """Return the restarts of a resumed run, by number, in place of waits that are left after the changes before them."""
+
+    def only_awaited(number: int) -> bool:
+        earlier = [n for n, step in enumerate(steps[:number]) if step.subject == steps[number].subject]
+        return not run.done(number) and all(map(run.done, earlier))
+
+    return {
+        number: RestartAndAwait[Any](step.subject)
+        for number, step in enumerate(steps)
+        if isinstance(step, Await) and step.wanted is State.RUNNING and only_awaited(number)
+    }
 
 
 def former_state(step: SetTargetState) -> State:

@@ -123,7 +123,7 @@ class ConfigOperation(ConnectorOperation[R]):
 
     def remaining(self, access: ClusterAccess, run: Run, plan: Plan) -> Remaining:
         """Return what is left; a stop for offsets that are still to be written is repeated."""
-        return Remaining(again=to_repeat(run, plan.steps))
+        return replace(super().remaining(access, run, plan), again=to_repeat(run, plan.steps))
 
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
         """Return the plan that restores the former configurations."""
