@@ -99,6 +99,8 @@ class Operation(Generic[R, A]):
     """Whether it changes a Connect cluster, which is locked if its ``group.id`` is known."""
     resume_command: ClassVar[str] = "connectctl runs resume"
     """The command that resumes a run, without its id."""
+    command: ClassVar[str | None] = None
+    """The command with its arguments, where it is not called as the operation."""
     pause_after: int | None = None
     """The number of steps after which a run pauses."""
 
@@ -161,7 +163,7 @@ class Operation(Generic[R, A]):
 
     def printed_by(self, plan: Plan) -> str:
         """Return the command that prints such a plan for ``runs apply``."""
-        return f"connectctl {'runs undo' if plan.undoes else self.name} … --dry-run -o json"
+        return f"connectctl {'runs undo …' if plan.undoes else self.command or f'{self.name} …'} --dry-run -o json"
 
     def instead(self, run: Run) -> str:
         """Return what to do about a run that cannot be undone."""
