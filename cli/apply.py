@@ -65,12 +65,12 @@ def report_unfinished(journal: Journal, plan: Plan) -> None:
 def _is_unfinished(journal: Journal, run: Run, operation: Operation[Any, Any] | None) -> bool:
     """Whether ``runs resume`` has something to do; also if the plan cannot be read."""
     from connectctl.ops.registry import KINDS
-    from connectctl.ops.task_runtime.job.steps import OPERATION, hand_back_left
+    from connectctl.ops.task_runtime.job.steps import hand_back_left
 
     if operation is not None:
         return operation.is_unfinished(journal, run)
     try:
-        return run.operation != OPERATION or hand_back_left(journal.plan_of(run, KINDS), run) is not None
+        return hand_back_left(journal.plan_of(run, KINDS), run) is not None
     except ConnectctlError:
         return True
 

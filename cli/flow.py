@@ -63,6 +63,7 @@ def resume(
     assert access is not None, "a run has steps"
     check_same_cluster(run, access.cluster_id(), access.group_id)
     remaining = operation.remaining(access, run, plan)
+    plan = remaining.of(plan)
     decided = operation.decided(journal, run, plan)
     steps = tuple(decided.steps[number] for number in remaining.numbers(run, plan))
     left = replace(decided, operation=f"resume {plan.operation}", steps=steps, noops=())

@@ -40,11 +40,6 @@ class UpgradeAccess:
     snapshot: RollingSnapshot
 
     @property
-    def where(self) -> tuple[str, str]:
-        """The ids of the Kafka cluster and the worker group."""
-        return self.snapshot.cluster_id, self.snapshot.group_id
-
-    @property
     def group_id(self) -> str:
         """The ``group.id`` of the workers."""
         return self.snapshot.group_id

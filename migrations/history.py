@@ -75,9 +75,7 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
 
 def applies(migration: Migration, plan: Mapping[str, Any]) -> bool:
     """Whether a completed run of ``plan`` applied the migration. The rollback of another run does not."""
-    if plan.get("undoes"):
-        return False
-    request = plan["request"]
-    name = request["migration"]
-    reached = request["to"] if name is None else named(name).leads_to
-    return reached in migration.satisfies or (name is not None and named(name) is migration)
+    request = plan.get("request", {})
+    applied = named(request["migration"]) if request.get("migration") else None
+    reached = applied.leads_to if applied else request.get("to")
+    return not plan.get("undoes") and (applied is migration or reached in migration.satisfies)

@@ -52,7 +52,7 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
     why = "workers do not fall back to the global topic, so its own must be filled first"
     steps = single_run.included_steps(inputs, why)
     copied = (f"The offsets of {name} are copied as they are when it is stopped.",) if steps else ()
-    return single_run.plan(inputs, steps, (*(inputs.observed or ()), *copied))
+    return PlannedSteps(tuple(steps), (*(inputs.observed or ()), *copied))
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

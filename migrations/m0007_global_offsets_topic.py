@@ -29,7 +29,7 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
     """The merge into the global topic: the steps ``inputs.before``; ``inputs.observed`` lists how the topics differ."""
     single_run.refuse_without_workers(inputs)
     steps = single_run.included_steps(inputs, "the global topic is written outside of transactions, and may be behind")
-    return single_run.plan(inputs, steps, inputs.observed or ())
+    return PlannedSteps(tuple(steps), tuple(inputs.observed or ()))
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

@@ -73,7 +73,7 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
             code="stale-topics",
         )
     why = "KIP-618, Hard downgrade: a stale topic wins over newer offsets when it is read again"
-    return single_run.plan(inputs, single_run.included_steps(inputs, why), inputs.observed or ())
+    return PlannedSteps(tuple(single_run.included_steps(inputs, why)), tuple(inputs.observed or ()))
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

@@ -13,7 +13,6 @@ restarted once. If a connector then generates even more, because it multiplies t
 
 from __future__ import annotations
 
-from connectctl.migrations import single_run
 from connectctl.migrations.access import UpgradeAccess
 from connectctl.migrations.registry import Given, Migration, MigrationInput, MigrationStatus, Observed, Status
 from connectctl.ops.checks.tasks_max.observe import Release
@@ -53,7 +52,7 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
         for remedy in found
         if chosen[remedy.connector] is RemedyChoice.RAISE
     ]
-    return single_run.plan(inputs, steps, (*remarks, *unknown))
+    return PlannedSteps(steps, (*remarks, *unknown))
 
 
 def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:

@@ -15,6 +15,7 @@ from connectctl.ops.core.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.step import Step, to_data
+from connectctl.ops.operations.connectors.steps import restarts_instead
 from connectctl.ops.operations.offsets import sources
 from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
@@ -58,7 +59,7 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
     def plan(self, access: UpgradeAccess, request: UpgradeRequest) -> Planned:
         """Return the plan. Raises ``Refused`` with all reasons, and while another run has not ended."""
         if self.begins:
-            runs.refuse_unfinished(access.journal, access.where)
+            runs.refuse_unfinished(access.journal, (access.cluster_id(), access.group_id))
         access = access.leaving_out(request.without)
         return self._planned(access, request, plan_request(access, request), GateSettings())
 
@@ -83,7 +84,7 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
             request=to_data(request),
             conditions=to_data(conditions),
         )
-        subject = f"back from {undoes}" if undoes else request.purpose
+        subject = f"back from {undoes}" if undoes else request.migration or f"to {request.to}"
         return Planned(plan, findings=made.findings, subjects=(subject,))
 
     def request_of(self, plan: Plan) -> UpgradeRequest:
@@ -153,8 +154,11 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         """Return what is left, behind the gate that the run began with. Raises ``Refused`` if its workers were changed."""
         runs.refuse_rolled_back(access.journal, run)
         loaded = LoadedRun.load(access.journal, run, plan)
-        runs.check_resumable(loaded, access.snapshot)
-        return Remaining(loaded.first_undone, loaded.opening)
+        hint = "Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade abort --leave."
+        runs.check_unchanged(loaded, access.snapshot, "resumed", hint)
+        included = [step.inner if isinstance(step, IncludedStep) else step for step in plan.steps]
+        instead = {n: IncludedStep(step, "it has failed since") for n, step in restarts_instead(run, included).items()}
+        return Remaining(loaded.first_undone, loaded.opening, instead)
 
     def undo_hint(self, run: Run) -> str:
         """Return the command with the options of gates."""
@@ -168,7 +172,7 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         """Return the plan of the rollback. Raises ``Refused`` if workers were changed since the run was done."""
         loaded = LoadedRun.load(undone.journal, undone.run, undone.plan)
         if undone.run.state is RunState.DONE:
-            runs.check_unchanged(loaded, access.snapshot)
+            runs.check_unchanged(loaded, access.snapshot, "undone", "See connectctl upgrade status.")
         request, gates = request_in(undone.plan), conditions_in(undone.plan).gates
         made = plan_rollback(access, loaded, request)
         return self._planned(access, replace(request, without=()), made, gates, undone.run.id)

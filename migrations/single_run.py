@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import MigrationInput
-
-
-def plan(inputs: MigrationInput, steps: Sequence[Any], warnings: Iterable[str] = ()) -> PlannedSteps:
-    """Return ``steps``, unchanged."""
-    return PlannedSteps(tuple(steps), tuple(warnings), tuple(inputs.findings))
 
 
 def included_steps(inputs: MigrationInput, reason: str) -> list[Any]:

@@ -46,7 +46,7 @@ class UpgradeView(View):
     def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
         """Print the results for scripts, and the next command if the run paused."""
         plan, run = planned.plan, context.run if context else None
-        paused = isinstance(context, UpgradeContext) and context.is_open()
+        paused = isinstance(context, UpgradeContext) and not context.is_done()
         next_step = f"{Upgrade.resume_command} {run.id}" if run and paused else None
         data = {
             "operation": plan.operation,

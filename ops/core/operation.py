@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from connectctl.ops.core.context import RunContext
@@ -54,10 +54,18 @@ class Planned:
 
 @dataclass(frozen=True)
 class Remaining:
-    """The part of a run that is left: from step ``start`` on, and once more those in ``again``."""
+    """The part of a run that is left: from step ``start`` on, and once more those in ``again``.
+
+    ``instead`` are steps, by number, that are executed in place of those of the plan.
+    """
 
     start: int = 0
     again: Collection[int] = ()
+    instead: Mapping[int, Step[Any]] = field(default_factory=dict)
+
+    def of(self, plan: Plan) -> Plan:
+        """Return the plan with the steps that are executed now."""
+        return replace(plan, steps=tuple(self.instead.get(number, step) for number, step in enumerate(plan.steps)))
 
     def numbers(self, run: Run, plan: Plan) -> list[int]:
         """Return the numbers of the steps that a resumed run shows and executes."""
@@ -91,6 +99,8 @@ class Operation(Generic[R, A]):
     """Whether it changes a Connect cluster, which is locked if its ``group.id`` is known."""
     resume_command: ClassVar[str] = "connectctl runs resume"
     """The command that resumes a run, without its id."""
+    command: ClassVar[str | None] = None
+    """The command with its arguments, where it is not called as the operation."""
     pause_after: int | None = None
     """The number of steps after which a run pauses."""
 
@@ -153,7 +163,7 @@ class Operation(Generic[R, A]):
 
     def printed_by(self, plan: Plan) -> str:
         """Return the command that prints such a plan for ``runs apply``."""
-        return f"connectctl {f'runs undo {plan.undoes}' if plan.undoes else f'{self.name} …'} --dry-run -o json"
+        return f"connectctl {'runs undo …' if plan.undoes else self.command or f'{self.name} …'} --dry-run -o json"
 
     def instead(self, run: Run) -> str:
         """Return what to do about a run that cannot be undone."""

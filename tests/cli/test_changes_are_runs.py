@@ -16,10 +16,12 @@ import pytest
 from connectctl.cli import flow
 from connectctl.migrations.operations import OPERATIONS as REGISTRY
 from connectctl.ops.connect.cluster_lock import LockHolder
+from connectctl.ops.connect.connector import State
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.registry import KINDS
 from connectctl.ops.task_runtime.job.run_request import RunRequest
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
@@ -236,6 +238,22 @@ def test_a_fence_is_not_resumed_where_a_task_took_its_id_back_meanwhile(world: W
     assert refused.exit_code == 4, refused.output
     assert "running tasks would fail: " in refused.stderr
     assert world.coordinators.asked == asked
+
+
+def test_a_run_whose_connector_failed_is_resumed_with_the_restart_that_it_needs_as_a_step(world: World) -> None:
+    steps = (SetTargetState("users", "resume", "PAUSED"), Await("users", State.RUNNING))
+    journal = Journal(world.directory / "journal")
+    plan = Plan("connectors resume", "fake-cluster", steps, group_id="connect", independent=True)
+    run = journal.begin_plan(plan)
+    for number, what in enumerate(("done", "failed")):
+        journal.mark(run.id, number, what)
+    journal.end(run.id, RunState.FAILED)
+    left = world.run("runs", "resume", run.id, "--dry-run")
+    assert "1. restart the failed parts of users, and wait until it is RUNNING" in left.stdout
+    assert world.workers.connectors["users"].tasks == ["RUNNING", "FAILED"]
+    resumed = world.run("runs", "resume", run.id, "--yes")
+    assert (resumed.exit_code, world.runs()[0]["state"]) == (0, "done"), resumed.output
+    assert world.workers.connectors["users"].tasks == ["RUNNING", "RUNNING"]
 
 
 def test_an_abort_is_not_resumed_for_another_producer(world: World) -> None:

@@ -132,7 +132,7 @@ def test_a_saved_abort_is_applied_while_the_run_that_it_rolls_back_stands_where_
     assert checked(planned, "plan")["undoes"] == runs[0]["id"]
     world.workers["a"].version = "4.2.0"
     stale = world.run(*applying, str(path), "--yes")
-    assert (stale.exit_code, f"runs undo {runs[0]['id']} --dry-run -o json" in stale.stderr) == (4, True), stale.output
+    assert (stale.exit_code, "runs undo … --dry-run -o json" in stale.stderr) == (4, True), stale.output
     world.workers["a"].version = "4.3.1"
     assert world.run(*applying, str(path), "--dry-run").exit_code == 0
     done = world.run(*applying, str(path), "--yes")
@@ -241,7 +241,8 @@ def test_a_worker_that_does_not_come_back_stops_the_roll(world: RollingWorld) ->
     assert "a:8083 is not in the group" in status["run"]["failure"]
     assert {w["address"]: w["inGroup"] for w in status["workers"]} == {"a:8083": False, "b:8083": True}
     world.workers["a"].stays_away = False
-    assert world.run("upgrade", "resume", "--yes").exit_code == 0
+    assert "Paused. Resume with: " in world.run("upgrade", "resume", "--yes", "--pause-after", "5").stdout
+    assert "Done, run " in world.run("upgrade", "resume", "--yes").stdout
     assert set(world.modes().values()) == {"enabled"}
 
 
@@ -371,7 +372,12 @@ def test_a_roll_that_is_done_is_not_undone_where_a_worker_was_changed_since(worl
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     run, before = last_run(world)["id"], list(world.history)
     world.workers["a"].file = world.workers["a"].mode = "enabled"
-    failing(world.run("runs", "undo", run, "--yes"), "its workers have been changed since", "a:8083", code=4)
+    failing(
+        world.run("runs", "undo", run, "--yes"),
+        "cannot be undone: its workers have been changed meanwhile",
+        "a:8083",
+        code=4,
+    )
     assert world.history == before
 
 
@@ -407,6 +413,13 @@ def test_a_saved_plan_takes_what_fails_by_now_as_the_baseline(world: RollingWorl
 def test_a_run_of_another_operation_is_not_resumed_nor_aborted(world: RollingWorld, command: str) -> None:
     run = world.notes().begin_plan(Plan("fence", "fake-cluster", (), group_id="connect"), ["app-0"])
     failing(world.run("upgrade", command, run.id, "--yes"), "is not a run of upgrade; it is a run of fence", code=2)
+
+
+def test_a_run_that_is_done_is_neither_resumed_nor_left(world: RollingWorld) -> None:
+    assert world.run(*APPLY, "--to", "preparing").exit_code == 0
+    run = last_run(world)["id"]
+    failing(world.run("upgrade", "resume", run, "--yes"), "there is nothing to resume", code=4)
+    failing(world.run("upgrade", "abort", run, "--leave", "--yes"), "there is nothing to abort", code=4)
 
 
 def test_abort_can_leave_all_as_it_is(world: RollingWorld) -> None:

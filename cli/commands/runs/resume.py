@@ -49,17 +49,17 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
     Only the job file runs its tasks again. Raises ``Refused`` if the run is still active, or has no connector to return.
     """
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
-    from connectctl.ops.task_runtime.job.steps import HandBack, JobContext, hand_back_left
+    from connectctl.ops.task_runtime.job.steps import JobContext, hand_back_left
     from connectctl.ops.task_runtime.job.worker_takeover import hand_back
 
     (name,), kafka = run.subjects, session.kafka
     check_same_cluster(run, kafka.cluster_id(), session.group_id)
-    number = hand_back_left(plan, run)
+    found = hand_back_left(plan, run)
     topics = find_internal_topics(kafka, kafka.group(run.group_id), session.named_topics, needed=("config",))
     presence = Presence(kafka, run.group_id, name, str(topics.config))  # type: ignore[arg-type]  # needed="config" gives a config topic
     presence.hold_alone(max(session.timeout, LEAST_PATIENCE))
     try:
-        if number is None:
+        if found is None:
             if not options.dry_run:
                 journal.end(run.id, RunState.FAILED)
             raise Refused(
@@ -67,8 +67,7 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
                 next_step="Run its job file again: connectctl run FILE continues from its source offsets.",
                 code="nothing-to-resume",
             )
-        step = plan.steps[number]
-        assert isinstance(step, HandBack)
+        number, step = found
         left = replace(plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=())
         if options.dry_run:
             apply.show(left, options.output)

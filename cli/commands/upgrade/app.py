@@ -160,13 +160,13 @@ def apply(
     """
     from connectctl.cli import flow
     from connectctl.cli.commands.runs.apply import apply_file
-    from connectctl.cli.commands.upgrade.request import check_plan_alone, requested
+    from connectctl.cli.commands.upgrade.request import requested
 
+    request, operation = requested(to, migration, set_, without, plan_file), options.operation()
     if plan_file is not None:
-        check_plan_alone(to, migration, set_, without)
-        apply_file(ctx.obj, plan_file, options, options.operation())
-        return
-    flow.perform(ctx.obj, options.operation(), requested(to, migration, set_, without), options)
+        apply_file(ctx.obj, plan_file, options, operation)
+    else:
+        flow.perform(ctx.obj, operation, request, options)
 
 
 @app.command()
@@ -190,8 +190,9 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
     from connectctl.ops.registry import KINDS
 
     scene = observe_cluster(ctx.obj, read_only=True)
-    known = run_state.runs_here(scene.journal, *scene.where)
-    open_ = run_state.unfinished(scene.journal, *scene.where)
+    where = scene.cluster_id(), scene.group_id
+    known = run_state.runs_here(scene.journal, *where)
+    open_ = run_state.unfinished(scene.journal, *where)
     run = next(iter(open_ or known), None)
     last = LoadedRun.load(scene.journal, run, scene.journal.plan_of(run, KINDS)) if run else None
     data = upgrade_view.status_json(scene, last, unfinished=bool(open_))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.upgrade import runs
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def leave_run(session: Session, run: Run, options: ApplyOptions) -> None:
     """End a run that did not end, and the rollback or the run that it belongs to. No worker is changed."""
     journal = session.journal()
-    runs.refuse_ended(run)
+    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
+        raise Refused(f"The run {run.id} is {run.state}; there is nothing to abort")
     last = runs.rollback_run(journal, run) or run
     ended = [last.id, *filter(None, [journal.plan(last.id).get("undoes")])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"

@@ -19,34 +19,25 @@ if TYPE_CHECKING:
 
 
 def requested(
-    to: str | None, migration: str | None, pairs: Sequence[str] | None, without: Sequence[str] | None
+    to: str | None,
+    migration: str | None,
+    pairs: Sequence[str] | None,
+    without: Sequence[str] | None,
+    plan: Path | None = None,
 ) -> UpgradeRequest:
-    """Return the request of the options. Raises ``BadInput`` if it is given twice."""
-    _refuse_both(to, migration)
+    """Return the request of the options. Raises ``BadInput`` if it is given twice, or beside a ``plan``."""
+    given = [name for name, value in (("a plan", plan), ("--to", to), ("--migration", migration)) if value]
+    if len(given) > 1:
+        raise BadInput(f"Give one of {' and '.join(given)}, not both")
+    if without and plan is not None:
+        raise BadInput(
+            "--without cannot be combined with a plan", next_step="The plan already names the excluded workers."
+        )
     if pairs and migration is None:
         raise BadInput("--set requires --migration")
     name = named(migration).name if migration is not None else None
     mode = str(to or SourceSupport.ENABLED) if name is None else None
     return UpgradeRequest(mode, name, parse_parameters(pairs or ()), tuple(without or ()))
-
-
-def check_plan_alone(
-    to: str | None, migration: str | None, pairs: Sequence[str] | None, without: Sequence[str] | None
-) -> None:
-    """Raise ``BadInput`` for a request beside a plan."""
-    _refuse_both(to, migration, plan=True)
-    if without:
-        raise BadInput(
-            "--without cannot be combined with a plan", next_step="The plan already names the excluded workers."
-        )
-    if pairs:
-        raise BadInput("--set requires --migration")
-
-
-def _refuse_both(to: str | None, migration: str | None, *, plan: bool = False) -> None:
-    given = [name for name, value in (("a plan", plan), ("--to", to), ("--migration", migration)) if value]
-    if len(given) > 1:
-        raise BadInput(f"Give one of {' and '.join(given)}, not both")
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.core.operation import Operation, Planned
+from connectctl.ops.core.operation import Operation, Planned, Remaining
 from connectctl.ops.operations.connectors.access import ClusterAccess, observed_cluster
 from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.connectors.steps import restarts_instead
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients
+    from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
 
 R = TypeVar("R")
@@ -28,6 +30,10 @@ class ConnectorOperation(Operation[R, ClusterAccess]):
     def access_for(self, clients: Clients, plan: Plan) -> ClusterAccess:
         """Return the observed cluster: it does not depend on the request."""
         return observed_cluster(clients)
+
+    def remaining(self, access: ClusterAccess, run: Run, plan: Plan) -> Remaining:
+        """Return what is left; what has failed since the run changed it is restarted, if it is to be RUNNING."""
+        return Remaining(instead=restarts_instead(run, plan.steps))
 
     def context(self, access: ClusterAccess, planned: Planned) -> StepContext:
         """Return the context of the steps."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.connect.connector import (
     Connector,
@@ -26,6 +26,9 @@ from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Run
 
 QUICK_POLL = 0.15
 """Seconds between two observations while a restart may be in progress: its RESTARTING may be short."""
@@ -111,8 +114,7 @@ class Await(Step[StepContext]):
     """Wait until a connector is in the state ``wanted``; fail immediately if it is FAILED instead.
 
     After a change by this run, parts that failed only because of fencing are restarted once. A task that ends late uses
-    the transactional id of its successor, and workers do not restart the fenced one. A resumed run restarts failed
-    parts.
+    the transactional id of its successor, and workers do not restart the fenced one.
     """
 
     subject: str
@@ -123,8 +125,6 @@ class Await(Step[StepContext]):
         return f"wait until {self.subject} is {self.wanted}"
 
     def apply(self, context: StepContext) -> str | None:
-        if context.resumed and self.wanted is State.RUNNING and self.subject not in context.before:
-            RestartAndAwait.restart(self.subject, context)
         own_change = self.subject in context.before
         if not own_change:
             context.before[self.subject] = context.read(self.subject), context.now()
@@ -221,6 +221,20 @@ class RestartAndAwait(Step[S_contra]):
         restart = Restart(subject, True, "")
         if restart.is_done(context) is None:
             restart.apply(context)
+
+
+def restarts_instead(run: Run, steps: Sequence[Step[Any]]) -> dict[int, Step[Any]]:
+    """Return the restarts of a resumed run, by number, in place of waits that are left after the changes before them."""
+
+    def only_awaited(number: int) -> bool:
+        earlier = [n for n, step in enumerate(steps[:number]) if step.subject == steps[number].subject]
+        return not run.done(number) and all(map(run.done, earlier))
+
+    return {
+        number: RestartAndAwait[Any](step.subject)
+        for number, step in enumerate(steps)
+        if isinstance(step, Await) and step.wanted is State.RUNNING and only_awaited(number)
+    }
 
 
 def former_state(step: SetTargetState) -> State:

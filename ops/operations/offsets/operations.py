@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.operation import Operation, Planned, Remaining, Undone
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState, restarts_instead
 from connectctl.ops.operations.offsets import sources as clients_of
 from connectctl.ops.operations.offsets.planning import Changes, first_to_do, plan_changes
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, check_workers, observe_targets, targets_of
@@ -184,7 +184,7 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
 
     def remaining(self, access: OffsetClients, run: Run, plan: Plan) -> Remaining:
         """Return the remaining steps: from the connector's first step while its offsets are not written and verified."""
-        return Remaining(start=first_to_do(run, plan.steps))
+        return Remaining(first_to_do(run, plan.steps), instead=restarts_instead(run, plan.steps))
 
     def undo_hint(self, run: Run) -> str:
         """Return the command that also stops running connectors."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.health import unhealthy_workers
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.journal import RunState
 from connectctl.ops.kafka.visibility import Gap
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.fencing.observe import observe_leader_id
@@ -73,10 +74,10 @@ class UpgradeContext(StepContext):
             self._notes = run.id, run_state.UpgradeNotes.load(journal, run.id)
         return self._notes[1]
 
-    def is_open(self) -> bool:
-        """Whether the run has not ended."""
+    def is_done(self) -> bool:
+        """Whether the run has done its last step; one that was resumed after a failure and paused has not."""
         journal, run = self.journal_and_run()
-        return journal.get(run.id).is_open
+        return journal.get(run.id).state is RunState.DONE
 
     def save(self) -> None:
         """Write the notes to the journal."""

@@ -28,11 +28,6 @@ class UpgradeRequest:
     without: tuple[str, ...] = ()
 
     @property
-    def purpose(self) -> str:
-        """The migration, or the mode, for lists of runs."""
-        return self.migration or f"to {self.to}"
-
-    @property
     def options(self) -> str:
         """The options of ``upgrade plan`` for it."""
         words = ["--to", str(self.to)] if self.migration is None else ["--migration", self.migration]

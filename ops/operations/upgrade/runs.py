@@ -110,24 +110,13 @@ def contradictions(loaded: LoadedRun, snapshot: RollingSnapshot) -> list[str]:
     return found
 
 
-def check_resumable(loaded: LoadedRun, snapshot: RollingSnapshot) -> None:
-    """Raise ``Refused`` if workers that this run changed have been changed since."""
+def check_unchanged(loaded: LoadedRun, snapshot: RollingSnapshot, wanted: str, next_step: str) -> None:
+    """Raise ``Refused`` if workers that a run changed have been changed since; ``wanted`` is what is done with the run."""
     if found := contradictions(loaded, snapshot):
         raise Refused(
-            f"The run {loaded.run.id} cannot be resumed: its workers have been changed meanwhile",
+            f"The run {loaded.run.id} cannot be {wanted}: its workers have been changed meanwhile",
             why="; ".join(found),
-            next_step="Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade abort --leave.",
-            code=CONTRADICTED,
-        )
-
-
-def check_unchanged(loaded: LoadedRun, snapshot: RollingSnapshot) -> None:
-    """Raise ``Refused`` if workers that a completed run changed have been changed since."""
-    if found := contradictions(loaded, snapshot):
-        raise Refused(
-            f"The run {loaded.run.id} cannot be undone: its workers have been changed since",
-            why="; ".join(found),
-            next_step="See connectctl upgrade status.",
+            next_step=next_step,
             code=CONTRADICTED,
         )
 
@@ -232,12 +221,6 @@ def refuse_unfinished(journal: Journal, where: tuple[str, str]) -> None:
             next_step=f"Resume it: {RESUME}; or roll it back: connectctl upgrade abort.",
             code="unfinished",
         )
-
-
-def refuse_ended(run: Run) -> None:
-    """Raise ``Refused`` if a run has ended."""
-    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
-        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume or to abort")
 
 
 def pick(journal: Journal, where: tuple[str, str], name: str | None) -> Run:

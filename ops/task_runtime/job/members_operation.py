@@ -30,6 +30,7 @@ class RemoveLeftMembers(Operation[tuple[str, ...], MembersAccess]):
     """Removes the group members that killed runs of the named connectors left."""
 
     name = OPERATION
+    command = "run status NAME --remove-members"
     steps = (RemoveMembers,)
     irreversible = "a removed member joins again only with the run that it belongs to"
 
@@ -44,10 +45,6 @@ class RemoveLeftMembers(Operation[tuple[str, ...], MembersAccess]):
         from connectctl.ops.task_runtime.job.status_report import planned_removal
 
         return Planned(planned_removal(access.scene, access.group_id, request))
-
-    def printed_by(self, plan: Plan) -> str:
-        """Return the command that prints such a plan."""
-        return "connectctl run status NAME --remove-members --dry-run -o json"
 
     def request_of(self, plan: Plan) -> tuple[str, ...]:
         """Return the connectors of the plan."""

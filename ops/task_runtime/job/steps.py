@@ -175,9 +175,9 @@ def recorded(
         journal.end(run.id, RunState.FAILED)  # somebody else has its tasks by now
 
 
-def hand_back_left(plan: Plan, run: Run) -> int | None:
-    """The number of the step by which the connector gets back to its workers, where that is left to be done."""
-    left = [n for n, step in enumerate(plan.steps) if isinstance(step, HandBack) and not run.done(n)]
+def hand_back_left(plan: Plan, run: Run) -> tuple[int, HandBack] | None:
+    """Return the step, with its number, by which the connector gets back to its workers; None if it is not left to do."""
+    left = [(n, step) for n, step in enumerate(plan.steps) if isinstance(step, HandBack) and not run.done(n)]
     stopped = [n for n, step in enumerate(plan.steps) if isinstance(step, StopOnWorkers)]
     begun: Any = {mark.step for mark in run.marks if mark.what in ("begun", "done")}
     return left[0] if left and begun & {*stopped} else None

@@ -123,7 +123,7 @@ class ConfigOperation(ConnectorOperation[R]):
 
     def remaining(self, access: ClusterAccess, run: Run, plan: Plan) -> Remaining:
         """Return the remaining steps; the stop of a connector whose offsets are not yet written is repeated."""
-        return Remaining(again=to_repeat(run, plan.steps))
+        return replace(super().remaining(access, run, plan), again=to_repeat(run, plan.steps))
 
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
         """Return the plan that restores the former configurations."""

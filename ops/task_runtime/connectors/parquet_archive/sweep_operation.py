@@ -40,6 +40,7 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
     """Removes files of an archive that its manifest does not name."""
 
     name = OPERATION
+    command = "run JOB --sweep"
     steps = (RemoveOrphans,)
     irreversible = "the files are deleted"
 
@@ -53,10 +54,6 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
     def plan(self, access: SweepAccess, request: ArchiveLocation) -> Planned:
         """Return the plan. Raises what ``ArchiveSweeper.orphans`` raises."""
         return Planned(plan_sweep(access.cluster_id(), access.group_id, request, access.sweeper.orphans()))
-
-    def printed_by(self, plan: Plan) -> str:
-        """Return the command that prints such a plan."""
-        return "connectctl run JOB --sweep --dry-run -o json"
 
     def request_of(self, plan: Plan) -> ArchiveLocation | None:
         """Return the archive of the plan."""

@@ -7,6 +7,7 @@ import pytest
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Owners, State, at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Noop, Outcome, Plan
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, from_workers, select, with_health
@@ -17,6 +18,7 @@ from connectctl.ops.operations.connectors.steps import (
     VerifyState,
     plan_restart,
     plan_state,
+    restarts_instead,
 )
 from connectctl.ops.registry import KINDS
 from fakes.executing import performed
@@ -344,13 +346,28 @@ def test_connectors_that_are_to_be_in_different_states_are_awaited_in_one_run() 
     assert [(result.outcome, result.error) for result in results] == [(Outcome.DONE, None)] * 4
 
 
-def test_a_resumed_run_restarts_what_has_failed_and_another_one_does_not() -> None:
-    for resumed, sent in ((False, []), (True, ["POST /connectors/c/restart?includeTasks=true&onlyFailed=true"])):
-        workers = FakeWorkers({"c": FakeConnector(tasks=["FAILED"])})
-        work = context(workers)
-        work.resumed = resumed
-        (result,) = performed((Await("c", State.RUNNING),), work)
-        assert (result.outcome is Outcome.DONE, workers.sent) == (resumed, sent)
+@pytest.mark.parametrize(
+    ("marks", "restarts"),
+    [
+        ([(0, "done"), (1, "failed")], True),
+        ([(0, "done")], True),
+        ([(0, "begun")], False),
+        ([(0, "done"), (1, "done")], False),
+    ],
+)
+def test_a_resumed_run_restarts_what_has_failed_after_its_change(marks: list[tuple[int, str]], restarts: bool) -> None:
+    events = tuple(StepEvent(step, what, None, "") for step, what in marks)
+    run = Run("r", "connectors resume", "cluster", "group", ("c",), RunState.FAILED, "", None, events)
+    wait = Await("c", State.RUNNING)
+    steps = (SetTargetState("c", "resume", "PAUSED"), wait, Await("other", State.STOPPED))
+    instead = restarts_instead(run, steps)
+    assert instead.keys() == ({1} if restarts else set())
+    workers = FakeWorkers({"c": FakeConnector(tasks=["FAILED"])})
+    work = context(workers)
+    work.resumed = True
+    (result,) = performed((instead.get(1, wait),), work)
+    sent = ["POST /connectors/c/restart?includeTasks=true&onlyFailed=true"] if restarts else []
+    assert (result.outcome is Outcome.DONE, workers.sent) == (restarts, sent)
 
 
 def test_the_way_out_of_too_many_tasks_is_no_restart() -> None:

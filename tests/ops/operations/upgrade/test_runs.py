@@ -85,8 +85,9 @@ def test_a_run_that_ended_is_not_resumed_nor_one_of_another_cluster(journal: Jou
     with pytest.raises(Refused, match="of the group connect"):
         runs.pick(journal, ("elsewhere", "connect"), ended)
     journal.end(ended, RunState.DONE)
-    with pytest.raises(Refused, match="there is nothing to resume"):
-        runs.refuse_ended(runs.pick(journal, HERE, ended))
+    with pytest.raises(Refused, match="no unfinished upgrade") as refused:
+        runs.pick(journal, HERE, None)
+    assert f"connectctl runs undo {ended}" in (refused.value.next_step or "")
 
 
 def test_a_run_that_is_being_rolled_back_is_not_resumed(journal: Journal) -> None:

@@ -151,7 +151,7 @@ def test_a_hand_back_waits_for_kafka_and_is_not_done_twice_where_it_fails(journa
             parts(HandBack, hand_back)
     assert (done, failures) == ([1], [])
     (run,) = journal.runs()
-    assert (run.state, hand_back_left(TAKE_OVER, run)) == (RunState.FAILED, 4)
+    assert (run.state, hand_back_left(TAKE_OVER, run)) == (RunState.FAILED, (4, TAKE_OVER.steps[4]))
 
 
 def test_runs_in_a_group_of_their_own_do_not_keep_each_other_out(journal: Journal) -> None:
@@ -172,4 +172,4 @@ def test_a_run_that_another_one_overtook_keeps_its_hand_back_for_a_resume(journa
         parts(StopOnWorkers, lambda: None)
         parts(RunTasks, lambda: "taken")
     (run,) = journal.runs()
-    assert (run.state, hand_back_left(TAKE_OVER, run)) == (RunState.FAILED, 4)
+    assert (run.state, hand_back_left(TAKE_OVER, run)) == (RunState.FAILED, (4, TAKE_OVER.steps[4]))
