@@ -22,6 +22,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
+from depth import deep
 from fakes.sandboxes import kill_broker, start_broker
 from live import countingplugin
 from live.campaign import Campaign
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.live
 KEYS = 40
 PARTITIONS = 8
 TIMEOUT = 20.0
-READINGS, CALLS, LEAST_KILLS = 100, 6, 2
+READINGS, CALLS, LEAST_KILLS = deep(100, 40), deep(6, 3), 2
 
 
 @pytest.fixture(scope="module")
