@@ -17,7 +17,8 @@ from live.real import FILE_SOURCE, eventually, workers
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-PAUSE = 0.02
+PAUSE = 0.1
+"""Seconds between two lines: each is a transaction of the worker that reads it."""
 
 
 class Writer:

@@ -95,7 +95,7 @@ class GrowingFile:
                 file.write(f"line {self.lines}\n")
                 file.flush()
                 self.lines += 1
-                time.sleep(0.005)
+                time.sleep(0.05)
 
     def stop(self) -> list[str]:
         """Every line that was written."""

@@ -19,7 +19,7 @@ import psutil
 from connectctl.ops.clients.java import find_java
 from connectctl.ops.sandbox.ports import LOOPBACK, can_bind, free_ports
 from live.real import eventually
-from sparkjvm import java_options
+from sparkjvm import await_archive, java_options
 
 DEADLINE = 900.0
 """Seconds that a process of Spark may take to come up, however slow the machine is."""
@@ -98,6 +98,7 @@ def standalone(directory: Path, workers: Sequence[int] = (1, 1)) -> Iterator[Spa
     """A cluster with a worker for each number of cores in ``workers``."""
     directory.mkdir(parents=True, exist_ok=True)
     cluster = SparkCluster(directory, free_ports(1)[0])
+    await_archive()  # this cluster, and its drivers and executors, are a dozen JVMs
     try:
         master = cluster.start("master", LOOPBACK, _MASTER, "--port", str(cluster.port))
         eventually(lambda: master.poll() is not None or not can_bind(cluster.port), DEADLINE)

@@ -20,7 +20,7 @@ from live.real import Ran, connectctl, connector, eventually, workers
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("without_spark")]
 NAME = "blind-lines"
 COMMANDS: dict[str, tuple[str, ...]] = {
     "connectors stop": (NAME,),

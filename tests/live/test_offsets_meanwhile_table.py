@@ -32,11 +32,7 @@ from live.runningsource import (
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = [
-    pytest.mark.live,
-    # Spark leaves its sockets to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("without_spark")]
 AS_THE_WORKERS = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",

@@ -25,6 +25,7 @@ from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
+from depth import deep
 from fakes.sandboxes import kill_broker, start_broker
 from live import countingplugin
 from live.campaign import Campaign
@@ -114,8 +115,9 @@ def whole(image: TopicImage) -> set[bytes | None]:
 
 
 def test_a_reading_is_whole_or_an_error_whoever_dies(three: Broker) -> None:
-    found = readings(three, READINGS)
-    assert found["whole"] > READINGS / 2
+    number = deep(READINGS, 40)
+    found = readings(three, number)
+    assert found["whole"] > number / 2
 
 
 @pytest.mark.slow
@@ -139,7 +141,7 @@ def test_offsets_show_gives_all_source_partitions_or_no_success(three: Broker, t
     assert partitions_in(connectctl(*words).out) == KEYS
     codes = Counter[int]()
     with dying(three, seed()):
-        for _ in range(CALLS):
+        for _ in range(deep(CALLS, 3)):
             ran = connectctl(*words)
             codes[ran.code] += 1
             assert ran.code != 0 or partitions_in(ran.out) == KEYS

@@ -11,13 +11,14 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from connectctl.ops.task_runtime.spi.metrics import copy_metrics
+from depth import deep
 from live.campaignbroker import Broker, own_broker
 from live.copying import Copy
 from live.real import create_topic, eventually
 from live.threebrokers import dying
 
 pytestmark = pytest.mark.live
-LEAST_KILLS, PARTITIONS = 3, 4
+LEAST_KILLS, LEAST_RECORDS, PARTITIONS = deep(3, 2), deep(5_000, 2_000), 4
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_whatever_broker_dies_each_record_is_copied_once_and_in_order(three: Bro
     tasks = copy.start()
     doubts = unopened = 0
     with Writing(three.bootstrap, copy.topic) as writing, dying(three, secrets.randbits(32), 2.0) as killed:
-        while (kills := killed()) < LEAST_KILLS or writing.written < 5_000:
+        while (kills := killed()) < LEAST_KILLS or writing.written < LEAST_RECORDS:
             for ended in copy.run_here(offsets, tasks):
                 doubts += len(ended.stats.doubts)
                 unopened += int(copy_metrics(ended.stats.meter)["copy-batch-unopened-total"] or 0)
