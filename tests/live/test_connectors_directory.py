@@ -206,7 +206,7 @@ def test_the_second_of_two_people_is_refused_and_then_merges_what_does_not_touch
     eventually(lambda: sizes(cluster, prefix)[both] == "3")
     anna.settle()
     stale = ben.run(*ben.command, "runs", "apply", str(touching), "--yes", code=4)
-    assert f"The plan is stale: {both} is another one now" in stale.err
+    assert f"The plan is stale: {both} was changed" in stale.err
     ben.run(*ben.command, "runs", "apply", str(saved), "--yes")
     names = {both, f"{prefix}-ben", *(f"{prefix}-anna-{n}" for n in range(4))}
     eventually(lambda: sizes(cluster, prefix).keys() == names)
