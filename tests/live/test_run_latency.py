@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from live.real import eventually
-from live.rundirectory import KILLED, Place, python_workers, well
+from live.rundirectory import KILLED, Place, python_workers
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -88,14 +88,3 @@ def test_a_killed_task_with_a_promise_loses_and_repeats_nothing_and_its_latency_
     assert process.returncode == 0, err
     place.all_there()
     assert task[0]["metrics"]["latency-promise-ms"] == 100
-
-
-@pytest.mark.usefixtures("without_spark")
-def test_a_run_that_is_judged_by_its_latency_has_an_exit_code_for_it(cluster: Sandbox, tmp_path: Path) -> None:
-    place = Place(cluster, tmp_path)
-    place.append(10)
-    slow = place.run(records=10, latency="0.001ms")
-    place.append(10)
-    quick = well(place.run(records=10, latency="10m"))
-    assert (slow.code, "too slow: p99" in slow.err, slow.json["outcome"]) == (1, True, "ended")
-    assert (quick["latency"]["records"], quick["latency"]["promiseMs"]) == (10, None)

@@ -126,7 +126,7 @@ class Demonstration:
 
     def roll_out_exactly_once(self) -> None:
         """KIP-618's two rolls, worker by worker, while lines are written into the source's file."""
-        from connectctl.ops.sandbox.topic import values
+        from connectctl.ops.clients.librdkafka.client import Kafka
 
         title("Roll out exactly-once support while the source file grows")
         with growing(self.source, "order"):
@@ -134,7 +134,9 @@ class Demonstration:
             self.stage.run("upgrade", "apply", "--yes")
         self._await_end_of_file()
         lines = self.source.read_text().splitlines()
-        records = [json.loads(value) for value in values(self.sandbox.bootstrap_servers, "orders")]
+        kafka = Kafka({"bootstrap.servers": self.sandbox.bootstrap_servers}, timeout=PATIENCE)
+        topic = kafka.image(["orders"], patience=PATIENCE, superseded=True)["orders"]
+        records = [json.loads(record.value or b"") for record in (*topic.latest, *topic.superseded)]
         self.expected_records = len(records)
         if lost := set(lines) - set(records):
             raise ConnectctlError(f"{len(lost)} lines are missing from the topic")

@@ -100,8 +100,7 @@ def job(
     running job, run the changed file: it takes over once its Spark session is ready, and the older run ends. --sweep is
     refused while a run or a member of the group may still commit files.
 
-    Exit code 0: it ended or was stopped. 1: the connector or a task FAILED, another run or worker has taken over its tasks,
-    or its p99 from poll to visible was above until.latency.
+    Exit code 0: it ended or was stopped. 1: the connector or a task FAILED, another run or worker has taken over its tasks.
     """
     if init:
         from connectctl.cli.commands.run.init import write_skeleton

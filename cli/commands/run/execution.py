@@ -80,7 +80,7 @@ def _execute(session: Session, run: PlannedRun, output: Output) -> None:
                     f"{ready.name} was not resumed on its workers. If nothing else runs it: "
                     f"connectctl runs resume {parts.run.id}"
                 )
-        if run_view.exit_code(ready, result):
+        if run_view.exit_code(result):
             parts.journal.end(parts.run.id, RunState.FAILED)
 
     terminal.emit("TaskRun", run_view.as_json(ready, result), output, lambda wide: run_view.show(ready, result, wide))
@@ -88,7 +88,7 @@ def _execute(session: Session, run: PlannedRun, output: Output) -> None:
         terminal.note(line)
     for line in run_view.failures(ready, result):
         terminal.note(line, style="red")
-    if code := run_view.exit_code(ready, result):
+    if code := run_view.exit_code(result):
         raise typer.Exit(code)
 
 

@@ -43,15 +43,12 @@ class _Until(_Section):
     records: int | None = Field(default=None, gt=0)
     duration: _Seconds = None
     forever: bool = False
-    latency: _Seconds = None
 
     @model_validator(mode="after")
     def _one(self) -> _Until:
         given = [n for n in ("idle", "records", "duration") if getattr(self, n) is not None]
         if len(given) + self.forever != 1:
             raise ValueError("it must have exactly one of idle, records, duration and forever: true")
-        if self.forever and self.latency is not None:
-            raise ValueError("latency is judged when a run ends by itself, and forever: true does not")
         return self
 
 
@@ -66,15 +63,11 @@ class _File(_Section):
 
 @dataclass(frozen=True)
 class Until:
-    """When a run ends by itself: after so many seconds without a record, records, or seconds; never where all are None.
-
-    ``latency`` is in seconds: what 99 in 100 of its records may take from their poll to their readers, for it to be good.
-    """
+    """When a run ends by itself: after so many seconds without a record, records, or seconds; never where all are None."""
 
     idle: float | None = None
     records: int | None = None
     duration: float | None = None
-    latency: float | None = None
 
     @property
     def ends(self) -> bool:
@@ -82,10 +75,6 @@ class Until:
         return not self.idle is self.records is self.duration is None
 
     def __str__(self) -> str:
-        good = "" if self.latency is None else f" with a p99 from poll to visible of at most {self.latency * 1000:g} ms"
-        return self._end() + good
-
-    def _end(self) -> str:
         if self.idle is not None:
             return f"until no records arrive for {self.idle:g} s"
         if self.records is not None:
@@ -158,7 +147,7 @@ def parse(text: str, path: Path) -> Job:
         if not plugin.is_file() or plugin.suffix not in (".whl", ".zip"):
             where = f"{path}, line {lines[('plugins',)]}"
             raise BadInput(f"{where}: {plugin} must be a .whl or .zip file", next_step="Correct plugins.")
-    until = Until(file.until.idle, file.until.records, file.until.duration, file.until.latency)
+    until = Until(file.until.idle, file.until.records, file.until.duration)
     config = {"name": name} | file.config
     remember(config)
     spark = file.spark

@@ -107,13 +107,6 @@ def test_what_looks_like_a_sink_and_has_transactional_ids_is_a_transform_and_is_
     assert ids(plan) == [("g-audit-0", "fence"), ("g-audit-1", "fence")]
 
 
-def test_the_producers_of_a_transforms_input_partitions_are_fenced_by_its_name() -> None:
-    known = {id: empty(id) for id in ("g-audit-in_0", "g-audit-in_10", "g-orders-in_0", "g-audit-x")}
-    plan = describe_ids(FenceRequest(connectors=("audit",)), FakeCoordinators(known))
-    assert ids(plan) == [("g-audit-in_0", "fence"), ("g-audit-in_10", "fence")]
-    assert [(row.connector, row.task) for row in plan.rows] == [("audit", None)] * 2
-
-
 def test_no_prefix_matches_a_leader() -> None:
     known = {id: empty(id) for id in ("connect-cluster-g", "connect-cluster-other", "connect-files-0")}
     plan = describe_ids(FenceRequest(prefixes=("connect-",)), FakeCoordinators(known))

@@ -62,9 +62,6 @@ class Given(Message):
 
 
 class Quiet:
-    def assigning(self, partitions: Any) -> None:
-        pass
-
     def assigned(self, partitions: Any, committed: GroupOffsets) -> None:
         pass
 
@@ -77,9 +74,7 @@ class Doubting(Quiet):
 
 
 class Stable:
-    """What is committed, and who has the instance id."""
-
-    holder = "id-1"
+    """The committed offsets."""
 
     def __init__(self, offsets: GroupOffsets):
         self.offsets = offsets
