@@ -30,6 +30,7 @@ class GroupOffsets:
 
     ``ranges`` has the partitions of the topics that it committed, or is configured for, where those exist; ``unseen`` are
     the topics that may not be described, so that nothing is known of their partitions, and of what is committed of them.
+    ``pending`` are the partitions with offsets in an open transaction, which ``waits_for`` names; looked for to show them.
     """
 
     name: str
@@ -38,6 +39,8 @@ class GroupOffsets:
     ranges: Mapping[str, Mapping[int, OffsetRange]] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
     connector: bool = True
+    pending: frozenset[TopicPartition] = frozenset()
+    waits_for: str | None = None
 
     @property
     def members(self) -> tuple[str, ...]:
