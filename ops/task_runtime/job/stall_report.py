@@ -58,7 +58,7 @@ class StallReport:
 def waiting(messages: TaskMessages) -> list[str]:
     """Return what tasks wait for, each with their number: Kafka, or what it says to wait for."""
     waits = [said["waiting"] for said in messages.values() if said.get("waiting") is not None]
-    told = [str(each["why"]) for each in waits if each.get("answered")]
-    silent = len(waits) - len(told)
+    reasons = [str(each["why"]) for each in waits if each.get("answered")]
+    silent = len(waits) - len(reasons)
     found = [f"{silent} waiting for Kafka"] if silent else []
-    return [*found, f"{len(told)} waiting: {told[0]}"] if told else found
+    return [*found, f"{len(reasons)} waiting: {reasons[0]}"] if reasons else found

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
+from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.transactions.listing import owned, with_pending
 from connectctl.ops.operations.transactions.pending import PendingOffsets, pending_offsets
 from fakes.coordinators import FakeCoordinators
@@ -22,7 +23,9 @@ def holds(id_: str, group: str, state: str = "Ongoing") -> Transaction:
 
 
 def worlds() -> tuple[FakeCoordinators, FakeGroupOffsets]:
-    topic = {TopicPartition("__consumer_offsets", n): () for n in range(COUNT)}
+    topic: dict[TopicPartition, tuple[PartitionProducer, ...] | Code] = {
+        TopicPartition("__consumer_offsets", n): () for n in range(COUNT)
+    }
     offsets = {name: dict.fromkeys(PLACES, 5) for name in ("waits", "rests", "hidden")}
     pending = {"waits", "hidden"}
     return FakeCoordinators(partitions=topic), FakeGroupOffsets(offsets, hidden={"hidden"}, pending_groups=pending)
