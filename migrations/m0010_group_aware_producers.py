@@ -11,6 +11,15 @@ producers. The group's subscriptions contain the releases; if all are new enough
 changes the property. At the end each process with partitions verifiably has its own transactional id, and every id of the
 old model is fenced: no instance initializes it any more, so nothing else would fence a zombie.
 
+One bounce, with the new release and the new property together, is sufficient if the application may lose consistency for
+a moment (KIP-447 allows it for users who do not need the guarantee), or if all of its instances are stopped before the
+first new one starts: change them yourself then. One bounce is also enough to go back to ``exactly_once`` within the same
+release, and for an application that keeps ``exactly_once`` or ``at_least_once`` and is only upgraded.
+
+Kafka Streams 2.6 removed the task-level metrics ``commit-latency-max`` and ``commit-latency-avg`` without a deprecation
+(KIP-447), because tasks no longer commit one by one: alerts and dashboards that use them have no values after the first
+roll. Use ``commit-latency-max`` and ``commit-latency-avg`` of the thread.
+
 Guaranteed: one instance at a time, the next only when the group is stable with all members and its lag does not grow; the
 property is not changed before every instance is verifiably group-aware; no id of a running instance is fenced.
 """

@@ -73,7 +73,7 @@ def progress_line(
     ]
     lags = [int(report["lag"]) for report in now.values() if report.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
-    parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
+    parts += waiting(now)
     unwritten = sum(map(len, run.unwritten.values()))
     parts += [f"{unwritten:,} offsets missing in the global offsets topic"] if unwritten else []
     parts += [f"{run.lost_rounds} lost rounds"] if run.lost_rounds else []

@@ -28,6 +28,7 @@ def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
         txn = each.transaction
         places = list(map(str, txn.partitions))
         shown = places if wide else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
+        shown += [f"(pending offsets of {held.group})" for held in each.pending]
         row = [txn.id, *_owner(each), txn.state, terminal.duration(txn.seconds_open(now)), " ".join(shown) or "-"]
         if wide:
             group = each.owner.group if each.owner else each.leader_of or "-"
@@ -51,6 +52,7 @@ def print_one(found: Owned, now: float) -> None:
         ["started", f"{started}, open for {terminal.duration(txn.seconds_open(now))}" if txn.is_open else "-"],
         ["coordinator", f"broker {txn.coordinator}"],
     ]
+    facts += [["pending offsets", str(each)] for each in found.pending]
     parts = [Block(["TRANSACTIONAL-ID", txn.id], facts)]
     if txn.partitions:
         parts.append(Block(["TOPIC", "PARTITION"], [[p.topic, str(p.partition)] for p in txn.partitions]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -363,6 +363,15 @@ class GroupOffsetWrites(GroupReads, Protocol):
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
         """As ``committed``; raises ``Refused`` where an open transaction holds offsets of the group (KIP-447)."""
+
+    def pending(self, group_id: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of ``partitions`` for which an open transaction holds an offset of the group (KIP-447)."""
+
+    def holder(self, group_id: str) -> str:
+        """The transactions that may hold pending offsets of the group, in words."""
+
+    def names(self) -> frozenset[str]:
+        """The groups that this principal may describe."""
 
     def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """``committed`` of each group, ``NotAuthorized`` of those that may not be described."""

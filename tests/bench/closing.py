@@ -224,7 +224,7 @@ class Attempts(threading.Thread):
 
     def _attempt(self) -> None:
         instance = f"{self._settings.group}-{self._number}"
-        stable = StableOffsets(self._kafka, self._settings.group, (), lambda line: None)
+        stable = StableOffsets(self._kafka, self._settings.group, (), lambda line, endless=False: None)
         kind = EagerMember if self._settings.dynamic else TaskMember
         member = kind(self._kafka, self._settings, [SOURCE], instance, stable, self.over.is_set)
         task = Files(self._story, self._number)

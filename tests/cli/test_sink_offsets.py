@@ -207,7 +207,7 @@ def test_members_that_come_after_the_plan_are_waited_for_and_then_refused(tmp_pa
 
 def test_offsets_in_an_open_transaction_are_not_replaced(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
-    world.groups.pending.add(GROUP)
+    world.groups.pending_groups.add(GROUP)
     refused = world.run("offsets", "reset", "archive", "--yes")
     assert refused.exit_code == 4
     assert "An open transaction holds offsets" in refused.stderr
@@ -362,3 +362,18 @@ def test_whatever_call_breaks_the_change_is_whole_once_the_run_is_resumed(
         assert world.offsets == {("lines", 0): 2}, f"broken at {at}: {world.faults.fired}"
     else:
         pytest.fail("more calls than were tried")
+
+
+def test_pending_offsets_are_marked_with_the_transaction_that_holds_them(tmp_path: Path) -> None:
+    world = SinkWorld(tmp_path)
+    assert "pending" not in good(world.run("offsets", "show", "--group", GROUP)).stdout
+    world.groups.pending_groups.add(GROUP)
+    (shown,) = parsed(good(world.run("offsets", "show", "--group", GROUP, "-o", "json")), "sink-offsets.json")[
+        "connectors"
+    ]
+    assert all(each["pending"] for each in shown["offsets"])
+    assert shown["pending"]
+    assert shown["waitsFor"] == "the transaction of app-0"
+    table = good(world.run("offsets", "show", "--group", GROUP)).stdout
+    assert " (pending)" in table
+    assert "are pending (KIP-447), and wait for the transaction of app-0" in table.replace("\n", " ")

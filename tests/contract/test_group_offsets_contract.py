@@ -91,7 +91,7 @@ class TestFakeGroupOffsets(GroupOffsetsContract):
         def join(group: str) -> None:
             fake.members[group] = ["somebody"]
 
-        return Stage(fake, "orders", join, lambda group, place, offset: fake.pending.add(group))
+        return Stage(fake, "orders", join, lambda group, place, offset: fake.pending_groups.add(group))
 
 
 @pytest.mark.live

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
@@ -15,14 +15,14 @@ from connectctl.ops.kafka.visibility import describe_group, not_authorized
 class FakeGroupOffsets:
     """Keeps ``GroupOffsetWrites``. ``members`` are client ids by group; ``hidden`` groups may not be described.
 
-    ``pending`` groups have offsets in an open transaction, ``newer`` ones are of KIP-848, ``kinds`` are of other protocols.
+    ``pending_groups`` have offsets in an open transaction, ``newer`` ones are of KIP-848, ``kinds`` are of other protocols.
     ``gone`` are topics that do not exist. ``leaving`` is how many looks more a group's members are there.
     """
 
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     members: dict[str, list[str]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
-    pending: set[str] = field(default_factory=set)
+    pending_groups: set[str] = field(default_factory=set)
     newer: set[str] = field(default_factory=set)
     kinds: dict[str, str] = field(default_factory=dict)
     leaving: dict[str, int] = field(default_factory=dict)
@@ -44,9 +44,19 @@ class FakeGroupOffsets:
         return dict(self.offsets.get(group_id, {}))
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
-        if group_id in self.pending:
+        if group_id in self.pending_groups:
             raise Refused(f"An open transaction holds offsets of the group {group_id}", code="pending")
         return self.committed(group_id)
+
+    def pending(self, group_id: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        self._may(group_id)
+        return frozenset(partitions) if group_id in self.pending_groups else frozenset()
+
+    def holder(self, group_id: str) -> str:
+        return "the transaction of app-0"
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self.offsets) - self.hidden
 
     def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         found: dict[str, dict[TopicPartition, int] | ConnectctlError] = {}

@@ -130,8 +130,11 @@ class Slots:
         image = self.kafka.image([self.target], patience=2, superseded=True)[self.target]
         return sorted((r.value or b"").decode() for r in (*image.latest, *image.superseded))
 
+    def _hear(self, text: str, endless: bool = False) -> None:
+        self.waits.append(text)
+
     def stable(self, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets) -> StableOffsets:
-        return kind(self.kafka, self.settings.group, [self.id_of(n) for n in candidates], self.waits.append)
+        return kind(self.kafka, self.settings.group, [self.id_of(n) for n in candidates], self._hear)
 
     def member(
         self, number: int, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets

@@ -97,7 +97,8 @@ def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialis
 
         joining = threading.Thread(target=join)
         joining.start()
-        expected = rf"waiting for the transaction of {slots.id_of(1)} \(open since 2\S+Z\) on {place}"
+        owner = rf"the transaction of {slots.id_of(1)} \(open since 2\S+Z\)"
+        expected = rf"offsets of {slots.settings.group} on {place} are pending \(KIP-447\), and wait for {owner}"
         eventually(lambda: any(re.fullmatch(expected, each) for each in slots.waits))
         assert not ends
         began = time.monotonic()

@@ -129,7 +129,7 @@ class Held(TaskProducer):
 class NotStable(StableOffsets):
     """What is committed now, whatever a transaction has pending."""
 
-    def __call__(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+    def __call__(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
         committed = coordinated(self.kafka, self.group, lambda c: c.committed())
         return {place: GroupOffset(committed[place]) for place in partitions if place in committed}
 

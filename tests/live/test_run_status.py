@@ -59,6 +59,17 @@ def test_run_status_and_other_commands_name_the_transaction_that_pending_offsets
     assert abs(time.time() - held["startedMs"] / 1000) < 600
     shown, waits = connectctl(*ours, "run", "status", "c"), f"the transaction of {name}-app (open since "
     assert f"on {name}-in-1 are pending (KIP-447), and wait for {waits}" in shown.out
+    group = connectctl(*ours, "offsets", "show", "--group", name, "-o", "json").json["connectors"][0]
+    assert [(each["partition"]["kafka_partition"], each["pending"]) for each in group["offsets"]] == [(1, True)]
+    assert group["waitsFor"].startswith(waits)
+    assert (
+        f"{name}: the offsets of {name}-in-1 are pending (KIP-447), and wait for {waits}"
+        in connectctl(*ours, "offsets", "show", "--group", name).out
+    )
+    held_offsets = [{"groupId": name, "topicPartitions": [{"topic": f"{name}-in", "partition": 1}]}]
+    held = connectctl(*ours, "transactions", "show", f"{name}-app", "-o", "json").json["transaction"]
+    assert held["pendingOffsets"] == held_offsets
+    assert f"(pending offsets of {name})" in connectctl(*ours, "transactions", "list", "--open", "-o", "wide").out
     entry = {"partition": {"kafka_topic": f"{name}-in", "kafka_partition": 0}, "offset": {"kafka_offset": 0}}
     change = ("offsets", "set", "--group", name, "-f", "-", "--yes")
     refused = connectctl(*ours, *change, stdin=json.dumps({"offsets": [entry]}))

@@ -12,14 +12,23 @@ from connectctl.cli.session import Session
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import now_utc
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, gap_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import read_facts
 from connectctl.ops.operations.sink_offsets.changes import GroupOffsets, offset_json, partition_json
-from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
+from connectctl.ops.operations.sink_offsets.observe import (
+    offsets_of_connector,
+    offsets_of_group,
+    sinks_among,
+    with_pending,
+)
 
 UNKNOWN = "?"
+MOST_PENDING = 3
+"""Partitions with pending offsets that a line names."""
 
 
 def configured_sinks(session: Session, names: Sequence[str]) -> list[ConfiguredConnector]:
@@ -56,6 +65,7 @@ def show_group(session: Session, group: str, output: Output) -> None:
 
 
 def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], output: Output) -> None:
+    found = [with_pending(session.group_offsets, each) for each in found]
     gaps = [*gaps, *(_unseen(topic) for each in found for topic in sorted(each.unseen))]
     findings = gap_findings(gaps)
     data = {
@@ -72,10 +82,22 @@ def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], 
         seen = " could be read" if findings else ""
         terminal.table(columns, rows, empty=f"No committed offsets{seen}: {names}.")
 
+        for each in found:
+            if each.pending:
+                terminal.say(_pending_line(each))
+
     terminal.emit("SinkOffsets", data, output, table)
     terminal.findings(findings)
     if findings:
         raise typer.Exit(1)
+
+
+def _pending_line(found: GroupOffsets) -> str:
+    places = some_of([str(place) for place in sorted(found.pending)], MOST_PENDING)
+    return (
+        f"{found.group.id}: the offsets of {places} are pending (KIP-447), and wait for {found.waits_for}. They are "
+        "released when it ends; if its producer is gone: connectctl transactions abort ID"
+    )
 
 
 def _unseen(topic: str) -> Gap:
@@ -96,10 +118,13 @@ def as_json(found: GroupOffsets) -> dict[str, Any]:
                 "offset": offset_json(found.committed[place]),
                 "end": known.end if (known := found.range_of(place)) else None,
                 "lag": found.lag(place),
+                "pending": place in found.pending,
             }
             for place in sorted(found.committed)
         ],
         "uncommitted": [partition_json(place) for place in found.uncommitted],
+        "pending": [partition_json(place) for place in sorted(found.pending)],
+        "waitsFor": found.waits_for,
     }
 
 
@@ -108,8 +133,12 @@ def _rows(found: GroupOffsets) -> Iterator[list[str]]:
         known = found.range_of(place)
         end = UNKNOWN if known is None else str(known.end)
         if place not in found.committed:
-            yield [found.name, connect_json(partition_json(place)), "-", end, "-"]
+            yield [found.name, connect_json(partition_json(place)), f"-{_mark(found, place)}", end, "-"]
             continue
         lag = found.lag(place)
-        offset = connect_json(offset_json(found.committed[place]) or {})
+        offset = connect_json(offset_json(found.committed[place]) or {}) + _mark(found, place)
         yield [found.name, connect_json(partition_json(place)), offset, end, UNKNOWN if lag is None else str(lag)]
+
+
+def _mark(found: GroupOffsets, place: TopicPartition) -> str:
+    return " (pending)" if place in found.pending else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,7 +56,13 @@ def list_(
     States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence.
     """
     from connectctl.ops.kafka.visibility import gap_findings
-    from connectctl.ops.operations.transactions.listing import Criteria, check_connectors, find, known_states
+    from connectctl.ops.operations.transactions.listing import (
+        Criteria,
+        check_connectors,
+        find,
+        known_states,
+        with_pending,
+    )
 
     session: Session = ctx.obj
     criteria = Criteria(
@@ -67,6 +74,7 @@ def list_(
     now = time.time()
     found = find(session.transactions, directory.seen, criteria, group_of(session), now)
     check_connectors(found, directory, criteria, group_of(session))
+    found = replace(found, found=with_pending(session.transactions, session.group_offsets, found.found))
     # Connectors that are not seen matter where they were asked for, or where a transaction has no known owner.
     matters = bool(criteria.connectors) or not all(each.known for each in found.found)
     findings = (*gap_findings(directory.gaps if matters else ()), *found.findings)
@@ -99,7 +107,8 @@ def show(
 
     session: Session = ctx.obj
     directory = directory_of(session)
-    found = listing.describe_one(session.transactions, directory.seen, id)
+    described = listing.describe_one(session.transactions, directory.seen, id)
+    (found,) = listing.with_pending(session.transactions, session.group_offsets, [described])
     now = time.time()
     gaps = (*(() if found.known else directory.gaps), *listing.hidden_topics(found.transaction))
     doubts = [*gap_findings(gaps), *ambiguities(directory.seen, [id])]

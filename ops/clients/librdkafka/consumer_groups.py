@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -63,6 +63,21 @@ class GroupOffsetClient(ClientGroups):
         return coordinated(
             self._kafka, group_id, lambda c: group_offsets.stable(c, lambda: holder_of(self._kafka, group_id))
         )
+
+    def pending(self, group_id: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """See ``GroupOffsetWrites``."""
+        if not partitions:
+            return frozenset()
+        return coordinated(self._kafka, group_id, lambda c: c.stable_offsets(partitions)[1])
+
+    def holder(self, group_id: str) -> str:
+        """See ``GroupOffsetWrites``."""
+        return holder_of(self._kafka, group_id)
+
+    def names(self) -> frozenset[str]:
+        """See ``GroupOffsetWrites``."""
+        future = self._kafka.admin.list_consumer_groups(request_timeout=self._kafka.timeout)
+        return frozenset(each.group_id for each in self._kafka.ask("list the consumer groups", future.result).valid)
 
     def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """See ``GroupOffsetWrites``. On one connection to each coordinator: there may be thousands of groups."""

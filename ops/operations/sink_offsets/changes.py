@@ -29,7 +29,8 @@ class GroupOffsets:
     """A group with its offsets. ``name`` is the name of its connector, or of the group without a connector.
 
     ``ranges`` has the partitions of existing topics with committed offsets, or in the configuration. ``unseen`` are the
-    topics that may not be described; their partitions and committed offsets are unknown.
+    topics that may not be described; their partitions and committed offsets are unknown. ``pending`` are the partitions
+    with offsets in the open transaction ``waits_for``; they are only read to be shown.
     """
 
     name: str
@@ -38,6 +39,8 @@ class GroupOffsets:
     ranges: Mapping[str, Mapping[int, OffsetRange]] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
     connector: bool = True
+    pending: frozenset[TopicPartition] = frozenset()
+    waits_for: str | None = None
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
@@ -100,3 +101,9 @@ def _ranges(kafka: KafkaReads, topics: Sequence[str]) -> tuple[dict[str, dict[in
         found |= ranges
         unseen |= hidden
     return found, frozenset(unseen)
+
+
+def with_pending(groups: GroupOffsetWrites, found: GroupOffsets) -> GroupOffsets:
+    """Return ``found`` with its pending offsets (KIP-447), and the transactions that hold them."""
+    pending = groups.pending(found.group.id, {*found.committed, *found.uncommitted})
+    return replace(found, pending=pending, waits_for=groups.holder(found.group.id)) if pending else found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.transactional_ids import LEADER, TaskRef, TransactionalIdIndex, ambiguities
@@ -14,9 +14,10 @@ from connectctl.ops.kafka.transactions import STATES, Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, whole
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.fencing.planning import incomplete
+from connectctl.ops.operations.transactions.pending import PendingOffsets, pending_offsets
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.clients.protocols import GroupOffsetWrites, TransactionCalls
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.visibility import Observation
 
@@ -43,11 +44,12 @@ def known_states(states: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Owned:
-    """A transaction and the tasks with its transactional id."""
+    """A transaction and the tasks with its transactional id. ``pending`` are the offsets of groups that it may hold."""
 
     transaction: Transaction
     owners: tuple[TaskRef, ...]
     leader_of: str | None = None
+    pending: tuple[PendingOffsets, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -76,6 +78,7 @@ class Owned:
             "openSeconds": None if seconds is None else round(seconds, 3),
             "coordinator": found.coordinator,
             "topicPartitions": [{"topic": p.topic, "partition": p.partition} for p in found.partitions],
+            "pendingOffsets": [each.as_json() for each in self.pending],
         }
 
 
@@ -91,6 +94,13 @@ def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
     id = transaction.id
     leader = id.removeprefix(LEADER) if directory.is_leader(id) else None
     return Owned(transaction, directory.owners(id), leader)
+
+
+def with_pending(calls: TransactionCalls, groups: GroupOffsetWrites, found: Iterable[Owned]) -> tuple[Owned, ...]:
+    """Return ``found`` with the pending offsets that the open transactions hold."""
+    found = tuple(found)
+    pending = pending_offsets(calls, groups, (each.transaction for each in found))
+    return tuple(replace(each, pending=pending.get(each.transaction.id, ())) for each in found)
 
 
 def find(

@@ -48,7 +48,15 @@ def member_factory(
     others = [task_id(spec.group, spec.connector, n) for n in range(spec.tasks) if n != task]
 
     def opened() -> TaskMember:
-        stable = StableOffsets(shared.target, reads.consumer.group, others, stats.progress.waits, stopped)
+        stable = StableOffsets(
+            shared.target,
+            reads.consumer.group,
+            others,
+            stats.progress.waits,
+            stopped,
+            limit=spec.pending,
+            stale_because=shared.stale_because,
+        )
         given = (shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign)
         return TaskMember(*given, shared.stale_because, waits_for_topics=spec.endless)
 

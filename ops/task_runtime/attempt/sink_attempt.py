@@ -21,7 +21,13 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
-from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONGEST_PAUSE, MOST_DOUBTS_KEPT, RUN_AGAIN
+from connectctl.ops.task_runtime.task.exactly_once_task import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    MOST_DOUBTS_KEPT,
+    RUN_AGAIN,
+    SUSPENDED,
+)
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
@@ -128,7 +134,7 @@ class SinkAttempts:
             except (UnknownOutcome, TimedOut, Unreachable) as e:
                 if len(self.stats.doubts) < MOST_DOUBTS_KEPT:
                     self.stats.doubts.append(str(e))
-                if progress.failed(str(e)):
+                if progress.failed(str(e), SUSPENDED * self.spec.patience):
                     pause = FIRST_PAUSE
                 elif progress.waited > most:
                     raise TimedOut(f"No offsets committed for {most:g} s", why=str(e), next_step=RUN_AGAIN) from e

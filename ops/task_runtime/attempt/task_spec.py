@@ -46,5 +46,7 @@ class TaskSpec:
     """The topics that a sink or transform reads; None for a source."""
     tasks: int = 1
     """The number of the connector's tasks."""
+    pending: float | None = None
+    """How many seconds pending offsets of a consumer group are waited for; None: as long as it lasts."""
     endless: bool = False
     """Whether the run does not end by itself, so that it waits for input topics until they exist."""

@@ -48,8 +48,8 @@ class GroupConsumer(Protocol):
         """
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        """What is committed, read with ``require_stable``: what a transaction has pending is waited for, for at most
-        ``patience`` seconds (``TimedOut``). Partitions without a committed offset are left out.
+        """What is committed, read with ``require_stable``: what a transaction has pending is waited for. ``patience`` is in
+        seconds, for each request. Partitions without a committed offset are left out.
         """
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -126,14 +126,15 @@ class TaskMember:
             self._ahead += found
             if unavailable := [e.str() for m in found if (e := m.error()) is not None and e.name() in _MISSING]:
                 missing = unavailable[0]
-                self.stable.waiting(missing)
+                self.stable.waiting(missing, self.waits_for_topics)
             without = without + JOIN_POLL if self._has_epoch else 0.0
             if without > WITHOUT_PARTITIONS:
                 return
             if time.monotonic() > look and not self._joined:
                 if why := self.stale_because():
                     raise UnknownOutcome(why)
-                self.stable.waiting(missing or f"the consumer group {self.settings.group} rebalances")
+                if not missing:
+                    self.stable.waiting(f"the consumer group {self.settings.group} rebalances")
                 look = time.monotonic() + LOOK
             if time.monotonic() > end and not self._joined and not (missing and self.waits_for_topics):
                 raise TimedOut(
@@ -265,7 +266,7 @@ class TaskMember:
     # --------------------------------------------------------------------------------------------------- offsets
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        return self.stable(partitions, patience)
+        return self.stable(partitions)
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         for place, offset in offsets.items():

@@ -1,7 +1,7 @@
 """The time between two polls of a group member, after which its consumer leaves the group, and what it was spent on.
 
-librdkafka tells it as whatever comes next: a static member that has left so has no member id, and its commits are answered
-with FENCED_INSTANCE_ID, as if another attempt had its ``group.instance.id``.
+A static member that has left this way has no member id, so the broker refuses its commits with FENCED_INSTANCE_ID, as if
+another attempt had its ``group.instance.id``.
 """
 
 from __future__ import annotations

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words
-from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.task.stale_transactions import holders_of_offsets
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -27,28 +28,38 @@ if TYPE_CHECKING:
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 TELL_AFTER = 1.0
 """Seconds of waiting after which it is worth to look for the transaction that is waited for."""
-Waiting = Callable[[str], None]
-"""Hears what is waited for, in words."""
+LOOK = 3.0
+"""Seconds of waiting between looks at whether a newer generation of tasks has started."""
+Waiting = Callable[..., None]
+"""Hears what is waited for, in words, and whether that has no limit."""
 
 
 @dataclass(eq=False)
 class StableOffsets:
-    """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be pending in it."""
+    """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be pending in it.
+
+    ``limit`` is how many seconds pending offsets are waited for; None: as long as it lasts. ``stale_because`` says why the
+    task waits for nothing any more.
+    """
 
     kafka: Kafka
     group: str
     candidates: Sequence[str] = ()
-    waiting: Waiting = lambda text: None
+    waiting: Waiting = lambda text, endless=False: None
     stopped: Callable[[], bool] = lambda: False
     sleep: Callable[[float], None] = time.sleep
+    limit: float | None = None
+    stale_because: Callable[[], str | None] = lambda: None
     _wire: KafkaProtocolClient | None = None
 
-    def __call__(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        """Read them within ``patience`` seconds. Raises ``TimedOut`` where a transaction stays open for longer."""
+    def __call__(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
+        """Read them. Raises ``ConnectctlError`` where a transaction stays open for longer than ``limit``, ``TimedOut`` where
+        the task is stopped meanwhile, and ``UnknownOutcome`` where it is stale.
+        """
         if not partitions:
             return {}
         coordinator = self._coordinator()
-        began, pause, owners = time.monotonic(), FIRST_PAUSE, ""
+        began, pause, owners, look = time.monotonic(), FIRST_PAUSE, "", LOOK
         left, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
         while True:
             found, left = coordinator.stable_offsets(left)
@@ -58,14 +69,23 @@ class StableOffsets:
             waited = time.monotonic() - began
             if not owners and waited > TELL_AFTER:
                 owners = holders_of_offsets(self.kafka, self.group, self.candidates)
-            text = f"waiting for {owners or in_words([])} on {_some(left)}"
-            self.waiting(text)
-            if waited > patience or self.stopped():
-                raise TimedOut(
-                    f"The committed offsets of {self.group} are not stable after {waited:.1f} s",
+            text = (
+                f"offsets of {self.group} on {_some(left)} are pending (KIP-447), and wait for {owners or in_words([])}"
+            )
+            self.waiting(text, self.limit is None)
+            if self.stopped():
+                raise TimedOut(f"The task is stopped while {text}")
+            if self.limit is not None and waited > self.limit:
+                raise ConnectctlError(
+                    f"The committed offsets of {self.group} are not stable after {waited:.1f} s (patience)",
                     why=text,
                     next_step="See connectctl transactions list --open; to end it: connectctl transactions abort ID.",
+                    code="pending-offsets",
                 )
+            if waited > look:
+                look = waited + LOOK
+                if why := self.stale_because():
+                    raise UnknownOutcome(why)
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -70,6 +70,8 @@ class JobEnvironment:
     signals: Signals = field(default_factory=Signals)
     presence: Presence | None = None
     outage: RetryPolicy = NO_RETRIES
+    pending: float | None = None
+    """For how many seconds pending offsets of a consumer group are waited for; None: as long as it lasts."""
     parts: Parts[Any] = unrecorded
 
     @property

@@ -112,7 +112,8 @@ class PlannedRun:
             presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
             with progress() as tell:
                 given = scene, ready, spark, access.timeout, tell, access.report, self.request.lease
-                return JobRunner(*given, presence=presence, outage=self.outage, parts=parts).go()
+                asked = _patience(self.request, ready.job)
+                return JobRunner(*given, presence=presence, outage=self.outage, pending=asked, parts=parts).go()
         finally:
             close_session(spark)
 
@@ -136,9 +137,10 @@ def plan_run(access: RunAccess, request: RunRequest, saved: SavedRun | None = No
         saved.check(files)
     if named:
         connector_class(path, job.directory)
-    asked = [s for s in (request.patience, job.patience) if s is not None]
-    unmet = waits and (bool(asked) or job.until == Until())
-    outage = RetryPolicy([*asked, default_seconds(job.until)][0], access.report, wait_for_first_contact=unmet)
+    asked = _patience(request, job)
+    unmet = waits and (asked is not None or job.until == Until())
+    seconds = default_seconds(job.until) if asked is None else asked
+    outage = RetryPolicy(seconds, access.report, wait_for_first_contact=unmet)
     outage("reach Kafka", lambda: access.meet(job))
     scene, ready = outage("read the state of the cluster", lambda: _look(access, job, request, saved))
     if ready.take_over:
@@ -148,6 +150,11 @@ def plan_run(access: RunAccess, request: RunRequest, saved: SavedRun | None = No
     if saved is not None:
         saved.check(settings)
     return PlannedRun(access, scene, ready, plan, master, request, outage)
+
+
+def _patience(request: RunRequest, job: Job) -> float | None:
+    """Return the patience that somebody asked for; None for nobody."""
+    return job.patience if request.patience is None else request.patience
 
 
 def _look(access: RunAccess, job: Job, request: RunRequest, saved: SavedRun | None) -> tuple[RunClients, PreparedJob]:

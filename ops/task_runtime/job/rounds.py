@@ -117,6 +117,7 @@ class Rounds:
             outage=run.outage.seconds,
             subscription=ready.subscription,
             tasks=len(self._tasks),
+            pending=run.pending,
             endless=not ready.job.until.ends,
         )
 

@@ -272,7 +272,7 @@ class JobRun:
         round_.start()
         stopped = cancelled = False
         while not round_.wait(POLL):
-            if self.stop_requested() and not stopped:
+            if (self.stop_requested() or self._is_over) and not stopped:
                 stopped = True
                 self.stop()
             if not cancelled and (
@@ -336,6 +336,11 @@ class JobRun:
             "are deleted. It is unknown whether they were read to their end."
         )
         return False
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the duration of the job is over: tasks that wait for an offset have no lease that ends."""
+        return self.until.duration is not None and self.now() - self._began >= self.until.duration
 
     def _limits(self) -> TaskLimits | None:
         """What the next leases are to keep to; None where the job is done."""

@@ -40,12 +40,14 @@ class StallReport:
         waited = float(longest["seconds"])
         self._since = self.now() - waited
         began = self.clock() - timedelta(seconds=waited)
-        until = began + timedelta(seconds=self.patience)
+        until = f"{began + timedelta(seconds=self.patience):%H:%M:%S} (--patience)"
+        if longest.get("endless"):
+            until = "it ends (--patience SECONDS limits it)"
         self._answered = bool(longest.get("answered"))
         cause = str(longest["why"]) if self._answered else self._silence(longest)
         self.note(
             f"waiting: no task of {self.name} could {longest['what']} since {began:%H:%M:%S}; all tasks retry until "
-            f"{until:%H:%M:%S} (--patience): {cause}"
+            f"{until}: {cause}"
         )
 
     def _silence(self, longest: Mapping[str, Any]) -> str:
@@ -53,5 +55,10 @@ class StallReport:
         return f"{who}; {longest['why']}" if longest["why"] else who
 
 
-def waiting(messages: TaskMessages) -> int:
-    return sum(said.get("waiting") is not None for said in messages.values())
+def waiting(messages: TaskMessages) -> list[str]:
+    """Return what tasks wait for, each with their number: Kafka, or what it says to wait for."""
+    waits = [said["waiting"] for said in messages.values() if said.get("waiting") is not None]
+    reasons = [str(each["why"]) for each in waits if each.get("answered")]
+    silent = len(waits) - len(reasons)
+    found = [f"{silent} waiting for Kafka"] if silent else []
+    return [*found, f"{len(reasons)} waiting: {reasons[0]}"] if reasons else found

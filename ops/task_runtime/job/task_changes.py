@@ -29,7 +29,7 @@ class TaskChanges:
 
     @property
     def found(self) -> bool:
-        """Whether tasks are to be replaced."""
+        """True if the running tasks have to be replaced."""
         return self._found is not None
 
     def take(self) -> TaskConfigs | None:

@@ -13,7 +13,7 @@ LONGER = "Increase producer.override.transaction.timeout.ms (at most transaction
 
 
 def explained(producer: TaskProducer, fenced: Fenced, remedies: str) -> Fenced | Expired:
-    """Return the cause of ``fenced``, with ``remedies`` where it may be a transaction timeout, and nobody can tell."""
+    """Return the cause of ``fenced``, with ``remedies`` if it may be a transaction timeout; the coordinator may not say."""
     if not producer.overdue:
         return fenced
     slow = f"its transaction was open for longer than transaction.timeout.ms of {producer.timeout_ms / 1000:g} s"

@@ -22,7 +22,7 @@ class TaskProgress:
         self._asked: float | None = None
         self._failing = now() - waited if waited else None
         self._what, self._why = "continue", ""
-        self._answered = False
+        self._answered = self._endless = False
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
@@ -31,9 +31,9 @@ class TaskProgress:
         yield
         self._asked = None
 
-    def waits(self, why: str) -> None:
-        """Note what the call waits for although Kafka responds to it."""
-        self._why, self._answered = why, True
+    def waits(self, why: str, endless: bool = False) -> None:  # a callback
+        """Note what the call waits for although Kafka responds to it; ``endless``: as long as that lasts."""
+        self._why, self._answered, self._endless = why, True, endless
 
     def failed(self, why: str, longest: float = math.inf) -> bool:
         """Note a failure or unknown outcome; whether it is the first.
@@ -64,11 +64,13 @@ class TaskProgress:
 
     @property
     def message(self) -> dict[str, Any] | None:
-        """The message to the driver; None without anything to report. ``answered``: Kafka responds, and says to wait."""
+        """The message to the driver; None without anything to report. ``answered``: Kafka responds, and says to wait;
+        ``endless``: as long as it lasts.
+        """
         if (waited := self.waited) < SLOW:
             return None
         found = {"seconds": round(waited, 1), "what": self._what, "why": self._why[:_LONGEST]}
-        return {**found, "answered": True} if self._answered else found
+        return {**found, "answered": True, "endless": self._endless} if self._answered else found
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from connectctl.ops.core.errors import TimedOut
@@ -78,10 +78,12 @@ class Stable:
 
     def __init__(self, offsets: GroupOffsets):
         self.offsets = offsets
-        self.heard: list[str] = []
-        self.waiting = self.heard.append
+        self.heard: list[tuple[str, bool]] = []
 
-    def __call__(self, partitions: Any, patience: float) -> GroupOffsets:
+    def waiting(self, text: str, endless: bool = False) -> None:
+        self.heard.append((text, endless))
+
+    def __call__(self, partitions: Any) -> GroupOffsets:
         return self.offsets
 
 
@@ -107,7 +109,7 @@ def test_an_older_attempt_that_gets_no_assignment_ends_as_stale_and_not_when_its
     older = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers))
     with pytest.raises(UnknownOutcome, match="generation 8 is newer than 7"):
         older.join(Quiet(), 600.0)  # type: ignore[arg-type]
-    assert stable.heard == ["the consumer group g rebalances"]
+    assert stable.heard == [("the consumer group g rebalances", False)]
 
 
 def offsets(messages: Sequence[Any]) -> list[int]:
@@ -206,19 +208,18 @@ def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
 def test_a_member_that_waits_for_a_topic_names_it_and_waits_without_an_end_only_where_its_run_has_none(
     monkeypatch: pytest.MonkeyPatch, endless: bool
 ) -> None:
-    library, heard = Library(), list[str]()
+    library, stable = Library(), Stable({})
     text = "Subscribed topic not available: in: Broker: Unknown topic or partition"
     error = SimpleNamespace(name=lambda: "UNKNOWN_TOPIC_OR_PART", fatal=lambda: False, str=lambda: text)
     polls = iter([[SimpleNamespace(error=lambda: error)]])
     monkeypatch.setattr(library, "consume", lambda most, seconds: next(polls, []))
     kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
-    stable: Any = SimpleNamespace(waiting=heard.append)
     over = iter([False] * 50)
-    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, lambda: next(over, True))
+    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", cast(Any, stable), lambda: next(over, True))
     member.waits_for_topics = endless
     with nullcontext() if endless else pytest.raises(TimedOut, match=text):
         member.join(Quiet(), 0.0)  # type: ignore[arg-type]
-    assert heard == [text]
+    assert stable.heard == [(text, endless)]
 
 
 @pytest.mark.parametrize("asks", ["poll", "commit", "metadata"])

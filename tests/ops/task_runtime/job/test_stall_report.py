@@ -12,7 +12,7 @@ from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport, TimeboxedSource
 from connectctl.ops.task_runtime.job.scheduler import JobRun
-from connectctl.ops.task_runtime.job.stall_report import StallReport
+from connectctl.ops.task_runtime.job.stall_report import StallReport, waiting
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskStats
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.progress import SLOW, TaskProgress
@@ -67,19 +67,25 @@ def test_brokers_that_take_connections_and_do_not_answer_are_told_so(clock: Cloc
     assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None  # it has never seen one
 
 
-def test_an_open_transaction_that_is_waited_for_is_not_told_as_brokers_that_do_not_respond(clock: Clock) -> None:
+@pytest.mark.parametrize(
+    ("endless", "until"), [(False, "12:04:50 (--patience)"), (True, "it ends (--patience SECONDS limits it)")]
+)
+def test_an_open_transaction_that_is_waited_for_is_not_told_as_brokers_that_do_not_respond(
+    clock: Clock, endless: bool, until: str
+) -> None:
     """Pending offsets of a group (KIP-447): its coordinator responds, and says to wait."""
     task = TaskProgress(now=clock)
     said: list[str] = []
     still = StallReport("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
-    why = "waiting for the transaction of jobs-lines-1 on in-0"
+    why = "offsets of connect-lines on in-0 are pending (KIP-447), and wait for the transaction of jobs-lines-1"
     with task.asking("join its consumer group"):
-        task.waits(why)
+        task.waits(why, endless)
         clock.now += 10
         still.update({0: {"waiting": task.message}}, [0])
+        told = waiting({0: {"waiting": task.message}, 1: waits(6), 2: {}})
+        assert told == ["1 waiting for Kafka", f"1 waiting: {why}"]
     assert said == [
-        "waiting: no task of lines could join its consumer group since 11:59:50; all tasks retry until 12:04:50 "
-        f"(--patience): {why}"
+        f"waiting: no task of lines could join its consumer group since 11:59:50; all tasks retry until {until}: {why}"
     ]
     task.recovered()
     still.update({0: {}}, [0])
