@@ -71,7 +71,7 @@ class GroupLedger:
     def assigning(self, partitions: Collection[TopicPartition]) -> None:
         """The producer of the task was initialised before the member joined: nothing is pending."""
 
-    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
+    def assigned(self, partitions: Collection[TopicPartition], positions: GroupOffsets) -> None:
         """The member begins where its group stands."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:

@@ -135,11 +135,11 @@ class WorkerSinkTask:
     def assigning(self, partitions: Collection[TopicPartition]) -> None:
         """Nothing to do before the offsets are known."""
 
-    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
+    def assigned(self, partitions: Collection[TopicPartition], positions: GroupOffsets) -> None:
         self._context.assigned |= set(partitions)
         self._context.paused &= self._context.assigned
         self._context.rebalancing = True
-        self._offsets.begin({each: committed[each] for each in partitions if each in committed})
+        self._offsets.begin({each: positions[each] for each in partitions})
         if partitions:
             self._task.open(partitions)
 
