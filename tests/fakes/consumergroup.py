@@ -120,7 +120,8 @@ class Member:
     def _assign(self, places: Collection[TopicPartition]) -> None:
         assert self.listener is not None
         committed = self.committed(places, 1)
-        self.listener.assigned(sorted(places), committed)
+        begun = {place: GroupOffset(0) for place in places}
+        self.listener.assigned(sorted(places), {**begun, **committed})
         self.positions |= {place: committed[place].offset if place in committed else 0 for place in places}
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:

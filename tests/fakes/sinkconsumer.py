@@ -126,7 +126,8 @@ class SinkConsumer:
         added = [place(each) for each in change.assigned]
         begin = {each: self.group[each].offset if each in self.group else 0 for each in added}
         try:
-            self.listener.assigned(added, self.committed(added, 1.0))
+            begun = {each: GroupOffset(0) for each in added}
+            self.listener.assigned(added, {**begun, **self.committed(added, 1.0)})
         finally:
             self.positions |= begin
             self.paused -= set(added)

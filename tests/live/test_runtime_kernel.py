@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, EndReason, ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
+from fakes.openfiles import many_open_files
 from live.numbersource import Numbers, Place
 from live.real import eventually
 
@@ -39,6 +42,18 @@ def test_every_record_is_there_once_and_a_second_run_finds_nothing_to_do(place: 
     assert (again.reason, again.stats.records) == (EndReason.ENDED, 0)
     assert place.seen() == list(range(40))
     assert place.stored() == {"next": 40}
+
+
+def test_records_are_written_and_fetched_however_many_files_are_open(place: Place) -> None:
+    with many_open_files():
+        assert place.kernel().run(Numbers(place, 20)).stats.records == 20
+        reader = BatchFetcher(place.kafka.client, timeout=30, committed=True)
+        reader.begin(dict.fromkeys([TopicPartition(place.topic, n) for n in range(3)], 0))
+        found = 0
+        while reader.behind:
+            found += sum(len(part.batches) for part in reader.fetch(1.0))
+        reader.close()
+    assert found
 
 
 def test_of_two_attempts_of_one_task_the_older_is_fenced_and_nothing_is_there_twice(place: Place) -> None:

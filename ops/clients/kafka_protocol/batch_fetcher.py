@@ -7,7 +7,6 @@ partitions of its leader, first those that had nothing for the longest time: a r
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, kn
 from connectctl.ops.clients.kafka_protocol.fetch_protocol import FetchLimits, PartitionData, Position
 from connectctl.ops.clients.kafka_protocol.leaders import TopicLayouts, topic_layouts
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
+from connectctl.ops.clients.kafka_protocol.readable import readable
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
@@ -147,13 +147,14 @@ class BatchFetcher:
         if not self._asked:
             time.sleep(min(wait, PAUSE))
             return []
-        of_socket = {self._connections[leader].fileno(): leader for leader in self._asked}
-        ready, _, _ = select.select(list(of_socket), [], [], wait)
+        ready = readable([self._connections[leader] for leader in self._asked], wait)
         if not ready:
             for leader in [each for each, (_, since) in self._asked.items() if self._is_late(since)]:
                 self._lose(leader, f"no answer for {self._timeout:g} s")
             return []
-        leader = min((of_socket[each] for each in ready), key=lambda each: self._asked[each][1])
+        leader = min(
+            (each for each in self._asked if self._connections[each] in ready), key=lambda each: self._asked[each][1]
+        )
         found = self._answer(leader)
         self._ask(leader)
         return found

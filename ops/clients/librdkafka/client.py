@@ -16,7 +16,7 @@ from connectctl.ops.clients.kafka_protocol.run_presence import holders
 from connectctl.ops.clients.kafka_protocol.topic_writers import written_by
 from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
 from connectctl.ops.clients.librdkafka.named_groups import describe
-from connectctl.ops.clients.librdkafka.partition_offsets import layouts_of, read_extents
+from connectctl.ops.clients.librdkafka.partition_offsets import layouts_of, read_extents, reset_positions
 from connectctl.ops.clients.librdkafka.read import read_images, read_tails
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
 from connectctl.ops.config.numbers import whole_number
@@ -213,6 +213,9 @@ class Kafka(Connection):
         return self.ask(
             "read topics", lambda: read_images(self, known, patience=patience, superseded=superseded, includes=includes)
         )
+
+    def positions(self, places: Sequence[TopicPartition], *, earliest: bool) -> dict[TopicPartition, int]:
+        return reset_positions(self, places, earliest=earliest)
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         return read_extents(self, self._known(topics))

@@ -109,6 +109,15 @@ def latest_of(kafka: Connection, place: TopicPartition) -> Offset | None:
     return _asked(kafka, [place], OffsetSpec.latest(), _Patience(kafka.timeout))[place]
 
 
+def reset_positions(
+    kafka: Connection, places: Sequence[TopicPartition], *, earliest: bool
+) -> dict[TopicPartition, int]:
+    """Where a reader with read_committed begins in ``places``: at their beginning, or else at their last stable offset."""
+    spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
+    found = _asked(kafka, places, spec, _Patience(kafka.timeout), IsolationLevel.READ_COMMITTED)
+    return {place: offset for place, offset in found.items() if offset is not None}
+
+
 _NO_ID = "A" * 22
 """The topic id of brokers before 2.8, in Kafka's spelling of its 16 bytes, which are all 0."""
 _NO_SUCH = -1

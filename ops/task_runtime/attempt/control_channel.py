@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import select
 import socket
 import threading
 import time
@@ -224,13 +223,10 @@ class TaskChannel:
         """Whether the driver has requested the end, or has exited."""
         while not self._stopped and self._line is not None:
             try:
-                readable, _, _ = select.select([self._line], [], [], 0)
-                if not readable:
-                    break
                 received = self._line.recv(LONGEST_LINE, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 break
-            except (OSError, ValueError):
+            except OSError:
                 received = b""
             self._received += received
             words = self._received.split(b"\n")

@@ -21,9 +21,9 @@ class RebalanceListener(Protocol):
     consumer stays usable.
     """
 
-    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
-        """``partitions`` were added. Where ``committed`` has none of them, nothing is committed, and its records come from
-        where ``auto.offset.reset`` says.
+    def assigned(self, partitions: Collection[TopicPartition], positions: GroupOffsets) -> None:
+        """``partitions`` were added. Their records come from ``positions``: what is committed, or where
+        ``auto.offset.reset`` says.
         """
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:

@@ -67,7 +67,7 @@ class GroupLedger:
     def after(self, offsets: Any) -> None:
         """Nothing: the coordinator has them."""
 
-    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
+    def assigned(self, partitions: Collection[TopicPartition], positions: GroupOffsets) -> None:
         """The member begins where its group stands."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.group_positions import group_offsets, membership, positions, positions_at
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.group.poll_interval import PollInterval
@@ -218,13 +219,20 @@ class TaskMember:
             return
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
         committed = self.committed(places, self._patience)
-        self._listener.assigned(places, committed)
-        starts = positions_at({place: self._start(place, committed) for place in places})
-        self._call("take its partitions", lambda: consumer.incremental_assign(starts))
-        self._next |= {place: committed[place].offset if place in committed else None for place in places}
+        starts = {**committed, **self._reset_positions([place for place in places if place not in committed])}
+        self._listener.assigned(places, starts)
+        given = positions_at({place: starts[place].offset for place in places})
+        self._call("take its partitions", lambda: consumer.incremental_assign(given))
+        self._next |= {place: starts[place].offset for place in places}
         self._at_end -= set(places)
         self._joined = True
         self.on_assignment(self.assignment)
+
+    def _reset_positions(self, places: Sequence[TopicPartition]) -> GroupOffsets:
+        """Where ``places`` without a committed offset are read from. They are looked up, as by a worker's consumer."""
+        at = {self._start(place, {}) for place in places}
+        found = self.kafka.positions(places, earliest=_BEGINNING in at) if at else {}
+        return {place: GroupOffset(offset) for place, offset in found.items()}
 
     def _start(self, place: TopicPartition, committed: GroupOffsets) -> int:
         if place in committed:

@@ -176,8 +176,10 @@ class SourceTask(ABC):
 
     def update_offsets(
         self, offsets: list[tuple[dict[str, Any], dict[str, Any]]]
-    ) -> list[tuple[Partition, Offset | None]] | None:
-        """Return offsets to commit in addition to ``offsets`` or instead of them, just before they are written (KIP-910).
+    ) -> list[tuple[Partition, Offset | None]] | Mapping[Any, Offset | None] | None:
+        """Return offsets to commit in addition to ``offsets`` or instead of them, just before they are written (KIP-910):
+        pairs of a source partition and its offset, or a mapping with keys that are a tuple of the source partition's items,
+        ``tuple(partition.items())``.
 
         An offset of None is a tombstone. Omitted offsets are committed unchanged; None or nothing changes nothing.
         """

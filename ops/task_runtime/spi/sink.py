@@ -131,7 +131,13 @@ class SinkTask(ABC):
         """Write all records that ``put`` accepted; ``offsets`` are those of the next records."""
 
     def pre_commit(self, offsets: GroupOffsets) -> GroupOffsets:
-        """Return the offsets that can be committed, of the ``offsets`` that ``put`` accepted; none, to commit nothing.
+        """Return the offsets that can be committed, of ``offsets``; none, to commit nothing. ``offsets`` has the position of
+        every assigned partition, or of those that are closed: after the records that ``put`` accepted, else where its
+        reading began. Without a partition, this is not called.
+
+        Check ``context.is_closing()`` (KIP-275): if true, this is the last chance to commit these partitions before they
+        are closed by a rebalance or a shutdown. A sink that buffers records then writes them, and returns their offsets;
+        what it does not return is delivered again, perhaps to another task.
 
         If it raises, partitions are read again from their committed offsets: all of them, or, when closing, those of
         ``offsets``, by the next task that they are assigned to.

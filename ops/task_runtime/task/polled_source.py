@@ -190,11 +190,38 @@ class PolledSource:
         problems += [] if offset is None else format_problems("source_offset", offset)
         if problems:
             raise ConnectctlError(
-                f"{type(self._task).__name__}.{method} of {self.connector} returned an invalid source offset",
+                f"{self._named_method(method)} returned an invalid source offset",
                 why=f"{offset!r} for {partition!r}: {'; '.join(problems)}",
                 next_step="Return dicts of strings, numbers of 64 bits, booleans, bytes and None, without lists and dicts.",
                 code="bad-offset",
             )
+
+    def _named_method(self, method: str) -> str:
+        return f"{type(self._task).__name__}.{method} of {self.connector}"
+
+    def _updated(self, about: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[tuple[Partition, Offset | None]]:
+        """Return what ``update_offsets`` returns for ``about``. Raises ``ConnectctlError`` if these are no offsets."""
+        assert self._task is not None
+        updates: Any = self._caller.call(partial(self._task.update_offsets, copy.deepcopy(about)))
+        if not updates:
+            return []
+        try:
+            # In Python keys of a mapping are no mappings: they are their pairs.
+            pairs = (
+                updates.items() if isinstance(updates, Mapping) else [(partition, each) for partition, each in updates]
+            )
+            found: list[tuple[Partition, Offset | None]] = [(dict(partition), offset) for partition, offset in pairs]
+        except (TypeError, ValueError) as e:
+            raise ConnectctlError(
+                f"{self._named_method('update_offsets')} returned {updates!r}, which is neither a mapping nor pairs",
+                why=str(e),
+                next_step="Return a list of pairs of a source partition, a dict, and its offset, a dict or None; or a "
+                "mapping of these, whose keys are tuples of the items of a source partition.",
+                code="bad-offset",
+            ) from e
+        for partition, offset in found:
+            self._check("update_offsets", partition, offset)
+        return found
 
     def _offsets_to_commit(self) -> dict[bytes, bytes | None]:
         """Return the offsets of this transaction, with those of ``update_offsets`` (KIP-910).
@@ -207,10 +234,7 @@ class PolledSource:
         if not self._updates:
             return flushed
         about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
-        updates = self._caller.call(partial(self._task.update_offsets, copy.deepcopy(about))) or ()
-        for partition, offset in updates:
-            self._check("update_offsets", partition, offset)
-        updated = {self._offsets.key(partition): _raw(offset) for partition, offset in updates}
+        updated = {self._offsets.key(partition): _raw(offset) for partition, offset in self._updated(about)}
         return flushed | {key: raw for key, raw in updated.items() if key in flushed or raw != self._committed(key)}
 
     def _committed(self, key: bytes) -> bytes | None:

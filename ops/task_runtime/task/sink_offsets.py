@@ -82,6 +82,8 @@ class SinkOffsets:
 
     def _commit_offered(self, offered: GroupOffsets, problem: str, *, closing: bool = False) -> bool:
         """Commit what the task gives of ``offered``. False where ``pre_commit`` raised, which is noted as a ``problem``."""
+        if not offered:
+            return True
         began = self.now()
         try:
             with self.context.timing("pre_commit()"), self.context.closing() if closing else nullcontext():

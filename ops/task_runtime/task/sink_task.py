@@ -132,11 +132,11 @@ class WorkerSinkTask:
         finally:
             self._task.stop()
 
-    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
+    def assigned(self, partitions: Collection[TopicPartition], positions: GroupOffsets) -> None:
         self._context.assigned |= set(partitions)
         self._context.paused &= self._context.assigned
         self._context.rebalancing = True
-        self._offsets.begin({each: committed[each] for each in partitions if each in committed})
+        self._offsets.begin({each: positions[each] for each in partitions})
         if partitions:
             self._task.open(partitions)
 

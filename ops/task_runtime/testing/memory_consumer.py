@@ -106,9 +106,9 @@ class MemoryConsumer:
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
         assert self._listener is not None
-        committed = self.committed(partitions, 0)
-        self._listener.assigned(partitions, committed)
-        self._positions |= {each: committed[each].offset if each in committed else 0 for each in partitions}
+        positions = {**dict.fromkeys(partitions, GroupOffset(0)), **self.committed(partitions, 0)}
+        self._listener.assigned(partitions, positions)
+        self._positions |= {each: positions[each].offset for each in partitions}
         self._paused -= set(partitions)
 
     def _rebalance(self, partitions: Sequence[TopicPartition]) -> None:

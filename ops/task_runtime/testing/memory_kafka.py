@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, Parts
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 MAX_MESSAGE_BYTES = 1_048_588
 """What a topic takes by default (``max.message.bytes``)."""
@@ -144,6 +144,12 @@ class MemoryBatches:
             raise Refusal(Code.MESSAGE_TOO_LARGE, named, 0, f"a record batch of {len(batch)} bytes", alone, place.topic)
         self._records += decoded(place, batch)
 
+    def acknowledge(self) -> None:
+        """Make what was sent readable: there is no transaction."""
+        if self._records:
+            self._kafka.transactions.append((tuple(self._records), {}))
+            self._records = []
+
     def send_group_offsets(self, offsets: GroupOffsets) -> None:
         self._group = {**self._group, **offsets}
 
@@ -186,6 +192,18 @@ class MemoryProducer(ColumnarProducer):
 
     def discard(self) -> None:
         self.begin()
+
+
+class MemoryPlainProducer(MemoryProducer):
+    """One without transactions: records are there when they are sent, and a commit writes offsets only."""
+
+    def send(self, batch: TransactionBatch) -> None:
+        super().send(batch)
+        self._call("write its records", lambda: self._send(everything=True))
+        self._batches.acknowledge()
+
+    def abort(self, patience: float) -> None:
+        """Nothing: written records remain."""
 
 
 def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from connectctl.ops.connect.offset_rules import format_problems, stored_form
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import Batch, RetriableError, SourceConnector, SourceContext, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.task.at_least_once import boundaries_of
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
-from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryOffsets, MemoryProducer
+from connectctl.ops.task_runtime.testing.memory_kafka import (
+    MemoryKafka,
+    MemoryOffsets,
+    MemoryPlainProducer,
+    MemoryProducer,
+)
 from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC, task_configs, whole_config
 from connectctl.ops.task_runtime.testing.results import Commit, SourceRun, failing
 
@@ -41,10 +46,12 @@ def run_source(
 
     ``config`` is validated, the connector is started, asked for its tasks and stopped, as ``connectctl run`` does. Then its
     tasks run one after the other, on this thread: each until a poll gives nothing or it is ``finished``, or for at most
-    ``polls`` polls. What runs is the loop of a real task, always exactly-once: transactions begin and end as
-    ``transaction.boundary`` says, offsets are committed with the records, and after a failure a new task starts behind what
-    is committed. Keys and values go through the converters of ``config``, and records are encoded, and put into one of the
-    topic's ``partitions``, by the producer of a real task; a topic has one partition where ``partitions`` does not have it.
+    ``polls`` polls. What runs is the loop of a real task: transactions begin and end as ``transaction.boundary`` says,
+    offsets are committed with the records, and after a failure a new task starts behind what is committed. With
+    ``exactly.once.source.support=disabled`` there are no transactions: records are there when they are sent, offsets follow,
+    and after a failure some records come again. Keys and values go through the converters of ``config``, and records are
+    encoded, and put into one of the topic's ``partitions``, by the producer of a real task; a topic has one partition where
+    ``partitions`` does not have it.
 
     ``offsets`` are source partitions with the offsets committed by an earlier run, of the types that Connect stores. Raises
     ``BadInput`` for other ones, and what the connector or a task raises, or gives a run with the state FAILED where
@@ -102,16 +109,18 @@ class _TaskRun:
             self._open,
             self.config["name"],
             self.task,
-            lambda: Boundaries(delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval),
+            lambda: boundaries_of(replace(delivery, latency=None)),
             converters(self.config),
             OFFSETS_TOPIC,
         )
+        kind = MemoryProducer if delivery.exactly_once else MemoryPlainProducer
         loop = ExactlyOnceTask(
-            lambda: MemoryProducer(kafka, "testing-0", delivery.properties),
+            lambda: kind(kafka, "testing-0", delivery.properties),
             SourceOffsetsLedger(OFFSETS_TOPIC, MemoryOffsets(kafka)),
             stopped=lambda: self._idle or self.polls <= 0,
             sleep=lambda seconds: None,
             strict=delivery.strict,
+            visible_when_sent=not delivery.exactly_once,
         )
         try:
             loop.run(source)

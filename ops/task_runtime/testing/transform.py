@@ -10,6 +10,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
+from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.subscription import input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, connector_of
@@ -18,7 +19,7 @@ from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
 from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
-from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
+from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryPlainProducer, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
 from connectctl.ops.task_runtime.testing.results import GroupRun, failing, keep
 
@@ -41,7 +42,7 @@ def run_transform(
 
     ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One task has all partitions,
     and is given ``batch`` records at a time; each batch is a transaction with its output and the group's offsets. After a
-    failure a new task starts at the committed offsets.
+    failure a new task starts at the committed offsets. With ``guarantee: at-least-once`` there are no transactions.
 
     ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many partitions a topic of
     the output has, one if not given. Raises what the transform raises, or gives a run
@@ -64,10 +65,12 @@ def run_transform(
         """One process; whether it came to its end."""
         output = OutputSettings(whole.get(OUTPUT, "").strip() or None, set(input_topics(whole)).__contains__)
         # The clock does not move while there are records: each batch is due at once.
+        delivery = group_delivery(whole)
         source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)
+        producer = MemoryProducer if delivery.exactly_once else MemoryPlainProducer
         with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
             loop = ExactlyOnceTask(
-                lambda: MemoryProducer(kafka, "testing-0"),
+                lambda: producer(kafka, "testing-0"),
                 ledger,
                 stopped=lambda: not source.has_more,
                 sleep=lambda seconds: None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +16,7 @@ from connectctl.ops.clients.kafka_protocol.leaders import TopicLayouts
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from fakes.openfiles import many_open_files
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 
@@ -44,6 +47,27 @@ def test_what_was_fetched_is_the_position_of_the_next_request_and_goes_behind_th
     assert (made.behind, made.lag) == (True, 3)
     made._took(part(A, end=6))
     assert (made.behind, made.lag) == (False, 0)
+
+
+def test_an_answer_is_read_however_many_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fetcher()
+    answered: list[int] = []
+
+    def answer(leader: int) -> list[Any]:
+        answered.append(leader)
+        return []
+
+    monkeypatch.setattr(made, "_answer", answer)
+    monkeypatch.setattr(made, "_ask", lambda leader: None)
+    with many_open_files():
+        pairs = {leader: socket.socketpair() for leader in (1, 2)}
+        made._connections = {leader: ours for leader, (ours, _) in pairs.items()}  # type: ignore[misc]
+        made._asked = {leader: (7, time.monotonic()) for leader in pairs}
+        assert (made.fetch(0.01), answered) == ([], [])
+        pairs[2][1].sendall(b"answer")
+        assert (made.fetch(60), answered) == ([], [2])
+        for each in (end for pair in pairs.values() for end in pair):
+            each.close()
 
 
 def test_a_batch_that_is_cut_off_is_asked_for_first() -> None:

@@ -15,6 +15,7 @@ from connectctl.ops.task_runtime.attempt.control_channel import (
     TaskChannel,
     ask,
 )
+from fakes.openfiles import many_open_files
 from live.real import eventually
 
 
@@ -71,6 +72,17 @@ def test_a_task_whose_driver_is_gone_stops(board: DriverChannel) -> None:
     eventually(lambda: line.stopped)
     line.send({"task": 0})  # and nothing happens
     line.close()
+
+
+def test_a_task_hears_its_driver_however_many_files_are_open(board: DriverChannel) -> None:
+    with many_open_files():
+        line = TaskChannel(board.address)
+        line.send({"task": 4})
+        eventually(lambda: 4 in board.messages)
+        assert not line.stopped
+        board.stop()
+        eventually(lambda: line.stopped)
+        line.close()
 
 
 def test_a_task_that_cannot_connect_works_on() -> None:

@@ -56,6 +56,11 @@ class Library:
         self.sought.append(place.offset)
 
 
+def positions(places: Any, *, earliest: bool) -> dict[TopicPartition, int]:
+    """A log that begins at 0 and ends at 9."""
+    return dict.fromkeys(places, 0 if earliest else 9)
+
+
 class Given(Message):
     def error(self) -> None:
         return None
@@ -89,7 +94,7 @@ class Stable:
 
 def joined(committed: int | None) -> tuple[TaskMember, Library]:
     library = Library()
-    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
+    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library, positions=positions)
     offsets = {} if committed is None else {PLACE: GroupOffset(committed)}
     stable: Any = Stable(offsets)
     member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable)
@@ -103,7 +108,7 @@ def test_an_older_attempt_that_gets_no_assignment_ends_as_stale_and_not_when_its
     library = Library()
     monkeypatch.setattr(library, "consume", lambda most, seconds: [])
     monkeypatch.setattr(member_module, "LOOK", 0.01)
-    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
+    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library, positions=positions)
     answers = iter([None, "generation 8 is newer than 7"])
     stable: Any = Stable({})
     older = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers))
@@ -118,7 +123,7 @@ def offsets(messages: Sequence[Any]) -> list[int]:
 
 def test_it_begins_at_the_groups_offset_and_else_at_the_beginning() -> None:
     assert [p.offset for p in joined(5)[1].assigned] == [5]
-    assert [p.offset for p in joined(None)[1].assigned] == [-2]
+    assert [p.offset for p in joined(None)[1].assigned] == [0]
 
 
 def test_a_log_that_begins_anew_is_a_doubt_because_what_was_read_of_the_older_must_not_be_committed() -> None:
@@ -195,7 +200,7 @@ def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
     library.assigned = ["nothing, which it hears nothing of"]
     metadata = b"CGMDv2:" + epoch.to_bytes(4, sys.byteorder) + b"g\0m\0\1"
     monkeypatch.setattr(library, "consumer_group_metadata", lambda: metadata, raising=False)
-    kafka: Any = SimpleNamespace(timeout=0.2, properties=dict, ask=lambda doing, call: library)
+    kafka: Any = SimpleNamespace(timeout=0.2, properties=dict, ask=lambda doing, call: library, positions=positions)
     settings = ConsumerSettings("g", properties={"group.protocol": "consumer"})
     stable: Any = None
     member = TaskMember(kafka, settings, ["in"], "id", stable)

@@ -390,7 +390,7 @@ def test_what_open_raises_ends_the_task_which_is_closed() -> None:
     life = Life(on={"open": [raising(ValueError("full"))]})
     with pytest.raises(ValueError, match="full"):
         run_sink(life.task, lambda: False, 1.0)
-    assert life.told == [("open", [0, 1]), ("pre_commit", True, {}), ("close", [0, 1]), ("stop",)]
+    assert life.told == [("open", [0, 1]), ("pre_commit", True, {0: 0, 1: 0}), ("close", [0, 1]), ("stop",)]
 
 
 def test_a_run_ends_when_it_is_to_and_reports_the_first_failure() -> None:
@@ -484,3 +484,25 @@ def test_a_missing_right_ends_the_task_and_is_not_asked_for_again() -> None:
     life.consumer.refusals.append(NotAuthorized("Not authorized to commit offsets of connect-c"))
     with pytest.raises(NotAuthorized, match="connect-c"):
         life.due()
+
+
+def test_pre_commit_has_the_position_of_every_assigned_partition_and_of_all_that_are_closed() -> None:
+    """Also of those that gave no record, or have no committed offset, as on a worker (KIP-275)."""
+    given: list[dict[int, int]] = []
+    life = Life(log={0: [b"a"] * 3, 1: [], 2: []}, first=(0, 1, 2))
+    pre_commit = life.sink.pre_commit
+
+    def noted(offsets: GroupOffsets) -> GroupOffsets:
+        given.append({each.partition: offset.offset for each, offset in offsets.items()})
+        return pre_commit(offsets)
+
+    life.sink.pre_commit = noted  # type: ignore[method-assign]
+    life.consumer.group[place(2)] = GroupOffset(0)
+    life.start().due().rounds().due().poll_brings(Rebalance(revoked=[1])).rounds().ends()
+    assert given == [{0: 0, 1: 0, 2: 0}, {0: 3, 1: 0, 2: 0}, {1: 0}, {0: 3, 2: 0}]
+    assert life.consumer.commits == [{0: 3}]
+
+
+def test_pre_commit_is_not_called_without_a_partition() -> None:
+    life = Life(first=()).start().due().due().ends()
+    assert [call for call in life.told if call[0] in ("pre_commit", "flush")] == []

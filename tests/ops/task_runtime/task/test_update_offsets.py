@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from connectctl.ops.connect.source_transactions import Boundary
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import End
 from connectctl.ops.task_runtime.spi.connector import SourceTask
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
@@ -58,6 +60,43 @@ class TestWhatItReturns:
         broker = Broker()
         run(broker, mode, update=lambda offsets: [({"file": "b"}, {"n": 1})])
         assert broker.offsets[KEY] == b'{"n":9}'
+
+    def test_a_mapping_is_as_good_as_pairs_and_none_is_a_tombstone(self, mode: Any) -> None:
+        other = {"file": "b", "part": 1}
+        ways: list[Any] = [
+            [(PARTITION, None), (other, {"n": 1})],
+            {tuple(PARTITION.items()): None, tuple(other.items()): {"n": 1}},
+            {frozenset(PARTITION.items()): None, tuple(other.items()): {"n": 1}},
+        ]
+        found = []
+        for given in ways:
+            broker = Broker()
+            run(broker, mode, last=2, update=lambda offsets, given=given: given)
+            found.append(broker.offsets)
+        assert found == [{KEY: None, b'["c",{"file":"b","part":1}]': b'{"n":1}'}] * 3
+
+    @pytest.mark.parametrize("nothing", [None, [], (), {}])
+    def test_an_empty_return_changes_nothing(self, mode: Any, nothing: Any) -> None:
+        broker = Broker()
+        run(broker, mode, update=lambda offsets: nothing)
+        assert broker.offsets == {KEY: b'{"n":9}'}
+
+    @pytest.mark.parametrize(
+        ("returned", "words"),
+        [
+            ({"file": "b"}, "returned {'file': 'b'}, which is neither a mapping nor pairs"),
+            ([{"file": "b"}], "which is neither a mapping nor pairs"),
+            (7, "returned 7, which is neither a mapping nor pairs"),
+            ([({"file": "b"}, 7)], "an invalid source offset: 7 for {'file': 'b'}: source_offset is not a JSON object"),
+            ([({"file": []}, None)], "an invalid source offset: None for {'file': []}"),
+        ],
+    )
+    def test_a_wrong_return_names_the_task_the_method_and_the_partition(
+        self, mode: Any, returned: Any, words: str
+    ) -> None:
+        with pytest.raises(ConnectctlError, match=re.escape(words)) as told:
+            run(Broker(), mode, update=lambda offsets: returned)
+        assert "Scripted.update_offsets of c returned" in str(told.value)
 
     def test_none_changes_nothing(self, mode: Any) -> None:
         broker = Broker()

@@ -147,6 +147,23 @@ def test_a_good_connector_is_exactly_once_with_each_boundary_of_transactions(bou
     assert runs > 1 + 10
 
 
+DISABLED = {"exactly.once.source.support": "disabled", "of": "a", "until": "6"} | JSON
+
+
+def test_without_exactly_once_records_are_there_when_they_are_sent_and_offsets_follow() -> None:
+    run = run_source(kind(), DISABLED)
+    assert (numbers(run), run.offsets) == (list(range(6)), [({"of": "a"}, {"n": 5})])
+    assert [(len(commit.records), len(commit.offsets)) for commit in run.commits] == [(2, 0)] * 3 + [(0, 1)]
+
+
+@pytest.mark.parametrize("fault", [Fault.COMMIT_LOST, Fault.CRASH_BEFORE_COMMIT])
+def test_without_exactly_once_no_record_is_lost_and_some_come_again(fault: Fault) -> None:
+    run = run_source(kind(), DISABLED, fail_at={fault: 1})
+    assert (numbers(run), run.starts) == ([*range(6), *range(6)], 2)
+    with pytest.raises(AssertionError, match="too many"):
+        check_exactly_once(lambda fail_at: run_source(kind(), DISABLED, fail_at=fail_at))
+
+
 def test_a_source_without_an_end_is_stopped() -> None:
     run = run_source(kind(), {"of": "a", "until": "1000000"} | JSON, polls=7)
     assert (numbers(run), run.state) == (list(range(14)), "RUNNING")

@@ -40,6 +40,12 @@ def test_a_failure_loses_nothing_and_writes_nothing_twice(fault: Fault) -> None:
     assert run.starts == (1 if "rebalance" in fault else 2)
 
 
+def test_at_least_once_output_is_there_before_its_offsets_and_comes_again_after_a_failure() -> None:
+    config = {"topic": "o", "mark": ".", "guarantee": "at-least-once"}
+    run = run_transform(Shout, config, {"in": list("abcd")}, batch=2, fail_at={Fault.CRASH_BEFORE_COMMIT: 2})
+    assert (run.values("o"), run.offsets) == ([b"A.", b"B.", b"C.", b"D.", b"C.", b"D."], {FIRST: 4})
+
+
 def test_a_function_of_frames_is_a_transform() -> None:
     def long_ones(frame: Any) -> Any:
         return frame[frame.value.str.len() > 1]
