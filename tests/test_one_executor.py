@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
-from sources import FILES, ROOT, name, tree
+from connectctl.ops.registry import KINDS
+from sources import FILES, ROOT, below, name, tree
 
 EXECUTOR = "ops/core/executor.py"
 WAITS = ("ops/core/", "ops/clients/", "ops/sandbox/")
@@ -56,3 +58,31 @@ def test_what_waits_for_a_cluster_waits_in_one_place() -> None:
         if not name.startswith(WAITS) and any(ast.unparse(call.func) == "time.sleep" for call in _calls(tree, "sleep"))
     }
     assert found == SLEEPS.keys()
+
+
+def test_the_command_line_knows_no_kind_of_step() -> None:
+    def imported(path: Path) -> set[str]:
+        found = (node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom))
+        return {alias.name for node in found for alias in node.names} & KINDS.keys()
+
+    assert {name(path): kinds for path in below("cli") if (kinds := imported(path))} == {}
+
+
+def _names_an_operation(node: ast.AST) -> bool:
+    """Whether ``.operation`` is compared with a text, or asked for how it begins."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        texts = [each for side in sides for each in ast.walk(side) if isinstance(each, ast.Constant)]
+        return any(_is_operation(side) for side in sides) and any(isinstance(each.value, str) for each in texts)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "startswith" and _is_operation(node.func.value)
+    return False
+
+
+def _is_operation(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "operation"
+
+
+def test_nothing_decides_by_the_name_of_an_operation() -> None:
+    paths = [path for path in FILES if not name(path).startswith("ops/kafka/")]  # operations of ACLs
+    assert {name(path) for path in paths if any(map(_names_an_operation, ast.walk(tree(path))))} == set()
