@@ -141,14 +141,15 @@ class BatchSender:
 
     def flush(self, patience: float | None = None) -> None:
         """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that takes more than
-        ``patience`` seconds; nothing is lost then. If None, each answer may take one time-out.
+        ``patience`` seconds; nothing is lost then. Each answer may take one time-out.
         """
         deadline = None if patience is None else time.monotonic() + patience
         for leader in list(self._waiting):
             self._open(leader)
         for leader, unanswered in self._unanswered.items():
             while unanswered:
-                if deadline is not None and not self._connections[leader].is_answering(deadline - time.monotonic()):
+                left = self._timeout if deadline is None else deadline - time.monotonic()
+                if left < self._timeout and not self._connections[leader].is_answering(left):
                     raise Unacknowledged(f"broker {leader} acknowledged no records within {patience:g} s")
                 self._await_answer(leader)
 

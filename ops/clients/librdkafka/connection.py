@@ -72,10 +72,13 @@ _NOT_THERE = re.compile(r"refused|resolve|unreachable", re.IGNORECASE)
 def failure(
     error: KafkaError, doing: str, bootstrap: str, last_words: str | None = None, right: Right | None = None
 ) -> ConnectctlError:
-    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last complained of.
+    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last complained of: the reason of
+    an error of librdkafka's own, such as a time-out, but of no answer of a broker.
 
     ``right`` is what an ACL must allow for it.
     """
+    if not error.name().startswith("_"):
+        last_words = None
     if right is not None and error.name().endswith("_AUTHORIZATION_FAILED"):
         return not_authorized(f"Not authorized to {doing} (Kafka at {bootstrap})", right)
     why = last_words or said(error)

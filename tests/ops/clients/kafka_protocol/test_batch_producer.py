@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from connectctl.ops.clients.kafka_protocol import batch_sender, partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts
+from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts, Unacknowledged
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
@@ -542,6 +542,30 @@ def test_only_a_produce_of_the_newer_version_adds_its_partition(
     made.flush()
     assert (connection.versions, made.opened) == ({version}, {PLACE})
     assert issubclass(type(connection.requests[0]), ProduceRequest)
+
+
+def test_a_flush_waits_no_longer_than_it_is_told_and_each_answer_no_longer_than_a_request_may_take(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, asked = sender(connection), list[float]()
+
+    def is_answering(seconds: float) -> bool:
+        asked.append(seconds)
+        return False
+
+    monkeypatch.setattr(connection, "is_answering", is_answering, raising=False)
+    made.send(1, PLACE, [b"batch"], count=3)
+    with pytest.raises(Unacknowledged):
+        made.flush(0.5)
+    assert (made.unacknowledged, len(asked), 0 < asked[0] <= 0.5) == (3, 1, True)
+    monkeypatch.setattr(connection, "await_answer", lambda number: _raise(TimeoutError("timed out")))
+    with pytest.raises(TimeoutError, match="timed out"):  # the request's own time is over before the patience
+        made.flush(60.0)
+    assert len(asked) == 1
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def test_a_partition_that_the_coordinator_is_not_ready_for_is_asked_again_and_nothing_overtakes_its_first_batch(

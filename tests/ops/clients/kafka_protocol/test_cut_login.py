@@ -45,6 +45,14 @@ CUT = "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker 
 CUT_EARLIER = "SASL PLAIN mechanism handshake failed: Local: Timed out: broker's supported mechanisms: (n/a)"
 
 
+@pytest.mark.parametrize("name", ["REQUEST_TIMED_OUT", "NOT_COORDINATOR", "UNKNOWN", "COORDINATOR_NOT_AVAILABLE"])
+def test_a_login_that_was_refused_before_is_not_the_reason_of_a_brokers_answer(name: str) -> None:
+    answer: Any = type("E", (), {"name": lambda self: name, "str": lambda self: "later"})()
+    found = failure(answer, "commit its transaction", "a:1", "SASL authentication error: Authentication failed")
+    assert not isinstance(found, NotAuthorized)
+    assert "Authentication" not in str(found)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "last_words", "kind"),
     [
