@@ -16,7 +16,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from hypothesis import core
 
 VARIABLE = "CONNECTCTL_TEST_DRAW"
 _LEFT_OUT = pytest.StashKey[list[str]]()
@@ -37,10 +36,11 @@ def drawn_by() -> str:
         return "none"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Have Hypothesis draw by the commit, unless somebody asked for a seed."""
-    if config.getoption("--hypothesis-seed", None) is None:
-        core.global_force_seed = int.from_bytes(hashlib.sha256(drawn_by().encode()).digest()[:8])
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = int.from_bytes(hashlib.sha256(drawn_by().encode()).digest()[:8])
 
 
 def chosen(cells: list[str], number: int, seed: str) -> set[str]:

@@ -99,10 +99,10 @@ def test_a_matrix_that_the_run_was_not_asked_for_is_not_named(tmp_path: Path) ->
 
 def examples(monkeypatch: pytest.MonkeyPatch, commit: str, asked: str | None = None) -> list[int]:
     """Return the numbers that Hypothesis tries in a run at ``commit``; ``asked`` is the seed that the run is given."""
-    config: Any = SimpleNamespace(getoption=lambda name, default: asked)
+    config: Any = SimpleNamespace(option=SimpleNamespace(hypothesis_seed=asked))
     monkeypatch.setenv(VARIABLE, commit)
-    monkeypatch.setattr(core, "global_force_seed", None if asked is None else int(asked))
     draws.pytest_configure(config)
+    monkeypatch.setattr(core, "global_force_seed", int(config.option.hypothesis_seed))  # as its plugin does
     found: list[int] = []
 
     @settings(database=None, max_examples=20)
