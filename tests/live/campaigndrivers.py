@@ -65,20 +65,22 @@ def pack(directory: Path) -> None:
         archive.write(campaignplugin.__file__, "campaignplugin.py")
 
 
-def job_file(directory: Path, number: int, name: str, master: str, config: Mapping[str, str]) -> Path:
+def job_file(
+    directory: Path, number: int, name: str, master: str, config: Mapping[str, str], conf: Mapping[str, str] = CONF
+) -> Path:
     """A job without an end."""
     ours = {"connector.class": "campaignplugin:Counting", "producer.override.transaction.timeout.ms": str(TIMEOUT_MS)}
-    spark = {"master": master, "conf": CONF}
+    spark = {"master": master, "conf": conf}
     job = {"name": name, "config": ours | dict(config), "spark": spark, "until": {"forever": True}, "plugins": [PLUGIN]}
     path = directory / f"job-{number}.yaml"
     path.write_text(json.dumps(job))  # which is YAML, too
     return path
 
 
-def start(job: Path, bootstrap: str, group: str) -> Driver:
+def start(job: Path, bootstrap: str, group: str, lease: int = LEASE) -> Driver:
     """A run of it."""
     flags = ["--bootstrap-servers", bootstrap, "--group-id", group]
-    args = ["run", str(job), "--yes", "-o", "json", "--lease", str(LEASE)]
+    args = ["run", str(job), "--yes", "-o", "json", "--lease", str(lease)]
     log = job.with_suffix(".log")
     with log.open("wb") as err, log.with_suffix(".json").open("wb") as out:
         command = [sys.executable, "-m", "connectctl.cli", *flags, *args]

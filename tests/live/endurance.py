@@ -30,7 +30,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from fakes.faultproxy import Network
 from live import brokerfaults, endurancestream
 from live.brokerfaults import BrokerFaults
-from live.campaigndrivers import CONF, TIMEOUT_MS, Driver, job_file, pack, start
+from live.campaigndrivers import CONF, LEASE, TIMEOUT_MS, Driver, job_file, pack, start
 from live.campaignkinds import whose
 from live.campaignoperator import Operator
 from live.endurancestream import SOURCES
@@ -82,12 +82,15 @@ class Pace:
     """How much goes on beside the faults, which is most of what a campaign costs.
 
     ``trigger`` is Spark's interval between two micro-batches, ``pause`` are the seconds that a polled task rests at most,
-    and ``program`` is what the runs of the turns are started with.
+    ``program`` is what the runs of the turns are started with, ``lease`` are the seconds after which Spark tasks are started
+    anew, and ``cores`` are those of each DataFrame: two are one executor, four are one on each of Spark's workers.
     """
 
     trigger: str = "500 milliseconds"
     pause: str = "0.3"
     program: Sequence[str] = ("-m", "connectctl.cli")
+    lease: int = LEASE
+    cores: int = 4
 
 
 class Endurance:
@@ -167,15 +170,19 @@ class Endurance:
             "checkpoint": str(self._directory / "frame-checkpoint"),
             "trigger.interval": self._pace.trigger,
         }
-        return Subject("frame", topic, f"g-{name}-offsets", self._run(name, config))
+        return Subject("frame", topic, f"g-{name}-offsets", self._run(name, config, self._conf_of_frames))
 
-    def _run(self, name: str, config: Mapping[str, str]) -> Callable[[int], Driver]:
+    @property
+    def _conf_of_frames(self) -> dict[str, str]:
+        return CONF | {"spark.cores.max": str(self._pace.cores)}
+
+    def _run(self, name: str, config: Mapping[str, str], conf: Mapping[str, str] = CONF) -> Callable[[int], Driver]:
         def launch(number: int) -> Driver:
             directory = self._directory / name
             directory.mkdir(exist_ok=True)
             (directory / "plugin.zip").write_bytes((self._directory / "plugin.zip").read_bytes())
-            job = job_file(directory, number, name, self._cluster.master, config)
-            return start(job, self._network.bootstrap, f"g-{name}")
+            job = job_file(directory, number, name, self._cluster.master, config, conf)
+            return start(job, self._network.bootstrap, f"g-{name}", self._pace.lease)
 
         return launch
 
@@ -199,7 +206,12 @@ class Endurance:
         def launch(number: int) -> Driver:
             file = self._directory / f"stream-{number}.wish"
             checkpoint = str(self._directory / "checkpoint")
-            wish = {"master": self._cluster.master, "conf": CONF, "target": target, "checkpoint": checkpoint}
+            wish = {
+                "master": self._cluster.master,
+                "conf": self._conf_of_frames,
+                "target": target,
+                "checkpoint": checkpoint,
+            }
             wish["trigger"] = self._pace.trigger
             file.write_text(json.dumps(wish | {"log": str(file.with_suffix(".spark"))}))
             log = file.with_suffix(".log")

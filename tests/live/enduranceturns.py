@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,8 @@ LINES = 30
 """Lines that are appended for each side to carry over."""
 _ENDED = (0, 143, -signal.SIGKILL)
 """143: told to end while it was starting again."""
+_REFUSED, _LEFT = 4, re.compile(r"was not resumed on its workers\. .*? runs resume (\S+)")
+"""Workers that are starting, both of them, list no connector: a run that ends then says how its connector is handed back."""
 
 
 class Turns:
@@ -164,8 +167,12 @@ class Turns:
         assert self._run is not None
         self._run.terminate()
         code = self._run.wait(PATIENCE)
-        assert code in _ENDED, f"the run ended with exit code {code}\n{self.log()}"
         self._run = None
+        if code == _REFUSED and (left := _LEFT.findall(self.log())):
+            words = ("runs", "resume", left[-1], "--yes")
+            self._until(lambda: self._connectctl(*words), "the connector that the run left is handed back")
+        else:
+            assert code in _ENDED, f"the run ended with exit code {code}\n{self.log()}"
 
     def log(self) -> str:
         """What runs said last."""

@@ -23,7 +23,7 @@ CORES = (10, 10)
 """Of the Spark cluster's workers: four for each driver, and four for one that is started beside what is left of another.
 A driver's executors are on both, and so are the attempts of a task.
 """
-QUIET = Pace(trigger="4 seconds", pause="0.8", program=(localrun.__file__,))
+QUIET = Pace(trigger="6 seconds", pause="3", program=(localrun.__file__,), lease=15, cores=2)
 
 
 def withstand(directory: Path, faults: int, pace: Pace) -> None:
