@@ -294,12 +294,13 @@ class Session:
         tls, named = self.settings.section("rest_tls"), self.settings.get("rest") or ()
         return Connect(urls, auth=auth, tls=tls, timeout=self.timeout, named=tuple(named))
 
-    def group(self, patience: float = REBALANCE_PATIENCE) -> ConnectGroup:
-        """Return the workers' group; waits up to ``patience`` seconds while a rebalance hides what it runs, and where.
+    def group(self, patience: float | None = None) -> ConnectGroup:
+        """Return the workers' group; waits up to ``patience`` seconds, by default ``REBALANCE_PATIENCE``, while a rebalance
+        hides what it runs, and where.
 
         Raises ``BadInput`` for a consumer group, of any protocol.
         """
-        seconds = min(self.timeout, patience)
+        seconds = min(self.timeout, REBALANCE_PATIENCE if patience is None else patience)
         return observe_until(
             lambda: self.kafka.group(self.group_id), lambda group: group.settled, seconds, REBALANCE_PAUSE
         )
