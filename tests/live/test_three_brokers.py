@@ -25,6 +25,7 @@ from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
+from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from depth import deep
 from fakes.sandboxes import kill_broker, start_broker
 from live import countingplugin
@@ -166,7 +167,9 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     assert kafka.cluster_id() == three.sandbox.cluster_id
     topic = f"made-meanwhile-{secrets.token_hex(4)}"
     eventually(lambda: Kafka(kafka.client, timeout=TIMEOUT).brokers() == 2)
-    kafka.create_topic(topic, 4, 3, {})
+    # The broker that was killed may have been the controller: a run asks again until there is another one.
+    patiently = RetryPolicy(240)
+    patiently("create the topic", lambda: Kafka(kafka.client, timeout=TIMEOUT).create_topic(topic, 4, 3, {}))
     assert set(kafka.topics([topic])[topic].replicas.values()) == {3}
     start_broker(three.sandbox, 2)
     admin = kafka.admin
