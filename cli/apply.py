@@ -1,4 +1,6 @@
-"""Print a plan, request confirmation, execute it and report the results: shared by all commands that change something."""
+"""Print a plan, request confirmation, execute it and report the results: shared by all commands
+that change something.
+"""
 
 from __future__ import annotations
 
@@ -41,25 +43,38 @@ def report_nothing_to_do(plan: Plan, output: Output) -> None:
 
 
 def report_unfinished(journal: Journal, plan: Plan) -> None:
-    """Print a warning for each earlier run on the same Connect cluster that did not end, with the commands that end it.
+    """Print a warning for each earlier run on the same Connect cluster that did not end, with the
+    commands that end it.
 
-    A run with independent steps that failed has ended: its failures were its results. A run of a job file, which may be
-    alive, is continued by its file, unless it has a connector to hand back to workers.
+    A run with independent steps that failed has ended: its failures were its results. A run of a
+    job file, which may be alive, is continued by its file, unless it has a connector to hand back
+    to workers.
     """
     if not plan.group_id:
         return
     from connectctl.migrations.operations import OPERATIONS
 
-    others = (run for run in journal.unfinished_runs(plan.cluster_id, plan.group_id) if run.id != plan.undoes)
+    others = (
+        run
+        for run in journal.unfinished_runs(plan.cluster_id, plan.group_id)
+        if run.id != plan.undoes
+    )
     known = [(run, OPERATIONS.get(run.operation)) for run in others]
-    found = [(run, operation) for run, operation in known if _is_unfinished(journal, run, operation)]
+    found = [
+        (run, operation) for run, operation in known if _is_unfinished(journal, run, operation)
+    ]
     for run, operation in found[:MOST_SHOWN]:
         what = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end."
         resume = operation.resume_command if operation else Operation.resume_command
         undo = operation.undo_hint(run) if operation and operation.can_be_undone else ""
-        terminal.note(f"{what} Continue it with: {resume} {run.id}. {undo}".rstrip(), style="yellow")
+        terminal.note(
+            f"{what} Continue it with: {resume} {run.id}. {undo}".rstrip(), style="yellow"
+        )
     if len(found) > MOST_SHOWN:
-        terminal.note(f"warning: {len(found) - MOST_SHOWN} more runs did not end: connectctl runs list", style="yellow")
+        terminal.note(
+            f"warning: {len(found) - MOST_SHOWN} more runs did not end: connectctl runs list",
+            style="yellow",
+        )
 
 
 def _is_unfinished(journal: Journal, run: Run, operation: Operation[Any, Any] | None) -> bool:
@@ -88,9 +103,11 @@ def carry_out(
     until: int | None = None,
     resume_hint: str = Operation.resume_command,
 ) -> list[Result]:
-    """Execute the steps of ``remaining`` as ``run``, with the cluster's lock; the run pauses before step ``until``.
+    """Execute the steps of ``remaining`` as ``run``, with the cluster's lock; the run pauses before
+    step ``until``.
 
-    ``on_step`` announces steps, ``on_result`` prints results. ``resume_hint`` is the command that resumes a run.
+    ``on_step`` announces steps, ``on_result`` prints results. ``resume_hint`` is the command that
+    resumes a run.
     """
     from connectctl.ops.core.executor import execute
 
@@ -134,20 +151,29 @@ def show(plan: Plan, output: Output, findings: Sequence[Finding] = ()) -> None:
 
 def plan_data(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the JSON of a plan, with ``findings`` if there are any."""
-    return plan.as_json() | ({"findings": [finding.as_json() for finding in findings]} if findings else {})
+    return plan.as_json() | (
+        {"findings": [finding.as_json() for finding in findings]} if findings else {}
+    )
 
 
 def confirm(
-    session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False, typed: tuple[str, str] | None = None
+    session: Session,
+    plan: Plan,
+    for_people: bool = True,
+    *,
+    yes: bool = False,
+    typed: tuple[str, str] | None = None,
 ) -> None:
     """Show the plan on standard error and request confirmation, unless ``yes`` is given.
 
-    ``typed`` is what is deleted as a whole, and the name that the user must type. A protected context requires its name:
-    typed, or given with ``--confirm`` without a terminal. Raises ``Refused`` if the user declines, ``BadInput`` without a
-    terminal.
+    ``typed`` is what is deleted as a whole, and the name that the user must type. A protected
+    context requires its name: typed, or given with ``--confirm`` without a terminal. Raises
+    ``Refused`` if the user declines, ``BadInput`` without a terminal.
     """
     if typed is not None and not yes and somebody_is_there():
-        answer = typer.prompt(f"All {typed[0]} will be deleted. Type its name to continue", err=True)
+        answer = typer.prompt(
+            f"All {typed[0]} will be deleted. Type its name to continue", err=True
+        )
         if answer.strip() != typed[1]:
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
         yes = True
@@ -165,14 +191,16 @@ def confirm(
     if not somebody_is_there():
         hint = f"Give --confirm {protected}" if protected else "Give --yes"
         raise BadInput(
-            f"Confirmation required{' (protected context)' if protected else ''}, but standard input is not a terminal; "
-            "nothing was done",
+            f"Confirmation required{' (protected context)' if protected else ''}, but standard "
+            "input is not a terminal; nothing was done",
             why=None if for_people else "; ".join(line.strip() for line in lines),
             next_step=f"{hint} to perform the plan, or --dry-run to print it.",
             code="not-confirmed",
         )
     if protected:
-        answer = typer.prompt(f"The context {protected} is protected. Type its name to continue", err=True)
+        answer = typer.prompt(
+            f"The context {protected} is protected. Type its name to continue", err=True
+        )
         agreed = answer.strip() == protected
     else:
         agreed = typer.confirm("Perform this plan?", err=True)
@@ -197,13 +225,19 @@ def summary(plan: Plan, wide: bool = False) -> Sequence[str]:
 
 
 def _grouped_by_reason(noops: Iterable[Noop]) -> list[tuple[str, str]]:
-    """Return resources with the reason why there is nothing to do; more than ``MOST_NOOPS`` with one reason in one line."""
+    """Return resources with the reason why there is nothing to do; more than ``MOST_NOOPS`` with
+    one reason in one line.
+    """
     by_reason: dict[str, list[str]] = {}
     for noop in noops:
         by_reason.setdefault(noop.why, []).append(noop.subject)
     found: list[tuple[str, str]] = []
     for why, names in by_reason.items():
-        shown = names if len(names) <= MOST_NOOPS else [f"{', '.join(names[:2])} and {len(names) - 2} more"]
+        shown = (
+            names
+            if len(names) <= MOST_NOOPS
+            else [f"{', '.join(names[:2])} and {len(names) - 2} more"]
+        )
         found += [(name, why) for name in shown]
     return found
 
@@ -228,7 +262,9 @@ def line_of(result: Result) -> str:
         return f"{result.outcome.value:<10} {result.description}"
     if result.outcome is Outcome.ALREADY:
         return f"{result.outcome.value:<10} {result.subject}: {result.detail}"
-    return f"{result.outcome.value:<10} {result.description}" + (f": {result.detail}" if result.detail else "")
+    return f"{result.outcome.value:<10} {result.description}" + (
+        f": {result.detail}" if result.detail else ""
+    )
 
 
 def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> None:
@@ -242,7 +278,9 @@ def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequenc
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """Return 0 if nothing failed; the error's documented code if all failures are of one kind; else 1."""
+    """Return 0 if nothing failed; the error's documented code if all failures are of one kind; else
+    1.
+    """
     from connectctl.cli import main
 
     codes = {main.exit_code(result.error) for result in results if result.error is not None}

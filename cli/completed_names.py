@@ -12,7 +12,9 @@ def connectors(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the names of connectors that begin with ``incomplete``."""
     try:
         # A shell prints its candidates raw.
-        return sorted(name for name in _names(ctx) if name.startswith(incomplete) and name.isprintable())
+        return sorted(
+            name for name in _names(ctx) if name.startswith(incomplete) and name.isprintable()
+        )
     except Exception:  # noqa: BLE001  # a completion prints no errors
         return []
 
@@ -24,7 +26,9 @@ def _names(ctx: typer.Context) -> list[str]:
 
     # Completion parses the words typed so far, but runs no callback.
     given = ctx.find_root().params
-    flags = {f"topics.{role}": given.get(f"{role}_topic") for role in ("config", "offsets", "status")}
+    flags = {
+        f"topics.{role}": given.get(f"{role}_topic") for role in ("config", "offsets", "status")
+    }
     flags |= {
         "bootstrap_servers": given.get("bootstrap_servers"),
         "group_id": given.get("group_id"),
@@ -35,4 +39,6 @@ def _names(ctx: typer.Context) -> list[str]:
     group = kafka.group(session.group_id)
     topic = find_internal_topics(kafka, group, session.named_topics, needed=("config",)).config
     assert topic is not None
-    return list(config_topic.parse(kafka.image([topic], patience=0)[topic].latest, topic).connectors)
+    return list(
+        config_topic.parse(kafka.image([topic], patience=0)[topic].latest, topic).connectors
+    )

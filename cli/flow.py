@@ -1,4 +1,6 @@
-"""The one flow of changes: observe, plan, show, confirm, execute, report; applied, resumed and undone alike."""
+"""The one flow of changes: observe, plan, show, confirm, execute, report; applied, resumed and
+undone alike.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,11 @@ R = TypeVar("R")
 A = TypeVar("A", bound=Access)
 
 
-def perform(session: Session, operation: Operation[R, A], request: R, options: ApplyOptions) -> Planned:
-    """Plan ``request``, and print the plan, or execute it after confirmation. Exits with the code of the results.
+def perform(
+    session: Session, operation: Operation[R, A], request: R, options: ApplyOptions
+) -> Planned:
+    """Plan ``request``, and print the plan, or execute it after confirmation. Exits with the code
+    of the results.
 
     Returns what was planned.
     """
@@ -40,8 +45,12 @@ def perform(session: Session, operation: Operation[R, A], request: R, options: A
     return planned
 
 
-def apply_plan(session: Session, operation: Operation[R, A], saved: Plan, options: ApplyOptions) -> None:
-    """Execute a saved plan as it is written. Raises ``Refused`` if it is stale or of another cluster."""
+def apply_plan(
+    session: Session, operation: Operation[R, A], saved: Plan, options: ApplyOptions
+) -> None:
+    """Execute a saved plan as it is written. Raises ``Refused`` if it is stale or of another
+    cluster.
+    """
     access = operation.access_for(session, saved)
     if access is None:
         session.settings.get("group_id")  # an unknown context is an error, whatever the plan
@@ -56,9 +65,16 @@ def apply_plan(session: Session, operation: Operation[R, A], saved: Plan, option
 
 
 def resume(
-    session: Session, operation: Operation[R, A], journal: Journal, run: Run, plan: Plan, options: ApplyOptions
+    session: Session,
+    operation: Operation[R, A],
+    journal: Journal,
+    run: Run,
+    plan: Plan,
+    options: ApplyOptions,
 ) -> None:
-    """Print, or execute, the steps that are left of ``run``. Raises ``Refused`` if the cluster is another one."""
+    """Print, or execute, the steps that are left of ``run``. Raises ``Refused`` if the cluster is
+    another one.
+    """
     access = operation.access_for(session, plan)
     assert access is not None, "a run has steps"
     check_same_cluster(run, access.cluster_id(), access.group_id)
@@ -76,7 +92,9 @@ def resume(
     context = context_of(operation, access, planned)
     context.resumed = True
     view = view_of(operation.name).of_resumed_run()
-    results = _execute(session, operation, journal, run, planned, context, view, options.output, remaining)
+    results = _execute(
+        session, operation, journal, run, planned, context, view, options.output, remaining
+    )
     view.report(planned, context, results, options.output)
 
 
@@ -107,8 +125,12 @@ def _execute(
         )
 
 
-def undo(session: Session, operation: Operation[R, A], undone: Undone, options: ApplyOptions) -> None:
-    """Restore what a run changed. Raises ``Refused`` if the cluster is another one, or others changed it since."""
+def undo(
+    session: Session, operation: Operation[R, A], undone: Undone, options: ApplyOptions
+) -> None:
+    """Restore what a run changed. Raises ``Refused`` if the cluster is another one, or others
+    changed it since.
+    """
     from connectctl.migrations.operations import OPERATIONS
 
     access = operation.access_for(session, undone.plan) if undone.run.changed else None
@@ -121,8 +143,12 @@ def undo(session: Session, operation: Operation[R, A], undone: Undone, options: 
     carry_out(session, performed, access, planned, options)
 
 
-def carry_out(session: Session, operation: Operation[R, A], access: A, planned: Planned, options: ApplyOptions) -> None:
-    """Print the plan, or execute it as a run after confirmation. Exits with the code for the results."""
+def carry_out(
+    session: Session, operation: Operation[R, A], access: A, planned: Planned, options: ApplyOptions
+) -> None:
+    """Print the plan, or execute it as a run after confirmation. Exits with the code for the
+    results.
+    """
     plan, output, view = planned.plan, options.output, view_of(operation.name)
     changes = any(not step.read_only for step in plan.steps)
     for note in planned.notes:
@@ -144,7 +170,8 @@ def carry_out(session: Session, operation: Operation[R, A], access: A, planned: 
         return
     if operation.needs_group and not plan.group_id:
         terminal.note(
-            "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
+            "warning: the cluster is not locked (its brokers are not given); make sure that "
+            "nobody else changes it",
             style="yellow",
         )
     journal = session.journal()
@@ -155,7 +182,10 @@ def carry_out(session: Session, operation: Operation[R, A], access: A, planned: 
             operation.check_confirmed(access, planned)
     planned.store(journal)
     results = apply.unchanged(plan, output)
-    run, context = journal.begin_plan(plan, planned.subjects), context_of(operation, access, planned)
+    run, context = (
+        journal.begin_plan(plan, planned.subjects),
+        context_of(operation, access, planned),
+    )
     results += _execute(session, operation, journal, run, planned, context, view, output)
     done = any(result.outcome is Outcome.DONE for result in results)
     if operation.can_be_undone and operation.offers_undo and output.for_people and changes and done:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 def collect_seldom() -> None:
     """Collect garbage after 50,000 new objects instead of 700.
 
-    A command creates many objects and few cycles, and keeps most objects until its end: with Python's defaults, a third
-    of the time to read 50,000 tasks was garbage collection.
+    A command creates many objects and few cycles, and keeps most objects until its end: with
+    Python's defaults, a third of the time to read 50,000 tasks was garbage collection.
     """
     import gc
 
@@ -19,7 +19,9 @@ def collect_seldom() -> None:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Disable garbage collection meanwhile: a million records or tasks have no cycles, and a collection takes long."""
+    """Disable garbage collection meanwhile: a million records or tasks have no cycles, and a
+    collection takes long.
+    """
     import gc
 
     was_enabled = gc.isenabled()

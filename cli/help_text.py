@@ -1,7 +1,7 @@
 """Formats the help of all commands alike, however their parameters are declared.
 
-Types are named in terms of the command line and not of Python, every argument has a sentence, examples fit 80 columns,
-and each command refers to the options and variables of all commands.
+Types are named in terms of the command line and not of Python, every argument has a sentence,
+examples fit 80 columns, and each command refers to the options and variables of all commands.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from connectctl.ops.core.errors import BadInput
 WIDTH = 78
 """Columns of a line of examples, which is indented by two more."""
 EPILOG = (
-    "Options for all commands (--context, --bootstrap-servers, --group-id, --rest, --timeout …) and environment "
-    "variables: connectctl --help"
+    "Options for all commands (--context, --bootstrap-servers, --group-id, --rest, --timeout …) "
+    "and environment variables: connectctl --help"
 )
 ENVIRONMENT = {
     "CONNECTCTL_CONTEXT": "--context",
@@ -49,13 +49,15 @@ ENVIRONMENT = {
 EXIT_STATUS = {
     "0": "done",
     "1": "failed, or something could not be read completely",
-    "2": "invalid usage, or input that cannot be read; also a change without --yes when standard input is not a terminal",
+    "2": "invalid usage, or input that cannot be read; also a change without --yes when standard "
+    "input is not a terminal",
     "3": "changes are pending (with --exit-code)",
     "4": "refused: findings or the state of the cluster forbid it; nothing was changed",
     "5": "unreachable, or not authorized",
     "6": "timed out while waiting",
     "7": "partly done; the line on standard error names the command that continues",
-    "130": "interrupted (SIGINT); 143 if by SIGTERM; 141 if the reader closed the output pipe, as head does",
+    "130": "interrupted (SIGINT); 143 if by SIGTERM; 141 if the reader closed the output pipe, as "
+    "head does",
     "70": "a bug; the line on standard error names the report",
 }
 ARGUMENTS = {
@@ -69,7 +71,14 @@ ARGUMENTS = {
     "shell": "bash, zsh or fish.",
 }
 """Descriptions of arguments by name, for commands that give none."""
-TYPES = {"int": "N", "float": "NUMBER", "int range": "N", "float range": "NUMBER", "path": "FILE", "file": "FILE"}
+TYPES = {
+    "int": "N",
+    "float": "NUMBER",
+    "int range": "N",
+    "float range": "NUMBER",
+    "path": "FILE",
+    "file": "FILE",
+}
 
 
 def format_help(command: Any) -> Any:
@@ -92,7 +101,9 @@ def _argument(param: Any) -> None:
     raw = param.metavar or param.name.upper()
     shown = raw if raw.startswith("[") or param.required else f"[{raw}]"
     shown += "..." if param.nargs != 1 and "..." not in raw else ""
-    param.help = param.help or ("Connectors by name." if raw == "CONNECTOR..." else ARGUMENTS.get(param.name))
+    param.help = param.help or (
+        "Connectors by name." if raw == "CONNECTOR..." else ARGUMENTS.get(param.name)
+    )
     param.display_type_rich = lambda ctx: None
     param._rich_display_name = lambda: raw.strip("[]").replace("]...", "").replace("...", "")
     param._usage_display_name = lambda: shown
@@ -131,11 +142,13 @@ def _range(least: float | None, most: float | None) -> str:
     return f"at least {least:g}" if least is not None else f"at most {most:g}"
 
 
-# ------------------------------------------------------------------------------------------------------- the examples
+# ------------------------------------------------------------------------------------- the examples
 
 
 def fitted(text: str) -> str:
-    """Return ``text`` with its unwrapped paragraphs (those that begin with a backspace) in at most ``WIDTH`` columns."""
+    """Return ``text`` with its unwrapped paragraphs (those that begin with a backspace) in at most
+    ``WIDTH`` columns.
+    """
     paragraphs = text.split("\n\n")
     return "\n\n".join(_fitted_paragraph(p) if p.startswith("\b") else p for p in paragraphs)
 
@@ -143,7 +156,11 @@ def fitted(text: str) -> str:
 def _fitted_paragraph(paragraph: str) -> str:
     lines = paragraph.split("\n")
     examples = [_EXAMPLE.fullmatch(line) for line in lines]
-    lines = [part for m, line in zip(examples, lines, strict=True) for part in (_comment_above(m) if m else [line])]
+    lines = [
+        part
+        for m, line in zip(examples, lines, strict=True)
+        for part in (_comment_above(m) if m else [line])
+    ]
     return "\n".join(part for line in lines for part in _broken(line))
 
 
@@ -157,11 +174,14 @@ def _comment_above(example: re.Match[str]) -> list[str]:
 
 
 def _broken(line: str) -> Iterator[str]:
-    """Break a command into lines that a shell reads as one; a filter in single quotes is broken where jq allows it."""
+    """Break a command into lines that a shell reads as one; a filter in single quotes is broken
+    where jq allows it.
+    """
     quoted = False
     while len(line) > WIDTH:
         cuts = {
-            m.start(): (line.count("'", 0, m.start()) % 2 == 1) != quoted for m in _CUTS.finditer(line, 8, WIDTH - 1)
+            m.start(): (line.count("'", 0, m.start()) % 2 == 1) != quoted
+            for m in _CUTS.finditer(line, 8, WIDTH - 1)
         }
         outside = [at for at, inside in cuts.items() if not inside]
         if not cuts:

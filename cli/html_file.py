@@ -17,14 +17,19 @@ def check(path: Path | None) -> None:
     for wrong, why in (
         (not parent.is_dir(), "the directory does not exist"),
         (path.is_dir(), "it is a directory"),
-        (not path.exists() and not os.access(parent, os.W_OK | os.X_OK), "its directory is not writable"),
+        (
+            not path.exists() and not os.access(parent, os.W_OK | os.X_OK),
+            "its directory is not writable",
+        ),
     ):
         if wrong:
             raise BadInput(f"--html {path} cannot be written", why=why)
 
 
 def write(path: Path, page: str) -> None:
-    """Write the page atomically: a reader gets the old one or the new one. Raises ``ConnectctlError``."""
+    """Write the page atomically: a reader gets the old one or the new one. Raises
+    ``ConnectctlError``.
+    """
     real = Path(os.path.realpath(path))
     temporary = real.with_name(f".connectctl-{os.getpid()}.html")
     try:

@@ -1,10 +1,11 @@
 """^C and SIGTERM end a command within a second, whatever it waits for.
 
-Python handles a signal between two of its own instructions. A main thread that waits in C code (librdkafka requesting a
-broker that does not respond), or joins threads that do, handles it only when the call returns. The signal handler in C
-writes a byte to a pipe immediately (``signal.set_wakeup_fd``), and a thread reads it: if the main thread has not ended
-the process after ``GRACE``, the thread does. A run in execution is then in the state of a killed one, and can be
-resumed.
+Python handles a signal between two of its own instructions. A main thread that waits in C code
+(librdkafka requesting a broker that does not respond), or joins threads that do, handles it only
+when the call returns. The signal handler in C writes a byte to a pipe immediately
+(``signal.set_wakeup_fd``), and a thread reads it: if the main thread has not ended the process
+after ``GRACE``, the thread does. A run in execution is then in the state of a killed one, and can
+be resumed.
 """
 
 from __future__ import annotations
@@ -39,13 +40,17 @@ class Watch:
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        threading.Thread(target=self._listen, args=(reader, line), name="interrupts", daemon=True).start()
+        threading.Thread(
+            target=self._listen, args=(reader, line), name="interrupts", daemon=True
+        ).start()
 
     def _listen(self, reader: int, line: Callable[[], str]) -> None:
         while number := os.read(reader, 1):
             if number[0] in (signal.SIGINT, signal.SIGTERM) and not WORK.alone:
                 self.signals += 1
-                threading.Thread(target=self._end, args=(number[0], self.signals, line), daemon=True).start()
+                threading.Thread(
+                    target=self._end, args=(number[0], self.signals, line), daemon=True
+                ).start()
 
     def _end(self, number: int, count: int, line: Callable[[], str]) -> None:
         time.sleep(GRACE)

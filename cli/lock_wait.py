@@ -1,7 +1,7 @@
 """Wait for a cluster's lock that another run holds (``--lock-wait``).
 
-A command that was refused because of the lock has done nothing. It is executed again when the lock is free, so that it
-plans for the cluster as the other run left it.
+A command that was refused because of the lock has done nothing. It is executed again when the lock
+is free, so that it plans for the cluster as the other run left it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
-"""Seconds before the command is tried again, and between two requests for the holder, twice as long each time."""
+"""Seconds before the command is tried again, and between two requests for the holder, twice as long
+each time.
+"""
 REMIND = 30.0
 """Seconds after which the wait is reported again."""
 
 
 def retried(session: Session, command: Callable[[], None], given: Mapping[str, Any]) -> None:
-    """Execute ``command``, again and again while another run holds the lock, for the seconds of ``--lock-wait``.
+    """Execute ``command``, again and again while another run holds the lock, for the seconds of
+    ``--lock-wait``.
 
-    ``given`` are its arguments: standard input that it reads is the same each time. Raises the last ``Refused``.
+    ``given`` are its arguments: standard input that it reads is the same each time. Raises the last
+    ``Refused``.
     """
     began: float | None = None
     with _standard_input(given) as rewind:
@@ -40,21 +44,31 @@ def retried(session: Session, command: Callable[[], None], given: Mapping[str, A
                 command()
                 return
             except Refused as e:
-                seconds = float(session.settings.get("lock_wait") or 0) if e.code == "locked" else 0.0
+                seconds = (
+                    float(session.settings.get("lock_wait") or 0) if e.code == "locked" else 0.0
+                )
                 if seconds <= 0:
                     raise
                 if began is None:
                     began = time.monotonic()
-                    terminal.note(f"{e.what.partition(';')[0]}: {e.why or e.next_step}. Waiting up to {seconds:g} s.")
+                    terminal.note(
+                        f"{e.what.partition(';')[0]}: {e.why or e.next_step}. Waiting up to "
+                        f"{seconds:g} s."
+                    )
                 if not _is_released(session, began, began + seconds):
                     waited = f"after waiting {time.monotonic() - began:.0f} s (--lock-wait)"
                     raise Refused(
-                        e.what, why="; ".join(filter(None, [e.why, waited])), next_step=e.next_step, code=e.code
+                        e.what,
+                        why="; ".join(filter(None, [e.why, waited])),
+                        next_step=e.next_step,
+                        code=e.code,
                     ) from e
 
 
 def _is_released(session: Session, began: float, deadline: float) -> bool:
-    """Wait until the lock is free, or its holder cannot be determined; return False at ``deadline``."""
+    """Wait until the lock is free, or its holder cannot be determined; return False at
+    ``deadline``.
+    """
     reported, paused = time.monotonic(), False
 
     def probe() -> bool | None:
@@ -67,7 +81,9 @@ def _is_released(session: Session, began: float, deadline: float) -> bool:
                 if time.monotonic() - reported >= REMIND:
                     reported = time.monotonic()
                     waited = f"{reported - began:.0f} s"
-                    terminal.note(f"Still waiting for the lock after {waited}: it is held by {holder}.")
+                    terminal.note(
+                        f"Still waiting for the lock after {waited}: it is held by {holder}."
+                    )
                 return None
         return True
 
@@ -80,8 +96,12 @@ def _is_released(session: Session, began: float, deadline: float) -> bool:
 
 @contextmanager
 def _standard_input(given: Mapping[str, Any]) -> Iterator[Callable[[], None]]:
-    """Yield what makes standard input readable from its beginning, if an argument of the command is ``-``."""
-    values = [each for value in given.values() for each in (value if isinstance(value, list) else [value])]
+    """Yield what makes standard input readable from its beginning, if an argument of the command is
+    ``-``.
+    """
+    values = [
+        each for value in given.values() for each in (value if isinstance(value, list) else [value])
+    ]
     if Path("-") not in values or sys.stdin.isatty():
         yield lambda: None
         return

@@ -1,4 +1,6 @@
-"""The program's entry point: global options, commands loaded when used, and the exit code of each error."""
+"""The program's entry point: global options, commands loaded when used, and the exit code of each
+error.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,12 @@ COMMANDS = {
     "connectors": "List, create, change, delete, stop, pause, resume and restart connectors.",
     "plugins": "List the plugins of the workers, and show the properties of each.",
     "loggers": "Show and change the workers' log levels.",
-    "offsets": "Show and change source offsets: global, dedicated, effective, and what workers return.",
+    "offsets": "Show and change source offsets: global, dedicated, effective, and what workers "
+    "return.",
     "fence": "Fence zombie producers: by connector, transactional id, prefix or file.",
     "tasks": "Check connectors against tasks.max, now and after an upgrade.",
-    "preflight": "Check a cluster before anything is changed: brokers, workers, topics, connectors, ACLs.",
+    "preflight": "Check a cluster before anything is changed: brokers, workers, topics, "
+    "connectors, ACLs.",
     "validate": "Validate a connector configuration.",
     "transactions": "List transactions, find hanging ones, end them.",
     "run": "Run a connector's tasks on Spark, exactly once, from a job file.",
@@ -59,7 +63,18 @@ COMMANDS = {
     "docs": "Print the manual's pages, for man.",
 }
 _FOLDERS = frozenset(
-    ("audit", "connectors", "context", "demo", "offsets", "preflight", "run", "runs", "transactions", "upgrade")
+    (
+        "audit",
+        "connectors",
+        "context",
+        "demo",
+        "offsets",
+        "preflight",
+        "run",
+        "runs",
+        "transactions",
+        "upgrade",
+    )
 )
 """Commands that have several modules; the others have one each."""
 
@@ -86,8 +101,12 @@ def globals_first(args: Sequence[str], options: Sequence[Any]) -> list[str]:
     return first + rest
 
 
-_OF_DISKS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EIO))
-"""Errors of a file that are no bug: a disk that is full, broken or read-only, and missing permissions."""
+_OF_DISKS = frozenset(
+    (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+)
+"""Errors of a file that are no bug: a disk that is full, broken or read-only, and missing
+permissions.
+"""
 
 
 class ReaderGone(Exception):
@@ -132,7 +151,9 @@ class Root(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-        with formatter.section("Environment variables, overridden by options, and overriding the context file"):
+        with formatter.section(
+            "Environment variables, overridden by options, and overriding the context file"
+        ):
             formatter.write_dl(list(ENVIRONMENT.items()))
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
@@ -143,13 +164,19 @@ class Root(TyperGroup):
         extra["prog_name"] = "connectctl"
         if os.environ.get("_CONNECTCTL_COMPLETE"):
             # Typer registers its shells only if it adds its own options for completion.
-            from typer.completion import completion_init  # type: ignore[attr-defined]  # typer does not export it
+            # typer does not export it
+            from typer.completion import completion_init  # type: ignore[attr-defined]
 
             completion_init()
         WORK.resume.clear()
         WATCH.reported = False
         arguments[:] = given
-        sys.exit(_run(lambda: super(Root, self).main(globals_first(given, self.params), *rest, **extra), given))
+        sys.exit(
+            _run(
+                lambda: super(Root, self).main(globals_first(given, self.params), *rest, **extra),
+                given,
+            )
+        )
 
 
 def _run(command: Any, args: Sequence[str]) -> int:
@@ -158,7 +185,8 @@ def _run(command: Any, args: Sequence[str]) -> int:
         code = command()
         if code == EXIT_CODES[KeyboardInterrupt]:  # Typer returns ^C as a code and prints nothing
             _interrupted(args)
-        sys.stdout.flush()  # an error of the last write is reported here, not at the interpreter's exit
+        # an error of the last write is reported here, not at the interpreter's exit
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except errors.ConnectctlError as e:
         code = exit_code(e)
@@ -176,17 +204,31 @@ def _run(command: Any, args: Sequence[str]) -> int:
     except OSError as e:
         if e.filename is not None and e.errno in _OF_DISKS:
             _report(
-                args, f"{e.filename} cannot be used", e.strerror, "Correct its permissions, or free space.", "file", 1
+                args,
+                f"{e.filename} cannot be used",
+                e.strerror,
+                "Correct its permissions, or free space.",
+                "file",
+                1,
             )
             return 1
-        if e.filename is not None or e.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT):
+        if e.filename is not None or e.errno not in (
+            errno.ENOSPC,
+            errno.EIO,
+            errno.EBADF,
+            errno.EFBIG,
+            errno.EDQUOT,
+        ):
             return _bug(e, args)
         _discard_output()
         _report(args, "The output cannot be written", e.strerror, None, "output", 1)
         return 1
     except Exception as e:  # noqa: BLE001  # a bug must not print a traceback
-        if isinstance(e, SystemError) and isinstance(e.__cause__ or e.__context__, KeyboardInterrupt):
-            # Raised within a call in C that checks for it only when it returns, as librdkafka's binding does.
+        if isinstance(e, SystemError) and isinstance(
+            e.__cause__ or e.__context__, KeyboardInterrupt
+        ):
+            # Raised within a call in C that checks for it only when it returns, as librdkafka's
+            # binding does.
             _interrupted(args)
             return 130
         return _bug(e, args)
@@ -239,23 +281,38 @@ def _bug(error: Exception, args: Sequence[str]) -> int:
 
     from connectctl.ops.config.masking import masked
 
-    with tempfile.NamedTemporaryFile("w", prefix="connectctl-bug-", suffix=".txt", delete=False) as report:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="connectctl-bug-", suffix=".txt", delete=False
+    ) as report:
         report.write(masked("".join(traceback.format_exception(error))))
-    _report(args, f"This is a bug in connectctl: {type(error).__name__}", None, f"Report: {report.name}", "bug", BUG)
+    _report(
+        args,
+        f"This is a bug in connectctl: {type(error).__name__}",
+        None,
+        f"Report: {report.name}",
+        "bug",
+        BUG,
+    )
     return BUG
 
 
-def _report(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> None:
+def _report(
+    args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int
+) -> None:
     _write(_line(args, what, why, next_step, code, number))
 
 
-def _line(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> str:
+def _line(
+    args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int
+) -> str:
     """Return the error in one line: as text, or as JSON if the output is JSON."""
     if _wants_json(args):
         from connectctl.cli.output import terminal
 
         return terminal.error_json(what, why, next_step, code, number)
-    return "error: " + " ".join(str(errors.ConnectctlError(what, why=why, next_step=next_step)).split())
+    return "error: " + " ".join(
+        str(errors.ConnectctlError(what, why=why, next_step=next_step)).split()
+    )
 
 
 def _write(line: str) -> None:
@@ -269,11 +326,16 @@ def _write(line: str) -> None:
 
 def _wants_json(args: Sequence[str]) -> bool:
     pairs = itertools.pairwise([*args, ""])
-    return any((a in ("-o", "--output") and b == "json") or a in ("-ojson", "--output=json") for a, b in pairs)
+    return any(
+        (a in ("-o", "--output") and b == "json") or a in ("-ojson", "--output=json")
+        for a, b in pairs
+    )
 
 
 def _discard_output() -> None:
-    """Discard what cannot be written: the interpreter would otherwise retry at exit and report an error."""
+    """Discard what cannot be written: the interpreter would otherwise retry at exit and report an
+    error.
+    """
     sys.stdout = io.StringIO()
 
 
@@ -298,14 +360,27 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     ctx: typer.Context,
-    context: Annotated[str | None, typer.Option("--context", "-c", help="Context of the context file to use.")] = None,
-    config: Annotated[Path | None, typer.Option("--config", help="Context file.", metavar="FILE")] = None,
-    bootstrap_servers: Annotated[str | None, typer.Option(help="Brokers, HOST:PORT,…", metavar="LIST")] = None,
-    group_id: Annotated[str | None, typer.Option(help="The workers' group.id.", metavar="ID")] = None,
-    rest: Annotated[list[str] | None, typer.Option(help="A worker's URL; found from the group if not given.")] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", "-c", help="Context of the context file to use.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Context file.", metavar="FILE")
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Brokers, HOST:PORT,…", metavar="LIST")
+    ] = None,
+    group_id: Annotated[
+        str | None, typer.Option(help="The workers' group.id.", metavar="ID")
+    ] = None,
+    rest: Annotated[
+        list[str] | None, typer.Option(help="A worker's URL; found from the group if not given.")
+    ] = None,
     rest_is_group: Annotated[
         bool | None,
-        typer.Option("--rest-is-group", help="--rest leads to workers of the group, which nothing else proves."),
+        typer.Option(
+            "--rest-is-group",
+            help="--rest leads to workers of the group, which nothing else proves.",
+        ),
     ] = None,
     config_topic: Annotated[
         str | None, typer.Option(help="The workers' config.storage.topic.", metavar="TOPIC")
@@ -319,7 +394,8 @@ def root(
     timeout: Annotated[
         float | None,
         typer.Option(
-            help="How long to wait for a broker or a worker, and with --wait for the target state.  [default: 30]",
+            help="How long to wait for a broker or a worker, and with --wait for the target "
+            "state.  [default: 30]",
             min=0.1,
             metavar="SECONDS",
         ),
@@ -327,24 +403,32 @@ def root(
     lock: Annotated[
         str | None,
         typer.Option(
-            help="cluster: changes lock the Connect cluster, through a Kafka group; local: only this journal.  "
-            "[default: cluster]",
+            help="cluster: changes lock the Connect cluster, through a Kafka group; local: only "
+            "this journal.  [default: cluster]",
             metavar="KIND",
         ),
     ] = None,
     lock_wait: Annotated[
         float | None,
         typer.Option(
-            help="How long a change waits for the lock that another run holds; it then plans again.  [default: 0]",
+            help="How long a change waits for the lock that another run holds; it then plans "
+            "again.  [default: 0]",
             min=0,
             metavar="SECONDS",
         ),
     ] = None,
     confirm: Annotated[
-        str | None, typer.Option(help="Change a protected context without being asked for its name.", metavar="CONTEXT")
+        str | None,
+        typer.Option(
+            help="Change a protected context without being asked for its name.", metavar="CONTEXT"
+        ),
     ] = None,
-    no_headers: Annotated[bool, typer.Option("--no-headers", help="Print tables without headings.")] = False,
-    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    no_headers: Annotated[
+        bool, typer.Option("--no-headers", help="Print tables without headings.")
+    ] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Operate Kafka Connect clusters.
 

@@ -34,18 +34,31 @@ def _refuse_name(output: Output) -> Output:
 OutputOption = Annotated[
     Output,
     typer.Option(
-        "--output", "-o", help="table, wide, json or yaml.", metavar="table|wide|json|yaml", callback=_refuse_name
+        "--output",
+        "-o",
+        help="table, wide, json or yaml.",
+        metavar="table|wide|json|yaml",
+        callback=_refuse_name,
     ),
 ]
 ListOption = Annotated[
-    Output, typer.Option("--output", "-o", help="table, wide, json, yaml; name for one name a line.")
+    Output,
+    typer.Option("--output", "-o", help="table, wide, json, yaml; name for one name a line."),
 ]
 StopOption = Annotated[
-    bool, typer.Option("--stop", help="Stop the connector, and restore its state after a successful write.")
+    bool,
+    typer.Option(
+        "--stop", help="Stop the connector, and restore its state after a successful write."
+    ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Also offsets that the connector would refuse.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Also offsets that the connector would refuse.")
+]
 WaitOption = Annotated[
-    bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
+    bool,
+    typer.Option(
+        "--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED."
+    ),
 ]
 
 
@@ -80,13 +93,24 @@ class WaitOptions(ApplyOptions):
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each annotated field of ``command``'s parameter ``options``, a dataclass; inherited ones last."""
+    """Add an option for each annotated field of ``command``'s parameter ``options``, a dataclass;
+    inherited ones last.
+    """
     hints = get_type_hints(command, include_extras=True)
-    own = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values() if p.name != "options"]
+    own = [
+        p.replace(annotation=hints[p.name])
+        for p in signature(command).parameters.values()
+        if p.name != "options"
+    ]
     group = hints["options"]
     types = get_type_hints(group, include_extras=True)
-    by_class = [[name for name in types if name in vars(base).get("__annotations__", ())] for base in group.__mro__]
-    names = dict.fromkeys(name for some in by_class for name in some if hasattr(types[name], "__metadata__"))
+    by_class = [
+        [name for name in types if name in vars(base).get("__annotations__", ())]
+        for base in group.__mro__
+    ]
+    names = dict.fromkeys(
+        name for some in by_class for name in some if hasattr(types[name], "__metadata__")
+    )
     defaults = {field.name: field.default for field in fields(group)}
 
     @wraps(command)
@@ -100,7 +124,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         retried(given["ctx"].obj, lambda: command(**given, options=options), given)
 
     kind = Parameter.KEYWORD_ONLY
-    shared = [Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in names]
+    shared = [
+        Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in names
+    ]
     run.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]  # Typer reads it
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return run
@@ -109,28 +135,44 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 PENDING = 3
 """The exit code if something differs or changes are pending."""
 HealthOption = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read.")
+    bool,
+    typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read."),
 ]
 PendingOption = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 3 if something differs or changes are pending.")
+    bool,
+    typer.Option("--exit-code", help="Exit with 3 if something differs or changes are pending."),
 ]
 HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page: one self-contained file.")
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE", help="Also write an HTML page: one self-contained file."
+    ),
 ]
 PatienceOption = Annotated[
-    float, typer.Option("--patience", metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
+    float,
+    typer.Option(
+        "--patience",
+        metavar="SECONDS",
+        min=0,
+        help="How long to wait for open transactions to end.",
+    ),
 ]
 
-ConnectorArgument = Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)]
+ConnectorArgument = Annotated[
+    str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)
+]
 OptionalConnectorArgument = Annotated[
     str | None, typer.Argument(metavar="[CONNECTOR]", autocompletion=completed_names.connectors)
 ]
 GroupOption = Annotated[
     str | None,
-    typer.Option("--group", metavar="GROUP", help="A consumer group instead of a connector (of a transform)."),
+    typer.Option(
+        "--group", metavar="GROUP", help="A consumer group instead of a connector (of a transform)."
+    ),
 ]
 ConnectorsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
+    list[str] | None,
+    typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors),
 ]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
 
@@ -155,15 +197,22 @@ FailOn = Literal["error", "warning"]
 class ReportOptions:
     """Options of commands that return findings."""
 
-    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")] = "error"
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")] = (
+        "error"
+    )
     ignore: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
+        list[str] | None,
+        typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable."),
     ] = None
     output: Annotated[
-        ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
+        ReportOutput,
+        typer.Option(
+            "--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI."
+        ),
     ] = ReportOutput.TABLE
 
 
 ForVersionOption = Annotated[
-    str | None, typer.Option("--for-version", metavar="X.Y", help="Kafka release of the planned upgrade.")
+    str | None,
+    typer.Option("--for-version", metavar="X.Y", help="Kafka release of the planned upgrade."),
 ]

@@ -1,7 +1,7 @@
 """Opens connections: the only place that creates clients from settings.
 
-Every command gets a ``Session``. It reads the context file when a value is first needed and connects when a client is
-first used, so that ``--help`` and offline commands open nothing.
+Every command gets a ``Session``. It reads the context file when a value is first needed and
+connects when a client is first used, so that ``--help`` and offline commands open nothing.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class Session:
                 path = sandbox
             elif not (path.is_file() and wanted in _contexts(path)):
                 hint = f"connectctl sandbox up --name {wanted.removeprefix(SANDBOX)}"
-                raise BadInput(f"Sandbox not running: {wanted.removeprefix(SANDBOX)}", next_step=f"Start it: {hint}")
+                raise BadInput(
+                    f"Sandbox not running: {wanted.removeprefix(SANDBOX)}",
+                    next_step=f"Start it: {hint}",
+                )
         if self.config is None and not path.is_file():
             return None
         from connectctl.ops.config import context_file
@@ -94,7 +97,8 @@ class Session:
             flag = f"--{name.replace('_', '-')}"
             raise BadInput(
                 f"{meaning} {'are' if meaning.endswith('s') else 'is'} not given ({name})",
-                next_step=f"Give {flag}, CONNECTCTL_{name.upper()}, or a context: connectctl context show.",
+                next_step=f"Give {flag}, CONNECTCTL_{name.upper()}, or a context: connectctl "
+                "context show.",
             )
         return str(value)
 
@@ -117,50 +121,69 @@ class Session:
         return reveal(name, value)
 
     def in_context(self, context: str) -> Session:
-        """Return a session in another context of the same file, without the flags of this one except ``--timeout``."""
-        return Session(flags={"timeout": self.flags.get("timeout")}, context=context, config=self.config)
+        """Return a session in another context of the same file, without the flags of this one
+        except ``--timeout``.
+        """
+        return Session(
+            flags={"timeout": self.flags.get("timeout")}, context=context, config=self.config
+        )
 
     @property
     def client_properties(self) -> dict[str, Any]:
         """librdkafka's properties, secrets included: for clients only, never for printing."""
         properties = {
-            name: self.reveal(f"client.{name}", value) for name, value in self.settings.section("client").items()
+            name: self.reveal(f"client.{name}", value)
+            for name, value in self.settings.section("client").items()
         }
-        return properties | {"bootstrap.servers": self._required("bootstrap_servers", "The brokers' addresses")}
+        return properties | {
+            "bootstrap.servers": self._required("bootstrap_servers", "The brokers' addresses")
+        }
 
     @cached_property
     def kafka(self) -> protocols.KafkaReads:
-        """The Kafka cluster that the workers use. Raises ``Refused`` if it is not the context's cluster."""
+        """The Kafka cluster that the workers use. Raises ``Refused`` if it is not the context's
+        cluster.
+        """
         from connectctl.ops.clients.librdkafka.client import Kafka
 
         return self._checked(Kafka(self.client_properties, timeout=self.timeout))
 
     @cached_property
     def transactions(self) -> protocols.TransactionCalls:
-        """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as
+        ``kafka`` does.
+        """
         from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 
         return self._checked(self._opened(TransactionClient, self.client_properties))
 
     @cached_property
     def cluster_lock(self) -> protocols.ClusterLock:
-        """The lock that every change of this Connect cluster takes; connects when it is first used."""
+        """The lock that every change of this Connect cluster takes; connects when it is first
+        used.
+        """
         from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock, LocalLock
 
         kind = str(self.settings.get("lock"))
         if kind == "cluster":
             return GroupLock(self.client_properties, self.group_id, timeout=self.timeout)
         if kind != "local":
-            raise BadInput(f"Invalid lock: {kind}", next_step="Give --lock cluster or --lock local.")
+            raise BadInput(
+                f"Invalid lock: {kind}", next_step="Give --lock cluster or --lock local."
+            )
         from connectctl.cli.output import terminal
 
         terminal.note(
-            "warning: the cluster is not locked (--lock local); make sure that nobody else changes it", style="yellow"
+            "warning: the cluster is not locked (--lock local); make sure that nobody else "
+            "changes it",
+            style="yellow",
         )
         return LocalLock()
 
     def lock_of(self, group_id: str) -> protocols.ClusterLock:
-        """Return the lock of the Connect cluster; without a group id, only the journal's file is locked."""
+        """Return the lock of the Connect cluster; without a group id, only the journal's file is
+        locked.
+        """
         from connectctl.ops.clients.kafka_protocol.cluster_lock import LocalLock
 
         return self.cluster_lock if group_id else LocalLock()
@@ -174,7 +197,9 @@ class Session:
 
     @cached_property
     def brokers(self) -> protocols.BrokerReads:
-        """The brokers of the same Kafka cluster, and its consumers. Raises ``Refused`` as ``kafka`` does."""
+        """The brokers of the same Kafka cluster, and its consumers. Raises ``Refused`` as ``kafka``
+        does.
+        """
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
         return self._checked(self._opened(Brokers, self.client_properties))
@@ -188,7 +213,9 @@ class Session:
 
     @cached_property
     def own_rights(self) -> protocols.RightsReads:
-        """The rights of the principal in use on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        """The rights of the principal in use on the same Kafka cluster. Raises ``Refused`` as
+        ``kafka`` does.
+        """
         from connectctl.ops.clients.kafka_protocol.own_rights import OwnRights
 
         return self._checked(self._opened(OwnRights, self.client_properties))
@@ -201,19 +228,25 @@ class Session:
 
     @cached_property
     def spark(self) -> Engine:
-        """The engine on the context's Spark master; its session is opened when something is first read with it."""
+        """The engine on the context's Spark master; its session is opened when something is first
+        read with it.
+        """
         from connectctl.ops.jobs.offsets_engine import Spark
 
         return Spark(lambda: self.spark_session, self.spark_log)
 
     def offsets_engine(self, kafka: protocols.KafkaReads, offsets_topic: str) -> Engine:
-        """Return the engine given with ``--engine``, or chosen by the size of the global offsets topic."""
+        """Return the engine given with ``--engine``, or chosen by the size of the global offsets
+        topic.
+        """
         from connectctl.ops.clients.spark import session as spark_session
         from connectctl.ops.operations.offsets.engine import Local
         from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
 
         choice = Choice(self.engine)
-        if choice is Choice.LOCAL or not wants_spark(choice, kafka, offsets_topic, installed=spark_session.installed()):
+        if choice is Choice.LOCAL or not wants_spark(
+            choice, kafka, offsets_topic, installed=spark_session.installed()
+        ):
             return Local()
         spark_session.require()
         return self.spark
@@ -243,7 +276,9 @@ class Session:
 
         return self._opened(Brokers, self._properties_of(bootstrap, overrides))
 
-    def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.TransactionCalls:
+    def other_transactions(
+        self, bootstrap: str, overrides: Mapping[str, str]
+    ) -> protocols.TransactionCalls:
         """Return ``transactions`` of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 
@@ -259,7 +294,8 @@ class Session:
         if expected and client.cluster_id() != expected:
             where = self.settings.get("bootstrap_servers")
             raise Refused(
-                f"Wrong cluster: {where} has the id {client.cluster_id()}, and the context expects {expected}",
+                f"Wrong cluster: {where} has the id {client.cluster_id()}, and the context "
+                f"expects {expected}",
                 next_step="Correct bootstrap_servers or cluster_id: connectctl context show.",
             )
         return client
@@ -290,25 +326,33 @@ class Session:
         """Return a client of the workers at ``urls``, with the context's credentials."""
         from connectctl.ops.clients.rest.connect import Connect
 
-        auth = {name: self.reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
+        auth = {
+            name: self.reveal(f"rest_auth.{name}", v)
+            for name, v in self.settings.section("rest_auth").items()
+        }
         tls, named = self.settings.section("rest_tls"), self.settings.get("rest") or ()
         return Connect(urls, auth=auth, tls=tls, timeout=self.timeout, named=tuple(named))
 
     def group(self, patience: float | None = None) -> ConnectGroup:
-        """Return the workers' group; waits up to ``patience`` seconds, by default ``REBALANCE_PATIENCE``, while a rebalance
-        hides what it runs, and where.
+        """Return the workers' group; waits up to ``patience`` seconds, by default
+        ``REBALANCE_PATIENCE``, while a rebalance hides what it runs, and where.
 
         Raises ``BadInput`` for a consumer group, of any protocol.
         """
         seconds = min(self.timeout, REBALANCE_PATIENCE if patience is None else patience)
         return observe_until(
-            lambda: self.kafka.group(self.group_id), lambda group: group.settled, seconds, REBALANCE_PAUSE
+            lambda: self.kafka.group(self.group_id),
+            lambda group: group.settled,
+            seconds,
+            REBALANCE_PAUSE,
         )
 
     def connect_to(self, group: ConnectGroup | None) -> protocols.ConnectCalls:
-        """Return a client of the workers of ``group``, the leader first; of those in the settings instead, if any.
+        """Return a client of the workers of ``group``, the leader first; of those in the settings
+        instead, if any.
 
-        Servers in the settings that are not proven to be workers of the group raise ``NotAMember`` when they are asked.
+        Servers in the settings that are not proven to be workers of the group raise ``NotAMember``
+        when they are asked.
         """
         given = tuple(self.settings.get("rest") or ())
         if given and group is not None:
@@ -318,19 +362,25 @@ class Session:
         if group.without_rest:
             return WithoutRest(group.id)
         members = [member.url for member in group.members if problem_of_url(member.url) is None]
-        return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
+        return self.connect(
+            tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url))
+        )
 
     def _proven(self, urls: tuple[str, ...]) -> protocols.ConnectCalls:
         from connectctl.ops.clients.rest.addresses import addresses_of
         from connectctl.ops.operations.cluster.group_workers import GroupWorkers
 
         declared = bool(self.settings.get("rest_is_group"))
-        return GroupWorkers(urls, self.connect, self.kafka, self.group_id, self.named_topics, addresses_of, declared)
+        return GroupWorkers(
+            urls, self.connect, self.kafka, self.group_id, self.named_topics, addresses_of, declared
+        )
 
     def driver(self, tell: Callable[[str], None] | None = None) -> protocols.WorkerDriver:
-        """Return the driver of this context's workers; ``tell`` receives instructions to the operator, one line or more.
+        """Return the driver of this context's workers; ``tell`` receives instructions to the
+        operator, one line or more.
 
-        Without the setting, a sandbox's workers have the driver ``sandbox``, all others the manual one.
+        Without the setting, a sandbox's workers have the driver ``sandbox``, all others the manual
+        one.
         """
         from connectctl.cli.output import terminal
         from connectctl.ops.clients.drivers.open import DriverContext, opened
@@ -380,7 +430,9 @@ class Session:
 
         section = application_section.from_settings(name, self.settings.section("applications"))
         section = section or application_section.ApplicationSection()
-        return opened(section, DriverContext(terminal.note, SandboxWorkers, self._secrets)), section.instances
+        return opened(
+            section, DriverContext(terminal.note, SandboxWorkers, self._secrets)
+        ), section.instances
 
     def _secrets(self) -> Iterator[str]:
         """Yield the secrets to mask. One that cannot be read is in no output."""
@@ -391,11 +443,15 @@ class Session:
     @property
     def named_topics(self) -> dict[str, str | None]:
         """The internal topics given for this group, by role; see ``settings.merge``."""
-        return {role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")}
+        return {
+            role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")
+        }
 
 
 def sandbox_file(context: str) -> Path | None:
-    """Return the context file of the sandbox with this context: ``sandbox-NAME``, or ``sandbox-NAME-WAY`` if secured."""
+    """Return the context file of the sandbox with this context: ``sandbox-NAME``, or
+    ``sandbox-NAME-WAY`` if secured.
+    """
     name = context.removeprefix(SANDBOX)
     own = paths.sandbox_directory(name) / "context.yaml"
     if own.is_file():

@@ -57,9 +57,12 @@ class UpgradeAccess:
         return check_run(self.clients, [], Goal(goal)).findings()
 
     def offsets(
-        self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = MappingProxyType({})
+        self,
+        topics: Mapping[str, str | None],
+        purposes: Mapping[str, Purpose] = MappingProxyType({}),
     ) -> tuple[View | None, list[ConnectorState]]:
-        """Read the offsets of connectors. ``topics``: by connector, the offsets topic that it is to have.
+        """Read the offsets of connectors. ``topics``: by connector, the offsets topic that it is to
+        have.
 
         Connectors in ``purposes`` may not exist yet.
         """
@@ -72,17 +75,24 @@ class UpgradeAccess:
 
     def tasks(self) -> TasksSeen:
         """Read the connectors with their tasks."""
-        return tasks_of_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.clients.named_topics)
+        return tasks_of_cluster(
+            self.reader.kafka, self.reader.calls, self.reader.group(), self.clients.named_topics
+        )
 
     def application(self, name: str) -> tuple[ApplicationReader, list[str]]:
         """Return the clients of a Streams application, and its instances from the context."""
         clients = self.clients
         driver, instances = clients.application(name)
-        return ApplicationReader(name, clients.client_groups, clients.transactions, clients.brokers, driver), instances
+        return ApplicationReader(
+            name, clients.client_groups, clients.transactions, clients.brokers, driver
+        ), instances
 
 
-def observe_cluster(clients: Clients, *, workers: bool = True, read_only: bool = False) -> UpgradeAccess:
-    """Observe the cluster for an upgrade. With ``workers``, raises ``BadInput`` if the group does not exist.
+def observe_cluster(
+    clients: Clients, *, workers: bool = True, read_only: bool = False
+) -> UpgradeAccess:
+    """Observe the cluster for an upgrade. With ``workers``, raises ``BadInput`` if the group does
+    not exist.
 
     ``read_only``: nothing is written to the journal, so that its disk may be full.
     """

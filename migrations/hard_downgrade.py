@@ -1,4 +1,6 @@
-"""Shared by both hard downgrades: offsets are merged into the global topic before any binaries are replaced."""
+"""Shared by both hard downgrades: offsets are merged into the global topic before any binaries are
+replaced.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,18 @@ if TYPE_CHECKING:
 
 
 def plan(inputs: MigrationInput, request: RollRequest) -> PlannedSteps:
-    """Plan ``request``; ``inputs.before`` are the steps that merge offsets. Raises ``Refused`` if they are missing."""
+    """Plan ``request``; ``inputs.before`` are the steps that merge offsets. Raises ``Refused`` if
+    they are missing.
+    """
     moved = {step.subject for step in inputs.before}
     left = [name for name in inputs.snapshot.dedicated if name not in moved]
     if left:
         raise Refused(
-            f"Older releases read the global offsets topic only, and {', '.join(left)} has one of its own",
-            next_step=" ; ".join(f"connectctl offsets merge {n} --into global --unset-topic --stop" for n in left),
+            f"Older releases read the global offsets topic only, and {', '.join(left)} has one of "
+            "its own",
+            next_step=" ; ".join(
+                f"connectctl offsets merge {n} --into global --unset-topic --stop" for n in left
+            ),
             code="dedicated-topics",
         )
     found = planning.plan(inputs.snapshot, request, inputs.findings, inputs.before)
@@ -35,8 +42,8 @@ def plan(inputs: MigrationInput, request: RollRequest) -> PlannedSteps:
     if not found.steps:
         return found
     note = (
-        "The older release is not checked: any release before 3.3 is accepted, and connectors whose plugins or "
-        "configurations it does not support will fail."
+        "The older release is not checked: any release before 3.3 is accepted, and connectors "
+        "whose plugins or configurations it does not support will fail."
     )
     return replace(found, warnings=(*found.warnings, note))
 
@@ -46,9 +53,20 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return down_from(snapshot, (SourceSupport.NOT_SUPPORTED,))
 
 
-def migration(number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedSteps]) -> Migration:
-    """Return a hard downgrade with ``plan``: it merges offsets first, and a rollback undoes that merge."""
+def migration(
+    number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedSteps]
+) -> Migration:
+    """Return a hard downgrade with ``plan``: it merges offsets first, and a rollback undoes that
+    merge.
+    """
     back = offset_moves.roll_back
     return Migration(
-        number, name, doc, plan, status, leads_to="downgrade", observe=offset_moves.to_global, roll_back=back
+        number,
+        name,
+        doc,
+        plan,
+        status,
+        leads_to="downgrade",
+        observe=offset_moves.to_global,
+        roll_back=back,
     )

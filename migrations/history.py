@@ -74,7 +74,9 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
 
 
 def applies(migration: Migration, plan: Mapping[str, Any]) -> bool:
-    """Whether a completed run of ``plan`` applied the migration. The rollback of another run does not."""
+    """Whether a completed run of ``plan`` applied the migration. The rollback of another run does
+    not.
+    """
     request = plan.get("request", {})
     applied = named(request["migration"]) if request.get("migration") else None
     reached = applied.leads_to if applied else request.get("to")

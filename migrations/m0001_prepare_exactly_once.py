@@ -1,11 +1,12 @@
 """Prepare exactly-once source support: one roll that makes every worker ``preparing``.
 
-The first of the two rolls of KIP-618. A worker in ``preparing`` writes the config topic with a transactional producer
-when it leads, so that a replaced leader that is still running is fenced, and no other worker writes there. Its tasks
-continue with at-least-once delivery. Connectors do not change, and the roll can be rolled back at any time.
+The first of the two rolls of KIP-618. A worker in ``preparing`` writes the config topic with a
+transactional producer when it leads, so that a replaced leader that is still running is fenced, and
+no other worker writes there. Its tasks continue with at-least-once delivery. Connectors do not
+change, and the roll can be rolled back at any time.
 
-Guaranteed: workers are restarted one by one, the leader last, the next only when the cluster is healthy again. A worker
-that is already ``enabled`` stays so; ``--to preparing`` sets it back.
+Guaranteed: workers are restarted one by one, the leader last, the next only when the cluster is
+healthy again. A worker that is already ``enabled`` stays so; ``--to preparing`` sets it back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ NAME = "prepare-exactly-once"
 
 def plan(inputs: MigrationInput) -> PlannedSteps:
     """Every worker becomes preparing; those that are enabled stay enabled."""
-    stay = {w.address: SourceSupport.ENABLED for w in inputs.snapshot.workers if w.value is SourceSupport.ENABLED}
+    stay = {
+        w.address: SourceSupport.ENABLED
+        for w in inputs.snapshot.workers
+        if w.value is SourceSupport.ENABLED
+    }
     request = RollRequest(SourceSupport.PREPARING, targets=stay)
     return planning.plan(inputs.snapshot, request, inputs.findings, inputs.before)
 
@@ -33,4 +38,6 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return up_to(snapshot, (SourceSupport.PREPARING, SourceSupport.ENABLED))
 
 
-MIGRATION = Migration(1, NAME, __doc__, plan, status, leads_to="preparing", satisfies=("preparing", "enabled"))
+MIGRATION = Migration(
+    1, NAME, __doc__, plan, status, leads_to="preparing", satisfies=("preparing", "enabled")
+)

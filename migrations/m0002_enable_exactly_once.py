@@ -1,13 +1,15 @@
-"""Enable exactly-once source support: every worker ``enabled``, through ``preparing`` where it is not there yet.
+"""Enable exactly-once source support: every worker ``enabled``, through ``preparing`` where it is
+not there yet.
 
-The second roll of KIP-618, and the first before it for the workers that need it. The second begins only when every
-worker is at least ``preparing``: verified where possible, configured in its properties, or assumed because connectctl
-restarted it so. From the first enabled worker on, source tasks assigned to it write records and offsets in
-transactions, after a round of zombie fencing by the leader.
+The second roll of KIP-618, and the first before it for the workers that need it. The second begins
+only when every worker is at least ``preparing``: verified where possible, configured in its
+properties, or assumed because connectctl restarted it so. From the first enabled worker on, source
+tasks assigned to it write records and offsets in transactions, after a round of zombie fencing by
+the leader.
 
-Guaranteed: never directly from ``disabled`` to ``enabled``; one worker at a time, the leader last in each roll. Tasks
-whose round of fencing failed because the leader restarted are restarted once. Records of a connector are written
-exactly once as soon as every worker is enabled.
+Guaranteed: never directly from ``disabled`` to ``enabled``; one worker at a time, the leader last
+in each roll. Tasks whose round of fencing failed because the leader restarted are restarted once.
+Records of a connector are written exactly once as soon as every worker is enabled.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ NAME = "enable-exactly-once"
 
 def plan(inputs: MigrationInput) -> PlannedSteps:
     """Every worker becomes enabled."""
-    return planning.plan(inputs.snapshot, RollRequest(SourceSupport.ENABLED), inputs.findings, inputs.before)
+    return planning.plan(
+        inputs.snapshot, RollRequest(SourceSupport.ENABLED), inputs.findings, inputs.before
+    )
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

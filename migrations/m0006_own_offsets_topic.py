@@ -1,22 +1,33 @@
-"""Give a connector an offsets topic of its own: ``offsets.storage.topic``, seeded before workers read it.
+"""Give a connector an offsets topic of its own: ``offsets.storage.topic``, seeded before workers
+read it.
 
-KIP-618, Per-connector offsets topics: so that one connector's open transaction does not keep others from reading their
-offsets, or because its principal may not write the workers' topic. In the proposal, workers fall back to the global topic
-for offsets missing in the new one. Releases 3.3 to 4.3 do not: a connector with an empty new topic starts over.
+KIP-618, Per-connector offsets topics: so that one connector's open transaction does not keep others
+from reading their offsets, or because its principal may not write the workers' topic. In the
+proposal, workers fall back to the global topic for offsets missing in the new one. Releases 3.3 to
+4.3 do not: a connector with an empty new topic starts over.
 
-Therefore its offsets are copied first, as ``connectctl offsets merge --into dedicated --topic`` does: the connector is
-stopped, its offsets backed up, its topic created and filled in one transaction, the property set, the connector resumed.
+Therefore its offsets are copied first, as ``connectctl offsets merge --into dedicated --topic``
+does: the connector is stopped, its offsets backed up, its topic created and filled in one
+transaction, the property set, the connector resumed.
 
-Guaranteed: every source partition resumes from the offset that was committed last, also where the topic has older ones of
-an earlier time; this is verified before the connector runs again. The former offsets are backed up; ``connectctl offsets
-undo`` restores them, and carries over what was committed since; ``connectctl upgrade abort`` does so before the run is done.
+Guaranteed: every source partition resumes from the offset that was committed last, also where the
+topic has older ones of an earlier time; this is verified before the connector runs again. The
+former offsets are backed up; ``connectctl offsets undo`` restores them, and carries over what was
+committed since; ``connectctl upgrade abort`` does so before the run is done.
 """
 
 from __future__ import annotations
 
 from connectctl.migrations import offset_moves, single_run
 from connectctl.migrations.access import UpgradeAccess
-from connectctl.migrations.registry import Given, Migration, MigrationInput, MigrationStatus, Observed, Status
+from connectctl.migrations.registry import (
+    Given,
+    Migration,
+    MigrationInput,
+    MigrationStatus,
+    Observed,
+    Status,
+)
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.operations.offsets.changes import MergeOffsets
 from connectctl.ops.operations.offsets.planning import ConnectorState
@@ -60,7 +71,9 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     if not snapshot.connectors:
         return MigrationStatus(Status.NOT_APPLICABLE, "there are no connectors")
     have = ", ".join(snapshot.dedicated)
-    return MigrationStatus(Status.POSSIBLE, f"{have} has one" if have else "no connector has one: --set connector=NAME")
+    return MigrationStatus(
+        Status.POSSIBLE, f"{have} has one" if have else "no connector has one: --set connector=NAME"
+    )
 
 
 MIGRATION = Migration(

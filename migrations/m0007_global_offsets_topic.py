@@ -1,14 +1,17 @@
-"""Take back a connector's own offsets topic: its offsets go to the workers' global topic, and it resumes there.
+"""Take back a connector's own offsets topic: its offsets go to the workers' global topic, and it
+resumes there.
 
-The reverse of ``own-offsets-topic``, required for a hard downgrade: releases before 3.3 read the global topic only
-(KIP-618, Offsets accuracy). Workers write a connector's offsets to the global topic as well, but not in the transaction,
-so it may be behind; missing offsets are copied before the property is removed.
+The reverse of ``own-offsets-topic``, required for a hard downgrade: releases before 3.3 read the
+global topic only (KIP-618, Offsets accuracy). Workers write a connector's offsets to the global
+topic as well, but not in the transaction, so it may be behind; missing offsets are copied before
+the property is removed.
 
-The topic itself stays. It becomes stale, and is not read unless a connector names it again; ``stale-offsets-topics`` finds
-such topics.
+The topic itself stays. It becomes stale, and is not read unless a connector names it again;
+``stale-offsets-topics`` finds such topics.
 
-Guaranteed: every source partition resumes from the offset that was committed last. The former offsets are backed up;
-``connectctl offsets undo`` restores them, and carries over what was committed since.
+Guaranteed: every source partition resumes from the offset that was committed last. The former
+offsets are backed up; ``connectctl offsets undo`` restores them, and carries over what was
+committed since.
 """
 
 from __future__ import annotations
@@ -20,15 +23,20 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "global-offsets-topic"
 PARAMETERS = {
-    "connector": "the connectors, separated by commas; all that have a topic of their own by default",
+    "connector": "the connectors, separated by commas; all that have a topic of their own by "
+    "default",
     "policy": "which side wins where both have offsets: effective, newest, global or dedicated",
 }
 
 
 def plan(inputs: MigrationInput) -> PlannedSteps:
-    """The merge into the global topic: the steps ``inputs.before``; ``inputs.observed`` lists how the topics differ."""
+    """The merge into the global topic: the steps ``inputs.before``; ``inputs.observed`` lists how
+    the topics differ.
+    """
     single_run.refuse_without_workers(inputs)
-    steps = single_run.included_steps(inputs, "the global topic is written outside of transactions, and may be behind")
+    steps = single_run.included_steps(
+        inputs, "the global topic is written outside of transactions, and may be behind"
+    )
     return PlannedSteps(tuple(steps), tuple(inputs.observed or ()))
 
 
@@ -37,7 +45,8 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     if not snapshot.dedicated:
         return MigrationStatus(Status.CONVERGED, "no connector has an offsets topic of its own")
     return MigrationStatus(
-        Status.POSSIBLE, f"it would move the offsets of {', '.join(snapshot.dedicated)} to the global topic"
+        Status.POSSIBLE,
+        f"it would move the offsets of {', '.join(snapshot.dedicated)} to the global topic",
     )
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def to_global(access: UpgradeAccess, given: Given) -> Observed:
-    """Return the steps that move connectors to the global topic, as ``offsets merge --into global --unset-topic`` does."""
+    """Return the steps that move connectors to the global topic, as
+    ``offsets merge --into global --unset-topic`` does.
+    """
     policy, chosen = policy_of(given)
 
     def request(subject: ConnectorState) -> MergeOffsets:
@@ -54,9 +56,13 @@ def listed(given: Given, name: str) -> list[str]:
 
 
 def merges(
-    access: UpgradeAccess, topics: Mapping[str, str | None], request: Callable[[ConnectorState], OffsetRequest]
+    access: UpgradeAccess,
+    topics: Mapping[str, str | None],
+    request: Callable[[ConnectorState], OffsetRequest],
 ) -> Observed:
-    """Return the steps of ``request`` for the connectors of ``topics``, and lines on how their topics differ."""
+    """Return the steps of ``request`` for the connectors of ``topics``, and lines on how their
+    topics differ.
+    """
     if not topics:
         return (), ()
     view, subjects = access.offsets(topics)
@@ -66,14 +72,23 @@ def merges(
 
 
 def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
-    """Return the steps that restore the run's backups, and resume the connectors that it stopped."""
-    plain: list[Any] = [step.inner if isinstance(step, IncludedStep) else step for step in restored.steps]
+    """Return the steps that restore the run's backups, and resume the connectors that it
+    stopped.
+    """
+    plain: list[Any] = [
+        step.inner if isinstance(step, IncludedStep) else step for step in restored.steps
+    ]
     backs = rollbacks(access.journal, restored.run, plain)
     if not backs:
         return (), ()
     topics = {name: back.dedicated_topic for name, back in backs.items()}
     view, subjects = access.offsets(topics, {name: back.request for name, back in backs.items()})
-    pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, backs[subject.name].request) for subject in subjects]
+    pairs: list[tuple[ConnectorState, OffsetRequest]] = [
+        (subject, backs[subject.name].request) for subject in subjects
+    ]
     changes = plan_changes("offsets undo", access.snapshot.cluster_id, pairs, stop=True, view=view)
     why = f"as it was before {restored.run.id}"
-    return (*(IncludedStep(step, why) for step in changes.plan.steps), *runs.restart_steps(restored, subjects)), ()
+    return (
+        *(IncludedStep(step, why) for step in changes.plan.steps),
+        *runs.restart_steps(restored, subjects),
+    ), ()

@@ -20,7 +20,12 @@ from connectctl.ops.operations.offsets import sources
 from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
-from connectctl.ops.operations.upgrade.request import Conditions, UpgradeRequest, conditions_in, request_in
+from connectctl.ops.operations.upgrade.request import (
+    Conditions,
+    UpgradeRequest,
+    conditions_in,
+    request_in,
+)
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.steps import IncludedStep, planned_turns
 from connectctl.ops.registry import KINDS, ROLLS
@@ -33,7 +38,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
-    """``upgrade``. ``gates`` are the given settings of gates; others are those of the plan, or the defaults.
+    """``upgrade``. ``gates`` are the given settings of gates; others are those of the plan, or the
+    defaults.
 
     ``begins``: plans are to be executed, so that an unfinished run is in their way.
     """
@@ -49,15 +55,21 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
     resume_command = runs.RESUME
 
     def access(self, clients: Clients, request: UpgradeRequest) -> UpgradeAccess:
-        """Return the observed cluster. Raises ``BadInput`` for an unknown migration, and a group that does not exist."""
-        return observe_cluster(clients, workers=request.migration is None or named(request.migration).for_workers)
+        """Return the observed cluster. Raises ``BadInput`` for an unknown migration, and a group
+        that does not exist.
+        """
+        return observe_cluster(
+            clients, workers=request.migration is None or named(request.migration).for_workers
+        )
 
     def access_for(self, clients: Clients, plan: Plan) -> UpgradeAccess:
         """Return the observed cluster, in which workers may be down."""
         return observe_cluster(clients, workers=False)
 
     def plan(self, access: UpgradeAccess, request: UpgradeRequest) -> Planned:
-        """Return the plan. Raises ``Refused`` with all reasons, and while another run has not ended."""
+        """Return the plan. Raises ``Refused`` with all reasons, and while another run has not
+        ended.
+        """
         if self.begins:
             runs.refuse_unfinished(access.journal, (access.cluster_id(), access.group_id))
         access = access.leaving_out(request.without)
@@ -92,7 +104,9 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         return request_in(plan)
 
     def plan_again(self, access: UpgradeAccess, saved: Plan) -> Planned:
-        """Return the plan as it is now. Raises ``Refused`` if the workers have changed, or the run that it undoes ended."""
+        """Return the plan as it is now. Raises ``Refused`` if the workers have changed, or the run
+        that it undoes ended.
+        """
         request = request_in(saved)
         run = access.journal.get(saved.undoes) if saved.undoes else None
         if run is not None and run.state is RunState.UNDONE:
@@ -109,24 +123,34 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
     def printed_by(self, plan: Plan) -> str:
         """Return the command that prints such a plan."""
         return (
-            super().printed_by(plan) if plan.undoes else f"connectctl upgrade plan {request_in(plan).options} -o json"
+            super().printed_by(plan)
+            if plan.undoes
+            else f"connectctl upgrade plan {request_in(plan).options} -o json"
         )
 
     def check_start(self, plan: Plan, steps: Sequence[Step[Any]], *, attended: bool) -> None:
-        """Raise ``BadInput`` for a pause after a step that does not exist, and for steps by hand without a terminal."""
+        """Raise ``BadInput`` for a pause after a step that does not exist, and for steps by hand
+        without a terminal.
+        """
         if self.pause_after is not None and not 1 <= self.pause_after <= len(plan.steps):
-            raise BadInput(f"Invalid --pause-after {self.pause_after}: the plan has steps 1 to {len(plan.steps)}")
+            raise BadInput(
+                f"Invalid --pause-after {self.pause_after}: the plan has steps 1 to "
+                f"{len(plan.steps)}"
+            )
         workers = by_hand(steps)
         if workers and "by_hand" not in self.gates and not attended:
             raise BadInput(
-                f"{', '.join(workers)} must be restarted by hand, but standard input is not a terminal; nothing was done",
-                next_step="Configure workers: in the context, run the command on a terminal, or give --by-hand-timeout "
-                "SECONDS.",
+                f"{', '.join(workers)} must be restarted by hand, but standard input is not a "
+                "terminal; nothing was done",
+                next_step="Configure workers: in the context, run the command on a terminal, or "
+                "give --by-hand-timeout SECONDS.",
                 code="by-hand",
             )
 
     def context(self, access: UpgradeAccess, planned: Planned) -> UpgradeContext:
-        """Return the context of the steps; that of offsets or of an application where the plan has steps for them."""
+        """Return the context of the steps; that of offsets or of an application where the plan has
+        steps for them.
+        """
         plan, conditions = planned.plan, conditions_in(planned.plan)
         context = UpgradeContext(
             access.reader.calls,
@@ -139,7 +163,9 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
             patience=replace(conditions.gates, **self.gates),
         )
         if any(isinstance(step, IncludedStep) for step in plan.steps):
-            observed = replace(sources.observe_connectors(access.clients, [])[0], calls=access.reader.calls)
+            observed = replace(
+                sources.observe_connectors(access.clients, [])[0], calls=access.reader.calls
+            )
             context.offsets = sources.context_of(access.clients, observed, access.journal)
             context.facts = context.offsets.facts
         if application := request_in(plan).parameters.get("application"):
@@ -151,13 +177,21 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         return LoadedRun.load(journal, run, plan).decided()
 
     def remaining(self, access: UpgradeAccess, run: Run, plan: Plan) -> Remaining:
-        """Return what is left, behind the gate that the run began with. Raises ``Refused`` if its workers were changed."""
+        """Return what is left, behind the gate that the run began with. Raises ``Refused`` if its
+        workers were changed.
+        """
         runs.refuse_rolled_back(access.journal, run)
         loaded = LoadedRun.load(access.journal, run, plan)
-        hint = "Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade abort --leave."
+        hint = (
+            "Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade "
+            "abort --leave."
+        )
         runs.check_unchanged(loaded, access.snapshot, "resumed", hint)
         included = [step.inner if isinstance(step, IncludedStep) else step for step in plan.steps]
-        instead = {n: IncludedStep(step, "it has failed since") for n, step in restarts_instead(run, included).items()}
+        instead = {
+            n: IncludedStep(step, "it has failed since")
+            for n, step in restarts_instead(run, included).items()
+        }
         return Remaining(loaded.first_undone, loaded.opening, instead)
 
     def undo_hint(self, run: Run) -> str:
@@ -169,10 +203,14 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         return runs.rollback_run(journal, run)
 
     def undo(self, access: UpgradeAccess, undone: Undone) -> Planned:
-        """Return the plan of the rollback. Raises ``Refused`` if workers were changed since the run was done."""
+        """Return the plan of the rollback. Raises ``Refused`` if workers were changed since the run
+        was done.
+        """
         loaded = LoadedRun.load(undone.journal, undone.run, undone.plan)
         if undone.run.state is RunState.DONE:
-            runs.check_unchanged(loaded, access.snapshot, "undone", "See connectctl upgrade status.")
+            runs.check_unchanged(
+                loaded, access.snapshot, "undone", "See connectctl upgrade status."
+            )
         request, gates = request_in(undone.plan), conditions_in(undone.plan).gates
         made = plan_rollback(access, loaded, request)
         return self._planned(access, replace(request, without=()), made, gates, undone.run.id)

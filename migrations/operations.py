@@ -1,4 +1,6 @@
-"""All operations by the name in their plans: those of ``ops``, and the upgrade, which knows the migrations."""
+"""All operations by the name in their plans: those of ``ops``, and the upgrade, which knows the
+migrations.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 STATED_BY_PLAN = ("WORKER005", "WORKER006")
-"""Findings that workers are not known to be preparing: a plan makes them so, and states each worker's mode itself."""
+"""Findings that workers are not known to be preparing: a plan makes them so, and states each
+worker's mode itself.
+"""
 
 
 def plan_request(access: UpgradeAccess, request: UpgradeRequest) -> PlannedSteps:
@@ -34,13 +36,19 @@ def plan_request(access: UpgradeAccess, request: UpgradeRequest) -> PlannedSteps
 
 
 def _findings(access: UpgradeAccess, leads_to: str | None) -> tuple[Finding, ...]:
-    """Return the findings of preflight for a goal, none without a goal; errors among them refuse the plan."""
+    """Return the findings of preflight for a goal, none without a goal; errors among them refuse
+    the plan.
+    """
     if leads_to is None or not access.snapshot.workers:
         return ()
-    return tuple(finding for finding in access.findings(leads_to) if finding.id not in STATED_BY_PLAN)
+    return tuple(
+        finding for finding in access.findings(leads_to) if finding.id not in STATED_BY_PLAN
+    )
 
 
-def plan_rollback(access: UpgradeAccess, loaded: LoadedRun, request: UpgradeRequest) -> PlannedSteps:
+def plan_rollback(
+    access: UpgradeAccess, loaded: LoadedRun, request: UpgradeRequest
+) -> PlannedSteps:
     """Plan the rollback of a run of ``request`` from its current state."""
     if request.migration is not None and runs.has_own_rollback(loaded):
         steps, warnings = named(request.migration).roll_back(access, loaded)

@@ -1,7 +1,8 @@
 """All migrations by number, and their status for a cluster.
 
-A migration is a module ``mNNNN_name`` with a docstring that gives the reason and what is guaranteed, and a constant
-``MIGRATION``. To add one, write the module and name it in ``MODULES``; nothing else changes.
+A migration is a module ``mNNNN_name`` with a docstring that gives the reason and what is
+guaranteed, and a constant ``MIGRATION``. To add one, write the module and name it in ``MODULES``;
+nothing else changes.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ MODULES = (
 
 
 class Status(StrEnum):
-    """The status of a migration for a cluster. POSSIBLE: available, but optional, such as a rollback.
+    """The status of a migration for a cluster. POSSIBLE: available, but optional, such as a
+    rollback.
 
     UNKNOWN: it depends on connectors that could not be read.
     """
@@ -65,8 +67,9 @@ class MigrationStatus:
 
 @dataclass(frozen=True)
 class MigrationInput:
-    """The input of a planner. ``before`` are steps of other operations that come first; ``observed`` is what else its
-    ``observe`` returned; ``given`` are the parameters of ``--set NAME=VALUE``.
+    """The input of a planner. ``before`` are steps of other operations that come first;
+    ``observed`` is what else its ``observe`` returned; ``given`` are the parameters of
+    ``--set NAME=VALUE``.
     """
 
     snapshot: RollingSnapshot
@@ -82,12 +85,14 @@ def _observe_nothing(access: UpgradeAccess, of: Given | LoadedRun) -> Observed:
 
 @dataclass(frozen=True)
 class Migration:
-    """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``status`` evaluates a cluster.
+    """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``status`` evaluates a
+    cluster.
 
-    ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
-    none. ``satisfies``: modes and goals whose runs count as this migration applied. ``parameters``: the names for
-    ``--set`` with their meaning. ``observe`` reads what ``plan`` needs in addition to the workers; ``roll_back`` returns
-    the steps, with warnings, that roll back a run that changed no worker. ``for_workers``: whether it needs any.
+    ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``,
+    ``downgrade``), None for none. ``satisfies``: modes and goals whose runs count as this migration
+    applied. ``parameters``: the names for ``--set`` with their meaning. ``observe`` reads what
+    ``plan`` needs in addition to the workers; ``roll_back`` returns the steps, with warnings, that
+    roll back a run that changed no worker. ``for_workers``: whether it needs any.
     ``of_connectors``: whether its status depends on the connectors.
     """
 
@@ -105,7 +110,9 @@ class Migration:
     of_connectors: bool = False
 
     def status_of(self, snapshot: RollingSnapshot) -> MigrationStatus:
-        """Return the status for a cluster: UNKNOWN if it depends on connectors that could not be read."""
+        """Return the status for a cluster: UNKNOWN if it depends on connectors that could not be
+        read.
+        """
         if self.of_connectors and snapshot.workers and snapshot.connectors is None:
             return MigrationStatus(Status.UNKNOWN, f"could not read {'; '.join(snapshot.unseen)}")
         return self.status(snapshot)
@@ -115,9 +122,17 @@ class Migration:
         for name in given:
             if name not in self.parameters:
                 near = get_close_matches(name, self.parameters, n=1)
-                known = f"Parameters: {', '.join(self.parameters)}." if self.parameters else "It has no parameters."
+                known = (
+                    f"Parameters: {', '.join(self.parameters)}."
+                    if self.parameters
+                    else "It has no parameters."
+                )
                 hint = f"Did you mean {near[0]}?" if near else known
-                raise BadInput(f"{self.name} has no parameter {name} (--set)", next_step=hint, code="unknown-name")
+                raise BadInput(
+                    f"{self.name} has no parameter {name} (--set)",
+                    next_step=hint,
+                    code="unknown-name",
+                )
 
     @property
     def title(self) -> str:

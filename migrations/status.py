@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 def up_to(snapshot: RollingSnapshot, reached: tuple[SourceSupport, ...]) -> MigrationStatus:
     """Return whether every worker has, or can have, one of the modes ``reached``."""
-    old = [worker.address for worker in snapshot.workers if worker.value is SourceSupport.NOT_SUPPORTED]
+    old = [
+        worker.address for worker in snapshot.workers if worker.value is SourceSupport.NOT_SUPPORTED
+    ]
     if not snapshot.workers:
         return MigrationStatus(Status.NOT_APPLICABLE, "the group has no workers")
     if old:

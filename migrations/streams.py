@@ -33,7 +33,9 @@ PAUSE = 0.3
 
 
 def observe(access: UpgradeAccess, given: Given) -> Observed:
-    """Take the snapshot of the Streams application; None if none is named, which the plan refuses."""
+    """Take the snapshot of the Streams application; None if none is named, which the plan
+    refuses.
+    """
     name = given.get("application", "").strip()
     if not name:
         return (), None
@@ -46,7 +48,9 @@ def observe(access: UpgradeAccess, given: Given) -> Observed:
     return (), observe_application(reader, listed(given, "instances") or known)
 
 
-def plan(inputs: MigrationInput, to: ProducerModel, *, value: str | None = None, older: bool = False) -> PlannedSteps:
+def plan(
+    inputs: MigrationInput, to: ProducerModel, *, value: str | None = None, older: bool = False
+) -> PlannedSteps:
     """Plan the change of the application; ``inputs.observed`` is its snapshot."""
     single_run.required_parameter(inputs, "application", "application")
     request = planning.ApplicationRequest(to, value, older, _members(inputs.given.get("members")))
@@ -63,7 +67,9 @@ def _members(text: str | None) -> int | None:
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Return POSSIBLE: it does not concern the Connect cluster."""
-    return MigrationStatus(Status.POSSIBLE, "it concerns a stream application: --set application=ID")
+    return MigrationStatus(
+        Status.POSSIBLE, "it concerns a stream application: --set application=ID"
+    )
 
 
 def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
@@ -78,9 +84,21 @@ def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
 
 
 def migration(
-    number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedSteps], parameters: Mapping[str, str]
+    number: int,
+    name: str,
+    doc: str,
+    plan: Callable[[MigrationInput], PlannedSteps],
+    parameters: Mapping[str, str],
 ) -> Migration:
     """A migration of a stream application with ``plan``, which needs no workers."""
     return Migration(
-        number, name, doc, plan, status, parameters=parameters, observe=observe, roll_back=roll_back, for_workers=False
+        number,
+        name,
+        doc,
+        plan,
+        status,
+        parameters=parameters,
+        observe=observe,
+        roll_back=roll_back,
+        for_workers=False,
     )

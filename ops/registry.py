@@ -1,4 +1,6 @@
-"""The operations of this package, and every kind of step by its name, for plans that were written down."""
+"""The operations of this package, and every kind of step by its name, for plans that were written
+down.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,14 @@ ROLLS = (
     streams.ApplicationGate,
     fencing.FenceUnusedIds,
 )
-_RUNS = (job.CreateInternalTopic, job.StopOnWorkers, job.StartConnector, job.StartTasks, job.RunTasks, job.HandBack)
+_RUNS = (
+    job.CreateInternalTopic,
+    job.StopOnWorkers,
+    job.StartConnector,
+    job.StartTasks,
+    job.RunTasks,
+    job.HandBack,
+)
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kinds in (*(operation.steps for operation in OPERATIONS.values()), ROLLS, _RUNS)

@@ -1,7 +1,9 @@
-"""A real browser without a window, driven over the DevTools protocol through two pipes: no library, no port, no network.
+"""A real browser without a window, driven over the DevTools protocol through two pipes: no library,
+no port, no network.
 
-``browser()`` is Chromium or Chrome, where there is one. It loads files and tells what a person would meet: what is drawn,
-how wide, in which colours, what the console says, and what was asked for over the network.
+``browser()`` is Chromium or Chrome, where there is one. It loads files and tells what a person
+would meet: what is drawn, how wide, in which colours, what the console says, and what was asked for
+over the network.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def executable() -> str | None:
 
 @dataclass
 class Browser:
-    """One tab. ``console`` is what was printed there or went wrong, ``asked`` what was asked for; both of the last page."""
+    """One tab. ``console`` is what was printed there or went wrong, ``asked`` what was asked for;
+    both of the last page.
+    """
 
     reads: int
     writes: int
@@ -62,7 +66,13 @@ class Browser:
     _events: list[str] = field(default_factory=list)
 
     def open(
-        self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False, paper: bool = False
+        self,
+        page: Path,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        paper: bool = False,
     ) -> None:
         """Load the file, as a screen of that width shows it, or as paper does."""
         self.console.clear()
@@ -71,14 +81,18 @@ class Browser:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.send("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme])
+        self.send(
+            "Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme]
+        )
         self.send("Page.navigate", url=page.absolute().as_uri())
         while "Page.loadEventFired" not in self._events:
             self._take(self._message())
 
     def value(self, script: str) -> Any:
         """What the expression is in the page."""
-        done = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        done = self.send(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 

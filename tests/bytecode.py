@@ -1,6 +1,8 @@
-"""Compiled modules for the processes of tests, where nobody wants any beside the sources (PYTHONDONTWRITEBYTECODE).
+"""Compiled modules for the processes of tests, where nobody wants any beside the sources
+(PYTHONDONTWRITEBYTECODE).
 
-Tests start thousands of Pythons, and each would compile what it imports: a third of what a command costs.
+Tests start thousands of Pythons, and each would compile what it imports: a third of what a command
+costs.
 """
 
 from __future__ import annotations

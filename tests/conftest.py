@@ -1,4 +1,6 @@
-"""What every test may use: a state directory of its own, and one real cluster for the whole session."""
+"""What every test may use: a state directory of its own, and one real cluster for the whole
+session.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
 # How quick an example is depends on what else the machine does, and is no property of the code.
 EXAMPLES = deep(100, 25)
 settings.register_profile(
-    "any machine", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
+    "any machine",
+    deadline=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
 
@@ -32,7 +37,8 @@ pytest_plugins = ["draws", "fileorder"]
 
 OFFLINE = "not live"
 WIDTH, MEMORY = 5, 3 << 30
-"""Processes that share the whole suite, and the bytes that each may need: at most times it waits for a cluster of its own.
+"""Processes that share the whole suite, and the bytes that each may need: at most times it waits
+for a cluster of its own.
 
 Four of them left two processors idle for a third of the time.
 """
@@ -41,7 +47,9 @@ LONG = ("slow", "campaign")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what no expression names: ``-m "not live"`` replaces the one of pyproject.toml, and is to add nothing."""
+    """Leave out what no expression names: ``-m "not live"`` replaces the one of pyproject.toml, and
+    is to add nothing.
+    """
     unnamed = [mark for mark in LONG if mark not in config.option.markexpr]
     left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in unnamed)]
     if left_out and config.option.markexpr:
@@ -52,7 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """Whatever ends this process, what it starts ends with it.
 
-    What is started in the background of a script ignores ^C, and so would every process that a test starts.
+    What is started in the background of a script ignores ^C, and so would every process that a test
+    starts.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,7 +73,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Several processes for the whole suite; none for what somebody looks at, whose output is to come as it is printed."""
+    """Several processes for the whole suite; none for what somebody looks at, whose output is to
+    come as it is printed.
+    """
     from fileorder import ALL  # a plugin, which pytest imports itself
 
     looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
@@ -85,11 +96,20 @@ def _whole(config: pytest.Config) -> bool:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """The process that has others test makes what their Sparks start with, beside the first tests, if it is not kept."""
+    """The process that has others test makes what their Sparks start with, beside the first tests,
+    if it is not kept.
+    """
     live = session.config.option.markexpr != OFFLINE
     config = session.config
-    if live and config.getoption("numprocesses", None) and _whole(config) and config.cache is not None:
-        config.stash[_CLASSES] = Archive(config.stash[_DIRECTORY], config.cache.mkdir("spark-classes"))
+    if (
+        live
+        and config.getoption("numprocesses", None)
+        and _whole(config)
+        and config.cache is not None
+    ):
+        config.stash[_CLASSES] = Archive(
+            config.stash[_DIRECTORY], config.cache.mkdir("spark-classes")
+        )
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -118,12 +138,13 @@ def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
 
 
 PATIENT = {"fetch.max.wait.ms": "5000"}
-"""How long workers wait for records of their topics. To ask every half second is a third of what a cluster costs that does
-nothing; records come at once all the same, and only the end of a worker waits for the answer.
+"""How long workers wait for records of their topics. To ask every half second is a third of what a
+cluster costs that does nothing; records come at once all the same, and only the end of a worker
+waits for the answer.
 """
 SILENT = {"metadata.max.idle.interval.ms": "10000"}
-"""How often a controller writes a record that says nothing: twice a second is an eighth of what a broker costs that does
-nothing.
+"""How often a controller writes a record that says nothing: twice a second is an eighth of what a
+broker costs that does nothing.
 """
 
 
@@ -136,7 +157,11 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
     from connectctl.ops.sandbox.cluster import SandboxSpec, down
 
     spec = SandboxSpec(
-        name="tests", workers=2, support="enabled", extra_worker_properties=PATIENT, extra_broker_properties=SILENT
+        name="tests",
+        workers=2,
+        support="enabled",
+        extra_worker_properties=PATIENT,
+        extra_broker_properties=SILENT,
     )
     sandbox = up_as_asked(spec)
     yield sandbox
@@ -147,11 +172,17 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def secured(state_home: Path) -> Iterator[Sandbox]:
-    """A cluster behind TLS, logins that have to be renewed every ten seconds, and ACLs; with two workers, exactly-once."""
+    """A cluster behind TLS, logins that have to be renewed every ten seconds, and ACLs; with two
+    workers, exactly-once.
+    """
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     sessions = {"connections.max.reauth.ms": "10000"}
-    sandbox = up(SandboxSpec(name="secured", support="enabled", secured=True, extra_broker_properties=sessions))
+    sandbox = up(
+        SandboxSpec(
+            name="secured", support="enabled", secured=True, extra_broker_properties=sessions
+        )
+    )
     yield sandbox
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(state_home))

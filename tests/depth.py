@@ -1,4 +1,6 @@
-"""How deep tests go that have no end of cases: some in each run, more with CONNECTCTL_TEST_DEEP=1, as in .ci/run."""
+"""How deep tests go that have no end of cases: some in each run, more with CONNECTCTL_TEST_DEEP=1,
+as in .ci/run.
+"""
 
 from __future__ import annotations
 

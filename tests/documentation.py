@@ -1,4 +1,6 @@
-"""The pages of the documentation: their blocks, and the commands that they show with what is under them."""
+"""The pages of the documentation: their blocks, and the commands that they show with what is under
+them.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +55,31 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 
 
 def passed(directory: Path) -> str:
-    """What pytest says at the end in ``directory``, with nothing of this project but what is installed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-p", "no:xdist", "."]
+    """What pytest says at the end in ``directory``, with nothing of this project but what is
+    installed.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-W",
+        "error",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        ".",
+    ]
     options = ["-c", "/dev/null", "--rootdir", str(directory)]
     done = subprocess.run(
-        [*command, *options], cwd=directory, capture_output=True, text=True, check=False, timeout=300, env=ENVIRONMENT
+        [*command, *options],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=ENVIRONMENT,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()[-1]

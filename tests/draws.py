@@ -1,10 +1,11 @@
-"""Matrices of which each push tries some cells: drawn by the commit, named in the output, all of them with ``-m slow``.
+"""Matrices of which each push tries some cells: drawn by the commit, named in the output, all of
+them with ``-m slow``.
 
-A test marked ``drawn`` runs one cell of its parameters, ``drawn(3)`` three of them. The others become ``slow``.
-``drawn(each="case")`` draws for each value of the parameter ``case``, which is another behaviour.
-``drawn(3, matrix="name")`` draws from all tests with this name, wherever they are.
-Examples of Hypothesis are drawn by the commit, too: what fails once fails again. ``--hypothesis-seed`` draws others.
-``CONNECTCTL_TEST_DRAW`` draws as another commit does.
+A test marked ``drawn`` runs one cell of its parameters, ``drawn(3)`` three of them. The others
+become ``slow``. ``drawn(each="case")`` draws for each value of the parameter ``case``, which is
+another behaviour. ``drawn(3, matrix="name")`` draws from all tests with this name, wherever they
+are. Examples of Hypothesis are drawn by the commit, too: what fails once fails again.
+``--hypothesis-seed`` draws others. ``CONNECTCTL_TEST_DRAW`` draws as another commit does.
 """
 
 from __future__ import annotations
@@ -40,12 +41,16 @@ def drawn_by() -> str:
 def pytest_configure(config: pytest.Config) -> None:
     """Have Hypothesis draw by the commit, unless somebody asked for a seed."""
     if config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = int.from_bytes(hashlib.sha256(drawn_by().encode()).digest()[:8])
+        config.option.hypothesis_seed = int.from_bytes(
+            hashlib.sha256(drawn_by().encode()).digest()[:8]
+        )
 
 
 def chosen(cells: list[str], number: int, seed: str) -> set[str]:
     """So many of the cells; each comes as often as any other over many seeds."""
-    return set(sorted(cells, key=lambda cell: hashlib.sha256(f"{seed} {cell}".encode()).digest())[:number])
+    return set(
+        sorted(cells, key=lambda cell: hashlib.sha256(f"{seed} {cell}".encode()).digest())[:number]
+    )
 
 
 def _matrix(item: pytest.Item, each: str | None = None, matrix: str | None = None) -> str:
@@ -88,7 +93,9 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 def _left_out(config: pytest.Config) -> list[str]:
     others = config.stash.get(_NOT_ASKED_FOR, set())
-    return [cell for cell in config.stash.get(_LEFT_OUT, []) if cell.partition("[")[0] not in others]
+    return [
+        cell for cell in config.stash.get(_LEFT_OUT, []) if cell.partition("[")[0] not in others
+    ]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -104,13 +111,17 @@ def pytest_testnodedown(node: object) -> None:
     config.stash.setdefault(_LEFT_OUT, getattr(node, "workeroutput", {}).get(_OUTPUT, []))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Name what was left out, by test."""
     matrices: dict[str, list[str]] = defaultdict(list)
     for cell in _left_out(config):
         test, _, parameters = cell.partition("[")
         matrices[test] += [parameters.removesuffix("]")] if parameters else []
     if matrices:
-        terminalreporter.section(f"cells that commit {drawn_by()} does not draw ({VARIABLE}; -m slow has them all)")
+        terminalreporter.section(
+            f"cells that commit {drawn_by()} does not draw ({VARIABLE}; -m slow has them all)"
+        )
     for test, cells in sorted(matrices.items()):
         terminalreporter.line(f"{test}: {', '.join(cells)}" if cells else test)

@@ -1,4 +1,6 @@
-"""The order in which files are tested: the longest first, as the last run of the whole suite on this machine found them."""
+"""The order in which files are tested: the longest first, as the last run of the whole suite on
+this machine found them.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,13 @@ LONGEST = (
 )
 """Files that take minutes, where no run is remembered."""
 LONG = 60.0
-"""Seconds from which a file is long: whoever begins one of them at the end is waited for by the others."""
+"""Seconds from which a file is long: whoever begins one of them at the end is waited for by the
+others.
+"""
 LIVE_UNTIL = 0.9
-"""The part of the other files within which those that wait for clusters are begun; the rest are short."""
+"""The part of the other files within which those that wait for clusters are begun; the rest are
+short.
+"""
 
 
 def name_of(file: Path) -> str:
@@ -58,18 +64,25 @@ def longest(seconds: dict[str, float] | None) -> list[str]:
     """The long files, the longest first, by the seconds of a run; ``LONGEST`` without any."""
     if not seconds:
         return list(LONGEST)
-    return sorted((name for name, each in seconds.items() if each >= LONG), key=lambda name: -seconds[name])
+    return sorted(
+        (name for name, each in seconds.items() if each >= LONG), key=lambda name: -seconds[name]
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first. Then those that wait for clusters and those that compute by turns, else they would compute
-    all at once when nobody waits any more."""
+    """The longest files first. Then those that wait for clusters and those that compute by turns,
+    else they would compute all at once when nobody waits any more.
+    """
     places: dict[Path, float] = {}
     for waits, until in ((True, LIVE_UNTIL), (False, 1.0)):
-        files = list(dict.fromkeys(item.path for item in items if (item.path.parent.name == "live") is waits))
+        files = list(
+            dict.fromkeys(item.path for item in items if (item.path.parent.name == "live") is waits)
+        )
         places |= {file: until * number / len(files) for number, file in enumerate(files)}
     first = longest(config.cache.get(KEPT, None) if config.cache is not None else None)
-    places |= {file: first.index(name) - len(first) for file in places if (name := name_of(file)) in first}
+    places |= {
+        file: first.index(name) - len(first) for file in places if (name := name_of(file)) in first
+    }
     items.sort(key=lambda item: places[item.path])
 
 
@@ -89,7 +102,9 @@ class _Remembered:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Remember seconds where the whole suite is tested."""
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and config.option.markexpr == ALL
+    whole = (
+        config.args_source is pytest.Config.ArgsSource.TESTPATHS and config.option.markexpr == ALL
+    )
     parts = hasattr(config, "workerinput") or config.option.keyword or config.option.collectonly
     if config.cache is not None and whole and not parts:
         config.pluginmanager.register(_Remembered(config.cache))

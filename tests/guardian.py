@@ -1,9 +1,11 @@
-"""Ends what a session of the tests leaves running, however the session ends, and removes its directory.
+"""Ends what a session of the tests leaves running, however the session ends, and removes its
+directory.
 
-Each process of pytest starts a guardian, which holds the other end of a pipe: the system closes it when the process ends,
-also after kill -9. Everything that the process starts carries the session in its environment, and so does everything below
-that; brokers and workers of sandboxes carry the session's directory on their command line, too. A guardian ends processes
-with that mark and no others.
+Each process of pytest starts a guardian, which holds the other end of a pipe: the system closes it
+when the process ends, also after kill -9. Everything that the process starts carries the session in
+its environment, and so does everything below that; brokers and workers of sandboxes carry the
+session's directory on their command line, too. A guardian ends processes with that mark and no
+others.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "CONNECTCTL_TESTS_SESSIONS"
-"""The variable with the directories of all sessions that a process belongs to: tests run sessions within sessions."""
+"""The variable with the directories of all sessions that a process belongs to: tests run sessions
+within sessions.
+"""
 _SANDBOX = "-Dconnectctl.sandbox="
 GRACE = 5.0
 """Seconds for processes to end by themselves: a Spark removes its directories meanwhile."""
@@ -29,7 +33,8 @@ def begin() -> Path:
     reading, _kept_open = os.pipe()
     command = [sys.executable, "-P", __file__, str(reading), str(directory)]
     with (directory / "guardian.log").open("wb") as log:
-        # A shell between them leaves the guardian to init. In a session of its own no signal to this one's group ends it.
+        # A shell between them leaves the guardian to init. In a session of its own no signal to
+        # this one's group ends it.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *command],
             stdin=subprocess.DEVNULL,
@@ -57,7 +62,9 @@ def _guard(pipe: int, directory: Path) -> None:
             if str(directory) in process.environ().get(MARK, "").split(os.pathsep):
                 return process.status() != psutil.STATUS_ZOMBIE
         with suppress(psutil.Error):
-            return any(word.startswith(f"{_SANDBOX}{directory}{os.sep}") for word in process.cmdline())
+            return any(
+                word.startswith(f"{_SANDBOX}{directory}{os.sep}") for word in process.cmdline()
+            )
         return False
 
     def left() -> list[psutil.Process]:

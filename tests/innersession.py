@@ -1,4 +1,5 @@
-"""A session of pytest within a test: its only test starts processes that nobody ends, and reports them.
+"""A session of pytest within a test: its only test starts processes that nobody ends, and reports
+them.
 
 ``INNER_REPORT`` is the file of the report; with ``INNER_BROKER`` a sandbox is among what it starts.
 """
@@ -25,8 +26,12 @@ BELOW = (
 
 
 def started(code: str, *words: str, env: dict[str, str] | None = None) -> int:
-    """The number of a process that has written a line; the number on that line, where there is one."""
-    process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True, env=env)
+    """The number of a process that has written a line; the number on that line, where there is
+    one.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True, env=env
+    )
     assert process.stdout is not None
     line = process.stdout.readline().strip()
     return int(line) if line.isdigit() else process.pid
@@ -39,7 +44,9 @@ def test_that_starts_processes_and_hangs(state_home: Path) -> None:
         "a child that ignores SIGTERM": started(DEAF),
         "a child that is stopped": started(SLEEP),
         "a process whose parent has ended": started(BELOW),
-        "a JVM of a sandbox with another environment": started(SLEEP, f"-Dconnectctl.sandbox={state_home}/a", env={}),
+        "a JVM of a sandbox with another environment": started(
+            SLEEP, f"-Dconnectctl.sandbox={state_home}/a", env={}
+        ),
     }
     os.kill(pids["a child that is stopped"], signal.SIGSTOP)
     if "INNER_BROKER" in os.environ:
@@ -50,6 +57,8 @@ def test_that_starts_processes_and_hangs(state_home: Path) -> None:
         pids["a broker"] = status("inner").processes[0].pid or 0
     report = Path(os.environ["INNER_REPORT"])
     draft = report.with_suffix(".draft")
-    draft.write_text(json.dumps({"pids": pids, "pytest": os.getpid(), "directory": str(state_home.parent)}))
+    draft.write_text(
+        json.dumps({"pids": pids, "pytest": os.getpid(), "directory": str(state_home.parent)})
+    )
     draft.replace(report)
     time.sleep(3600)

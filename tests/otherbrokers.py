@@ -1,8 +1,8 @@
 """Brokers of another release, or with another ``transaction.version``, for all tests of a run.
 
-``CONNECTCTL_TEST_BROKERS=3.9.2`` has the shared cluster and the campaigns run on brokers of that release, whatever their
-workers are, ``CONNECTCTL_TEST_BROKERS=transaction.version=1`` on the latest ones with that feature level. What is
-about transaction version 2 itself is left out there.
+``CONNECTCTL_TEST_BROKERS=3.9.2`` has the shared cluster and the campaigns run on brokers of that
+release, whatever their workers are, ``CONNECTCTL_TEST_BROKERS=transaction.version=1`` on the latest
+ones with that feature level. What is about transaction version 2 itself is left out there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def up_as_asked(spec: SandboxSpec) -> Sandbox:
 
     if ASKED and not ASKED.startswith(_FEATURE):
         release = parse_version(ASKED)
-        setattr(KafkaVersion, "broker", property(lambda self: release))  # noqa: B010  # a property of the class
+        # a property of the class
+        setattr(KafkaVersion, "broker", property(lambda self: release))  # noqa: B010
     sandbox = up(spec)
     if ASKED.startswith(_FEATURE):
         from live.brokerfeatures import set_feature

@@ -15,7 +15,20 @@ HOLE = "X1"
 _COMMAND = re.compile(r"connectctl ([a-z][^\n`;|()]*)")
 _END = re.compile(r"[.,:?!'\"]+$")
 PROSE = frozenset(
-    ["by", "changes", "is", "itself", "lacks", "made", "needs", "on", "prints", "process", "that", "there"]
+    [
+        "by",
+        "changes",
+        "is",
+        "itself",
+        "lacks",
+        "made",
+        "needs",
+        "on",
+        "prints",
+        "process",
+        "that",
+        "there",
+    ]
 )
 """Words after the name of connectctl in sentences about it."""
 OF_A_RUN = frozenset(["ended", "has", "is", "needs"])
@@ -23,20 +36,30 @@ OF_A_RUN = frozenset(["ended", "has", "is", "needs"])
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Every string of a module that is printed: no docstrings, f-strings with a word for each value."""
-    inner = {id(part) for node in nodes(path) if isinstance(node, ast.JoinedStr) for part in node.values}
+    """Every string of a module that is printed: no docstrings, f-strings with a word for each
+    value.
+    """
+    inner = {
+        id(part) for node in nodes(path) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
     docs = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
     for node in nodes(path):
         if isinstance(node, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else HOLE for part in node.values]
             yield node.lineno, "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inner | docs):
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and not {id(node)} & (inner | docs)
+        ):
             yield node.lineno, node.value
 
 
 @cache
 def promised() -> list[tuple[str, list[str]]]:
-    """Each command in a text with the place of the text: its words up to the end of the sentence."""
+    """Each command in a text with the place of the text: its words up to the end of the
+    sentence.
+    """
     found = []
     for path in FILES:
         for line, text in texts(path):

@@ -24,4 +24,6 @@ def test_what_a_process_compiles_is_kept_away_from_its_sources(tmp_path: Path) -
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
     subprocess.run([sys.executable, "-c", SESSION], cwd=tmp_path, env=env, check=True)
     assert not (tmp_path / "__pycache__").exists()
-    assert [file.name.partition(".")[0] for file in (tmp_path / "kept").rglob("once*.pyc")] == ["once"]
+    assert [file.name.partition(".")[0] for file in (tmp_path / "kept").rglob("once*.pyc")] == [
+        "once"
+    ]

@@ -27,7 +27,11 @@ def written_in(path: str) -> frozenset[str]:
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}::{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+            found |= {
+                f"{node.name}::{each.name}"
+                for each in node.body
+                if isinstance(each, ast.FunctionDef)
+            }
     return frozenset(name for name in found if name.rpartition("::")[2].startswith("test_"))
 
 
@@ -45,5 +49,7 @@ def test_every_method_of_kafkas_has_its_line(section: str) -> None:
 
 
 def test_every_line_of_a_table_names_a_test() -> None:
-    rows = [line for line in TEXT.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
+    rows = [
+        line for line in TEXT.splitlines() if line.startswith("| ") and not line.startswith("| ---")
+    ]
     assert all("`tests/" in row for row in rows if not row.endswith("| test here |"))

@@ -1,4 +1,6 @@
-"""What can be known of the documentation without a cluster: its links, files, and examples in YAML and Python."""
+"""What can be known of the documentation without a cluster: its links, files, and examples in YAML
+and Python.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), link
         if anchor:
-            assert anchor in [_anchor(h) for h in re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)], link
+            assert anchor in [
+                _anchor(h) for h in re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
+            ], link
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -52,7 +56,10 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 
 def test_every_command_has_its_page_and_its_row_in_the_readme() -> None:
-    assert {page.stem for page in GUIDES if page.parent.name == "commands"} == {*main.COMMANDS, "README"}
+    assert {page.stem for page in GUIDES if page.parent.name == "commands"} == {
+        *main.COMMANDS,
+        "README",
+    }
     rows = re.findall(r"docs/commands/(\w+)\.md\)", README.read_text().partition("## Commands")[2])
     assert set(rows) - {"README"} == set(main.COMMANDS)
 
@@ -74,7 +81,9 @@ def test_the_readmes_two_commands_are_those_of_the_package_and_of_ci() -> None:
     text = README.read_text()
     assert "pip install '.[spark]' && connectctl demo" in text
     assert "pip install -e '.[dev]' && pytest" in text
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert {"spark", "dev"} <= extras.keys()
     ci = (ROOT / ".ci/run").read_text()
     assert "pip install --quiet -e '.[dev]'" in ci
@@ -83,11 +92,15 @@ def test_the_readmes_two_commands_are_those_of_the_package_and_of_ci() -> None:
 
 def test_the_readmes_figures_are_those_of_the_page_on_speed() -> None:
     speed = (ROOT / "docs/speed.md").read_text()
-    rows = re.findall(r"^\|.*\| (.+) \| `(python tests/bench/\S+\.py)` \|$", README.read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\|.*\| (.+) \| `(python tests/bench/\S+\.py)` \|$", README.read_text(), re.MULTILINE
+    )
     assert len(rows) == 3
     for measured, command in rows:
         assert command in speed
-        assert [figure for figure in re.findall(r"\d[\d.,]*\d", measured) if figure not in speed] == []
+        assert [
+            figure for figure in re.findall(r"\d[\d.,]*\d", measured) if figure not in speed
+        ] == []
 
 
 YAML = [pytest.param(block, id=name(page)) for page in GUIDES for block in blocks(page, "yaml")]
@@ -114,7 +127,11 @@ def test_python_uses_names_and_arguments_that_are_there(block: Block) -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("connectctl"):
             module = importlib.import_module(node.module or "")
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Target":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "Target"
+        ):
             from connectctl import Target
 
             Target(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
@@ -130,18 +147,32 @@ def test_messages_of_the_page_on_troubleshooting_are_those_of_the_program() -> N
     foreign = {"Connection refused", "Unauthorized", "RUNNING", "GET", "Describe on Group"}
     for message in messages:
         parts = [part.strip(" :") for part in message.split("…")]
-        assert [part for part in parts if part and part not in foreign and part not in joined] == [], message
+        assert [
+            part for part in parts if part and part not in foreign and part not in joined
+        ] == [], message
 
 
 def test_every_path_that_the_page_on_architecture_names_is_there() -> None:
     page = (ROOT / "docs/architecture.md").read_text()
     named = set(re.findall(r"`((?:cli|ops|migrations|tests|docs)/[\w./]*)`", page))
     assert len(named) > 70
-    assert sorted(path for path in named if not re.search(r"NAME|NNNN", path) and not (ROOT / path).exists()) == []
+    assert (
+        sorted(
+            path
+            for path in named
+            if not re.search(r"NAME|NNNN", path) and not (ROOT / path).exists()
+        )
+        == []
+    )
 
 
 def test_the_page_on_architecture_has_every_package() -> None:
-    tree = (ROOT / "docs/architecture.md").read_text().partition("## The tree")[2].partition("\n## ")[0]
+    tree = (
+        (ROOT / "docs/architecture.md")
+        .read_text()
+        .partition("## The tree")[2]
+        .partition("\n## ")[0]
+    )
     packages = {f"{path.parent.relative_to(ROOT).as_posix()}/" for path in FILES}
     assert packages == set(re.findall(r"^\| `([\w/]+/)` \|", tree, re.MULTILINE)) - {"tests/"}
 
@@ -160,9 +191,15 @@ def _is_module(dotted: str) -> bool:
 
 
 def _missing(text: str) -> list[str]:
-    """Paths and modules that ``text`` names and that are not there; a decision may be named by its number alone."""
+    """Paths and modules that ``text`` names and that are not there; a decision may be named by its
+    number alone.
+    """
     paths = [path for path in SLASHED.findall(text) if not [*ROOT.glob(f"{path}*")]]
-    return [*paths, *(name for name in DOTTED.findall(text) if not _is_module(name)), *FORMER.findall(text)]
+    return [
+        *paths,
+        *(name for name in DOTTED.findall(text) if not _is_module(name)),
+        *FORMER.findall(text),
+    ]
 
 
 def test_every_module_that_a_source_names_is_there() -> None:
@@ -173,7 +210,10 @@ def test_every_module_that_a_source_names_is_there() -> None:
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        ("see ops/core/plan.py, docs/decisions/0004, ops.core.plan.Plan and connectctl.ops.core", []),
+        (
+            "see ops/core/plan.py, docs/decisions/0004, ops.core.plan.Plan and connectctl.ops.core",
+            [],
+        ),
         ("``ops/runtime/streamwriter``", ["ops/runtime/streamwriter"]),
         ("as ops.core.nothing does, or ``model.rights``", ["ops.core.nothing", "model.rights"]),
     ],

@@ -38,8 +38,23 @@ def of_matrix(directory: Path, marks: str, *more: str, matrix: str = MATRIX) -> 
     (directory / "test_it.py").write_text(matrix)
     (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n  drawn\n  slow\n")
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parent), VARIABLE: "a commit"}
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "draws", "-p", "no:cacheprovider", "-m", marks, *more]
-    return subprocess.run(command, cwd=directory, env=env, capture_output=True, text=True, check=True).stdout
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-s",
+        "-p",
+        "draws",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        marks,
+        *more,
+    ]
+    return subprocess.run(
+        command, cwd=directory, env=env, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_what_is_left_out_is_named_and_is_what_slow_runs(tmp_path: Path) -> None:
@@ -78,8 +93,13 @@ def test_three(): print("ran three")
 """
 
 
-def test_a_matrix_of_several_tests_is_drawn_from_and_names_the_tests_that_are_left_out(tmp_path: Path) -> None:
-    plain, slow = of_matrix(tmp_path, "not slow", matrix=NAMED), of_matrix(tmp_path, "slow", matrix=NAMED)
+def test_a_matrix_of_several_tests_is_drawn_from_and_names_the_tests_that_are_left_out(
+    tmp_path: Path,
+) -> None:
+    plain, slow = (
+        of_matrix(tmp_path, "not slow", matrix=NAMED),
+        of_matrix(tmp_path, "slow", matrix=NAMED),
+    )
     (left,) = {each for each in ("one", "two", "three") if f"ran {each}\n" not in plain}
     assert f"ran {left}\n" in slow
     assert f"\ntest_it.py::test_{left}\n" in plain
@@ -98,11 +118,14 @@ def test_a_matrix_that_the_run_was_not_asked_for_is_not_named(tmp_path: Path) ->
 
 
 def examples(monkeypatch: pytest.MonkeyPatch, commit: str, asked: str | None = None) -> list[int]:
-    """Return the numbers that Hypothesis tries in a run at ``commit``; ``asked`` is the seed that the run is given."""
+    """Return the numbers that Hypothesis tries in a run at ``commit``; ``asked`` is the seed that
+    the run is given.
+    """
     config: Any = SimpleNamespace(option=SimpleNamespace(hypothesis_seed=asked))
     monkeypatch.setenv(VARIABLE, commit)
     draws.pytest_configure(config)
-    monkeypatch.setattr(core, "global_force_seed", int(config.option.hypothesis_seed))  # as its plugin does
+    # as its plugin does
+    monkeypatch.setattr(core, "global_force_seed", int(config.option.hypothesis_seed))
     found: list[int] = []
 
     @settings(database=None, max_examples=20)

@@ -1,4 +1,6 @@
-"""The examples of the documentation that have tests of their own: these pass, as whoever copies them would run them."""
+"""The examples of the documentation that have tests of their own: these pass, as whoever copies
+them would run them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def test_the_tests_of_the_whole_examples_pass(tmp_path: Path) -> None:
     assert passed(tmp_path).startswith("14 passed")
 
 
-@pytest.mark.parametrize("job", sorted((ROOT / "docs/examples").glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "job", sorted((ROOT / "docs/examples").glob("*.yaml")), ids=lambda path: path.name
+)
 def test_the_job_of_an_example_is_one_and_names_a_class_beside_it(job: Path) -> None:
     module, _, kind = job_file.read(job).config["connector.class"].partition(":")
     assert module == job.stem

@@ -1,4 +1,6 @@
-"""Names and messages use the words of docs/glossary.md: a list of words that are not used, with those to use instead."""
+"""Names and messages use the words of docs/glossary.md: a list of words that are not used, with
+those to use instead.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,9 @@ WORDS = {
     "hear": "receive",
     "heard": "received",
 }
-"""Words that no name of a class, function, argument, attribute or variable contains, nor a key or value of JSON, and what
-to say instead."""
+"""Words that no name of a class, function, argument, attribute or variable contains, nor a key or
+value of JSON, and what to say instead.
+"""
 
 PHRASES = {
     "nobody knows": "unknown",
@@ -110,7 +113,11 @@ def strings(tree: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def private_names(path: Path) -> list[str]:
-    found = {name for name in (*names(nodes(path)), *keys(nodes(path))) if WORDS.keys() & set(words(name))}
+    found = {
+        name
+        for name in (*names(nodes(path)), *keys(nodes(path)))
+        if WORDS.keys() & set(words(name))
+    }
     return sorted(found)
 
 
@@ -148,9 +155,15 @@ def schema_words(schema: Any) -> Iterator[str]:
         yield from schema_words(part)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs/schema").glob("*.json")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/schema").glob("*.json")), ids=lambda path: path.name
+)
 def test_schemas_use_the_words_of_the_field(path: Path) -> None:
-    found = [each for each in schema_words(json.loads(path.read_text())) if WORDS.keys() & set(words(each))]
+    found = [
+        each
+        for each in schema_words(json.loads(path.read_text()))
+        if WORDS.keys() & set(words(each))
+    ]
     assert found == []
 
 
@@ -158,17 +171,24 @@ def test_names_are_taken_apart() -> None:
     source = "class ToldOff:\n    def hear_them(self, wish_list): self.as_HTTPEyes = whose = 1"
     found = sorted(names(ast.walk(ast.parse(source))))
     assert found == ["ToldOff", "as_HTTPEyes", "hear_them", "self", "whose", "wish_list"]
-    assert [words(each) for each in ("ToldOff", "as_HTTPEyes")] == [["told", "off"], ["as", "http", "eyes"]]
+    assert [words(each) for each in ("ToldOff", "as_HTTPEyes")] == [
+        ["told", "off"],
+        ["as", "http", "eyes"],
+    ]
 
 
 def test_every_word_of_the_architecture_is_in_the_glossary() -> None:
     glossary = (ROOT / "docs/glossary.md").read_text()
-    rows = re.findall(r"^\| (\w+) \| .* \|$", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\w+) \| .* \|$", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE
+    )
     found = [word for word in rows if word[0].isupper()]
     assert found == ["Snapshot", "Plan", "Step", "Operation", "Run", "Finding"]
     assert [word for word in found if f"\n| {word} |" not in glossary] == []
 
 
 def test_the_files_of_the_glossary_are_there() -> None:
-    files = re.findall(r"`((?:ops|cli|migrations)/[\w/]+\.py)`", (ROOT / "docs/glossary.md").read_text())
+    files = re.findall(
+        r"`((?:ops|cli|migrations)/[\w/]+\.py)`", (ROOT / "docs/glossary.md").read_text()
+    )
     assert [file for file in files if not (ROOT / file).is_file()] == []

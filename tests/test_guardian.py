@@ -22,7 +22,9 @@ PATIENCE = 300.0
 
 @dataclass(frozen=True)
 class Inner:
-    """A session within this test: its first process, the one that runs its test, what that has started, its directory."""
+    """A session within this test: its first process, the one that runs its test, what that has
+    started, its directory.
+    """
 
     session: subprocess.Popen[str]
     worker: int
@@ -35,7 +37,9 @@ class Inner:
 
 
 def runs(pid: int) -> bool:
-    """Whether the process does anything: where nobody collects orphans, a dead one keeps its number."""
+    """Whether the process does anything: where nobody collects orphans, a dead one keeps its
+    number.
+    """
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -56,7 +60,9 @@ def inner(directory: Path, *options: str, **variables: str) -> Iterator[Inner]:
     command = [sys.executable, "-m", "pytest", "-q", "-m", "", *options, str(INNER)]
     with log.open("w") as out:
         env = os.environ | {"INNER_REPORT": str(report)} | variables
-        session = subprocess.Popen(command, stdout=out, stderr=out, text=True, env=env, cwd=INNER.parent.parent)
+        session = subprocess.Popen(
+            command, stdout=out, stderr=out, text=True, env=env, cwd=INNER.parent.parent
+        )
     try:
         wait_for(lambda: report.exists() or session.poll() is not None, log.read_text)
         assert report.exists(), log.read_text()
@@ -68,11 +74,16 @@ def inner(directory: Path, *options: str, **variables: str) -> Iterator[Inner]:
 
 
 def ends_and_leaves_nothing(found: Inner) -> None:
-    wait_for(lambda: not found.left() and not found.directory.exists(), lambda: (found.left(), found.directory))
+    wait_for(
+        lambda: not found.left() and not found.directory.exists(),
+        lambda: (found.left(), found.directory),
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_everything_ends_with_a_session_that_is_ended_by(number: signal.Signals, tmp_path: Path) -> None:
+def test_everything_ends_with_a_session_that_is_ended_by(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     with subprocess.Popen(["sleep", "3600"]) as another, inner(tmp_path, "-n", "0") as found:
         assert found.left() == list(found.started)
         found.session.send_signal(number)
@@ -88,7 +99,9 @@ def test_everything_ends_with_a_worker_of_xdist_that_is_killed(tmp_path: Path) -
         found.session.wait(PATIENCE)
 
 
-def test_everything_ends_with_the_first_process_of_xdist_and_so_does_its_worker(tmp_path: Path) -> None:
+def test_everything_ends_with_the_first_process_of_xdist_and_so_does_its_worker(
+    tmp_path: Path,
+) -> None:
     with inner(tmp_path, "-n", "1") as found:
         found.session.kill()
         ends_and_leaves_nothing(found)

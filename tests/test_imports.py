@@ -1,4 +1,6 @@
-"""Imports point one way, and the network is met in one folder; read from the source, so that nothing slips by."""
+"""Imports point one way, and the network is met in one folder; read from the source, so that
+nothing slips by.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,33 @@ NETWORK = {
     "urllib",
     "http",
 }
-MEETS_THE_WORLD = ("ops/clients/", "ops/task_runtime/", "ops/jobs/", "ops/sandbox/", "ops/core/journal")
-LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml", "asyncio", "jinja2", "markupsafe"}
+MEETS_THE_WORLD = (
+    "ops/clients/",
+    "ops/task_runtime/",
+    "ops/jobs/",
+    "ops/sandbox/",
+    "ops/core/journal",
+)
+LATE = {
+    "confluent_kafka",
+    "kafka",
+    "httpx",
+    "pyspark",
+    "psutil",
+    "rich",
+    "yaml",
+    "asyncio",
+    "jinja2",
+    "markupsafe",
+}
 """What may only be imported where it is used, because start-up counts."""
 CLIENTS = {"confluent_kafka", "kafka", "httpx", "pyspark", "pyarrow", "numpy", "pandas"}
 
 
 def imports(path: Path, *, late: bool = True) -> Iterator[str]:
-    """The full names of the modules that ``path`` imports; without ``late``, only those imported at start."""
+    """The full names of the modules that ``path`` imports; without ``late``, only those imported at
+    start.
+    """
     for node in _everywhere(path) if late else _at_start(path):
         yield from _modules(node)
 
@@ -55,7 +76,9 @@ def _at_start(path: Path) -> list[ast.Import | ast.ImportFrom]:
     return [node for node in tree(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
-def found(paths: Iterable[Path], forbidden: Callable[[Path], Iterable[str]]) -> dict[str, list[str]]:
+def found(
+    paths: Iterable[Path], forbidden: Callable[[Path], Iterable[str]]
+) -> dict[str, list[str]]:
     """The names that each file may not import and does."""
     by_file = {name(path): sorted(set(forbidden(path))) for path in paths}
     return {path: names for path, names in by_file.items() if names}
@@ -66,25 +89,39 @@ ABOVE_OF = {"ops": ("connectctl.cli", "connectctl.migrations"), "migrations": ("
 
 @pytest.mark.parametrize("top", ABOVE_OF)
 def test_imports_point_one_way(top: str) -> None:
-    assert found(below(top), lambda path: (m for m in imports(path) if m.startswith(ABOVE_OF[top]))) == {}
+    assert (
+        found(below(top), lambda path: (m for m in imports(path) if m.startswith(ABOVE_OF[top])))
+        == {}
+    )
 
 
 def test_the_network_is_met_in_one_folder() -> None:
     others = [path for path in FILES if not name(path).startswith(MEETS_THE_WORLD)]
-    assert found(others, lambda path: (m for m in imports(path) if {m, m.split(".")[0]} & NETWORK)) == {}
+    assert (
+        found(others, lambda path: (m for m in imports(path) if {m, m.split(".")[0]} & NETWORK))
+        == {}
+    )
 
 
 def test_operations_see_only_the_types_of_clients() -> None:
     pure = [path for path in below("ops") if not name(path).startswith(MEETS_THE_WORLD)]
     clients, types = "connectctl.ops.clients", {"connectctl.ops.clients.protocols"}
-    assert found(pure, lambda path: {m for m in imports(path) if m.startswith(clients)} - types) == {}
+    assert (
+        found(pure, lambda path: {m for m in imports(path) if m.startswith(clients)} - types) == {}
+    )
 
 
-ABOVE = tuple(f"connectctl.ops.{each}" for each in ("operations", "checks", "task_runtime", "jobs", "audit", "sandbox"))
+ABOVE = tuple(
+    f"connectctl.ops.{each}"
+    for each in ("operations", "checks", "task_runtime", "jobs", "audit", "sandbox")
+)
 
 
 def test_clients_know_nothing_of_what_uses_them() -> None:
-    assert found(below("ops/clients"), lambda path: (m for m in imports(path) if m.startswith(ABOVE))) == {}
+    assert (
+        found(below("ops/clients"), lambda path: (m for m in imports(path) if m.startswith(ABOVE)))
+        == {}
+    )
 
 
 OF_CONFLUENT = ("ops/clients/librdkafka/", "ops/clients/producer/")
@@ -111,7 +148,9 @@ KNOWN = {
 def test_values_and_pure_rules_know_only_each_other(package: str) -> None:
     allowed = tuple(f"connectctl.ops.{each}" for each in KNOWN[package])
     for path in (p for p in FILES if name(p).startswith(package)):
-        assert [m for m in imports(path) if m.startswith("connectctl.") and not m.startswith(allowed)] == [], path
+        assert [
+            m for m in imports(path) if m.startswith("connectctl.") and not m.startswith(allowed)
+        ] == [], path
 
 
 def module(path: Path) -> str:
@@ -120,7 +159,9 @@ def module(path: Path) -> str:
 
 
 def imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
-    """The modules of ``modules`` that ``path`` imports: for types, and within functions, as well."""
+    """The modules of ``modules`` that ``path`` imports: for types, and within functions, as
+    well.
+    """
     for node in _everywhere(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
@@ -132,21 +173,32 @@ def imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
 
 def test_no_module_imports_what_imports_it() -> None:
     modules = {module(path): path for path in (*FILES, *PUBLIC)}
-    graph = {name: set(imported(path, modules)) & modules.keys() - {name} for name, path in modules.items()}
+    graph = {
+        name: set(imported(path, modules)) & modules.keys() - {name}
+        for name, path in modules.items()
+    }
     TopologicalSorter(graph).prepare()
 
 
 def _private(path: Path) -> set[str]:
     """Private names of other modules of ours that a module imports or reads."""
-    ours = [n for n in _everywhere(path) if isinstance(n, ast.ImportFrom) and str(n.module).startswith("connectctl")]
+    ours = [
+        n
+        for n in _everywhere(path)
+        if isinstance(n, ast.ImportFrom) and str(n.module).startswith("connectctl")
+    ]
     names = {alias.asname or alias.name for node in ours for alias in node.names}
     read = {
         node.attr
         for node in nodes(path)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in names
     }
     # The one that is public, in a NamedTuple.
-    return {each for each in names | read if each.startswith("_") and not each.startswith("__")} - {"_fields"}
+    return {each for each in names | read if each.startswith("_") and not each.startswith("__")} - {
+        "_fields"
+    }
 
 
 def test_no_module_uses_a_private_name_of_another() -> None:
@@ -154,7 +206,9 @@ def test_no_module_uses_a_private_name_of_another() -> None:
 
 
 START = 12
-"""How many modules of connectctl its help may load. What is loaded is what start-up costs on any machine."""
+"""How many modules of connectctl its help may load. What is loaded is what start-up costs on any
+machine.
+"""
 SHOWN = """
 import atexit, sys
 atexit.register(lambda: print("\\0" + " ".join(sys.modules)))
@@ -176,7 +230,9 @@ def test_help_loads_typer_and_little_else() -> None:
     )
     own = {name for name in loaded if name.split(".")[0] == "connectctl"}
     assert len(own) <= START, sorted(own)
-    others = {name.split(".")[0] for name in loaded - own} - {name.split(".")[0] for name in plain.stdout.split()}
+    others = {name.split(".")[0] for name in loaded - own} - {
+        name.split(".")[0] for name in plain.stdout.split()
+    }
     assert others <= set(sys.stdlib_module_names) | {"shellingham"}
 
 
@@ -206,13 +262,24 @@ print("\\0" + " ".join(sys.modules))
 
 def test_commands_that_ask_no_cluster_load_no_client_of_one(tmp_path: Path) -> None:
     lines = ["context list", "runs list", "docs man", "completion bash"]
-    nowhere = {"CONNECTCTL_CONFIG": str(tmp_path / "config.yaml"), "CONNECTCTL_JOURNAL": str(tmp_path / "journal")}
+    nowhere = {
+        "CONNECTCTL_CONFIG": str(tmp_path / "config.yaml"),
+        "CONNECTCTL_JOURNAL": str(tmp_path / "journal"),
+    }
     command = [sys.executable, "-c", LIGHT % lines]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **nowhere})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **nowhere}
+    )
     assert done.returncode == 0, done.stderr
-    assert {module.split(".")[0] for module in done.stdout.rpartition("\0")[2].split()} & CLIENTS == set()
+    assert {
+        module.split(".")[0] for module in done.stdout.rpartition("\0")[2].split()
+    } & CLIENTS == set()
 
 
 def test_no_commands_help_loads_a_heavy_library() -> None:
-    done = subprocess.run([sys.executable, "-c", EVERY_HELP], capture_output=True, text=True, check=True)
-    assert {module.split(".")[0] for module in done.stdout.rpartition("\0")[2].split()} & (LATE | {"sqlite3"}) == set()
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_HELP], capture_output=True, text=True, check=True
+    )
+    assert {module.split(".")[0] for module in done.stdout.rpartition("\0")[2].split()} & (
+        LATE | {"sqlite3"}
+    ) == set()

@@ -1,8 +1,8 @@
 """A command that connectctl prints is one that it has, and works where it is printed.
 
-Every name and option in the texts of the code exists. ``nextsteps.txt`` has a row for each next step: the test whose
-situation prints it, in which it is then run (``nextsteps.py``); or a command that is run in a cluster in memory; or the
-reason why neither is possible.
+Every name and option in the texts of the code exists. ``nextsteps.txt`` has a row for each next
+step: the test whose situation prints it, in which it is then run (``nextsteps.py``); or a command
+that is run in a cluster in memory; or the reason why neither is possible.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def problem(words: list[str]) -> str | None:
     used: list[str] = []
     shared = {name for parameter in command.params for name in parameter.opts} | {"--help", "-h"}
     for word in words:
-        options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | shared
+        options = {
+            name for each in command.params for name in (*each.opts, *each.secondary_opts)
+        } | shared
         if word.startswith("-") and len(word) > 1:
             if word.split("=")[0] not in options:
                 return f"{' '.join(used)} has no option {word}"
@@ -40,7 +42,9 @@ def problem(words: list[str]) -> str | None:
         elif command.name == "run" and (word not in command.commands):
             command = command.get_command(context, "job")
         else:
-            missing = [name for name in word.split("|") if command.get_command(context, name) is None]
+            missing = [
+                name for name in word.split("|") if command.get_command(context, name) is None
+            ]
             if missing:
                 return f"no command {' '.join((*used, *missing))}"
             command = command.get_command(context, word.split("|")[0])
@@ -52,7 +56,13 @@ def test_texts_with_commands_are_found() -> None:
     """The collection sees what it is for: single texts, formatted ones, and those in parts."""
     assert len(promised()) > 150
     names = {" ".join(words[:2]) for _, words in promised()}
-    assert {"connectors show", "connectors restart", "offsets undo", "context list", "plugins list"} <= names
+    assert {
+        "connectors show",
+        "connectors restart",
+        "offsets undo",
+        "context list",
+        "plugins list",
+    } <= names
 
 
 @pytest.mark.parametrize(
@@ -80,13 +90,19 @@ NAMED_TEST = re.compile(r"tests/[\w/]+\.py(?:::(\w+))?")
 
 
 def test_every_next_step_has_a_row_and_every_row_a_next_step() -> None:
-    steps = {" ".join(without_prose(words) or words) for _, words in promised() if not is_prose(words)}
+    steps = {
+        " ".join(without_prose(words) or words) for _, words in promised() if not is_prose(words)
+    }
     assert (sorted(steps - TABLE.keys()), sorted(TABLE.keys() - steps)) == ([], [])
     rows = TABLE.values()
-    run, followed = [r for r in rows if IN_WORLD.match(r)], [r for r in rows if r.startswith("tests/") and "::" in r]
+    run, followed = (
+        [r for r in rows if IN_WORLD.match(r)],
+        [r for r in rows if r.startswith("tests/") and "::" in r],
+    )
     others = {step: why for step, why in TABLE.items() if why not in run and why not in followed}
     print(
-        f"\n{len(TABLE)} next steps: {len(followed)} followed where they are printed, {len(run)} run in a cluster in memory"
+        f"\n{len(TABLE)} next steps: {len(followed)} followed where they are printed, {len(run)} "
+        "run in a cluster in memory"
     )
     print("\n".join(f"not run: {step}: {why}" for step, why in sorted(others.items())))
     assert len(others) <= 30
@@ -101,7 +117,9 @@ def test_a_test_that_a_row_names_exists(row: str) -> None:
 
 
 @pytest.mark.parametrize("step", [step for step, row in TABLE.items() if IN_WORLD.match(row)])
-def test_a_next_step_works_in_a_cluster_in_memory(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_next_step_works_in_a_cluster_in_memory(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
     at, found = Clusters(tmp_path), IN_WORLD.match(TABLE[step])

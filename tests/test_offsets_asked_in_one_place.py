@@ -1,4 +1,6 @@
-"""Offsets are asked of brokers in one place, which takes no answer for an end: nobody goes around it."""
+"""Offsets are asked of brokers in one place, which takes no answer for an end: nobody goes around
+it.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,20 @@ def asked() -> Iterator[tuple[str, str]]:
     """File and method of each call that asks a client for offsets."""
     for file in below("ops"):
         for node in nodes(file):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING):
+            if not (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ASKING
+            ):
                 continue
             whose = node.func.value
-            name = whose.attr if isinstance(whose, ast.Attribute) else whose.id if isinstance(whose, ast.Name) else ""
+            name = (
+                whose.attr
+                if isinstance(whose, ast.Attribute)
+                else whose.id
+                if isinstance(whose, ast.Name)
+                else ""
+            )
             if name in CLIENTS:
                 yield str(file.relative_to(OPS)), node.func.attr
 
@@ -50,7 +62,9 @@ def test_every_offset_that_is_asked_for_becomes_one_or_none() -> None:
         str(file.relative_to(OPS))
         for file in below("ops")
         for node in nodes(file)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Offset"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Offset"
     ]
     # The second: ends that were asked for by the driver, on their way through Spark.
     assert made == ["clients/librdkafka/partition_share.py", "kafka/sentinels.py"]

@@ -1,4 +1,6 @@
-"""What is built holds what is in the tree, and an installed connectctl is the connectctl of the tree."""
+"""What is built holds what is in the tree, and an installed connectctl is the connectctl of the
+tree.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,20 @@ UNBUILT = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", "
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel and an sdist, built from a copy so that no ``build/`` is left behind to ship deleted modules."""
+    """A wheel and an sdist, built from a copy so that no ``build/`` is left behind to ship deleted
+    modules.
+    """
     place = tmp_path_factory.mktemp("packaging")
     shutil.copytree(ROOT, place / "tree", ignore=UNBUILT, symlinks=True)
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(place / "dist"), str(place / "tree")]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        str(place / "dist"),
+        str(place / "tree"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return place / "dist"
@@ -34,11 +46,20 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_every_module_of_the_tree(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     shipped = {
-        n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("connectctl/") and n.endswith((".py", "py.typed"))
+        n
+        for n in zipfile.ZipFile(wheel).namelist()
+        if n.startswith("connectctl/") and n.endswith((".py", "py.typed"))
     }
-    sources = [p for top in TOPS for p in (ROOT / top).rglob("*") if p.suffix == ".py" or p.name == "py.typed"]
+    sources = [
+        p
+        for top in TOPS
+        for p in (ROOT / top).rglob("*")
+        if p.suffix == ".py" or p.name == "py.typed"
+    ]
     there = {f"connectctl/{path.relative_to(ROOT).as_posix()}" for path in sources}
-    public = {f"connectctl/{path.name}" for path in (ROOT / "src/connectctl").iterdir() if path.is_file()}
+    public = {
+        f"connectctl/{path.name}" for path in (ROOT / "src/connectctl").iterdir() if path.is_file()
+    }
     assert {"connectctl/__init__.py", "connectctl/__main__.py", "connectctl/py.typed"} <= public
     assert shipped == there | public
 
@@ -51,13 +72,19 @@ def test_the_wheel_holds_what_findings_mean(built: Path) -> None:
 
 def test_the_wheel_holds_the_templates_of_pages(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
-    shipped = {n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("connectctl/cli/templates/")}
-    assert shipped == {f"connectctl/cli/templates/{p.name}" for p in (ROOT / "cli/templates").iterdir()}
+    shipped = {
+        n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("connectctl/cli/templates/")
+    }
+    assert shipped == {
+        f"connectctl/cli/templates/{p.name}" for p in (ROOT / "cli/templates").iterdir()
+    }
 
 
 def test_nothing_called_cli_or_ops_reaches_site_packages(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
-    assert {n.split("/")[0].split("-")[0] for n in zipfile.ZipFile(wheel).namelist()} == {"connectctl"}
+    assert {n.split("/")[0].split("-")[0] for n in zipfile.ZipFile(wheel).namelist()} == {
+        "connectctl"
+    }
 
 
 def test_the_license_is_named_in_the_metadata_and_its_text_is_in_both_archives(built: Path) -> None:
@@ -90,21 +117,31 @@ def test_completions_reach_both_archives(built: Path) -> None:
 
 @pytest.mark.parametrize("module", ["connectctl", "connectctl.cli"])
 def test_python_runs_it_by_its_name_as_the_command_does(module: str) -> None:
-    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout.split()[:1], done.stderr) == (0, ["connectctl"], "")
 
 
 def test_the_container_file_installs_the_extras_that_there_are() -> None:
     steps = (ROOT / "Containerfile").read_text()
     assert re.findall(r"^FROM \S+ AS (\w+)$", steps, re.MULTILINE) == ["build", "base", "spark"]
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert set(re.findall(r"\[(\w+)\]\"", steps)) - {"connectctl"} == {"spark"} <= extras.keys()
     assert "USER connectctl" in steps.splitlines()[-1]
 
 
 def test_the_tree_is_found_under_its_name() -> None:
-    """An editable install is a path to ``src``: each package at the root has its link there, and so have the findings."""
+    """An editable install is a path to ``src``: each package at the root has its link there, and so
+    have the findings.
+    """
     source = ROOT / "src/connectctl"
-    links = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_symlink()}
-    assert {name: path.resolve() for name, path in links.items()} == {top: ROOT / top for top in (*TOPS, FINDINGS)}
+    links = {
+        path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_symlink()
+    }
+    assert {name: path.resolve() for name, path in links.items()} == {
+        top: ROOT / top for top in (*TOPS, FINDINGS)
+    }
     assert not any(path.readlink().is_absolute() for path in links.values())

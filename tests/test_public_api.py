@@ -55,5 +55,10 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 
 def test_documentation_imports_from_public_modules_alone() -> None:
-    shown = [line for page in PAGES for block in blocks(page, "python") for line in block.text.splitlines()]
+    shown = [
+        line
+        for page in PAGES
+        for block in blocks(page, "python")
+        for line in block.text.splitlines()
+    ]
     assert [line for line in shown if "connectctl.ops" in line and "import" in line] == []

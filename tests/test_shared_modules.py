@@ -1,4 +1,6 @@
-"""What tests share lies in modules that are no tests: a test module that another imports cannot be moved or read alone."""
+"""What tests share lies in modules that are no tests: a test module that another imports cannot be
+moved or read alone.
+"""
 
 from __future__ import annotations
 
@@ -18,4 +20,6 @@ def test_no_module_imports_a_test_module() -> None:
         for name in (getattr(node, "module", None) or "", *(alias.name for alias in node.names))
         if any(part.startswith("test_") for part in name.split("."))
     ]
-    assert found == [], "move what it imports to tests/fakes or, with real brokers, to a module of tests/live"
+    assert found == [], (
+        "move what it imports to tests/fakes or, with real brokers, to a module of tests/live"
+    )

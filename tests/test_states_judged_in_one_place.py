@@ -1,4 +1,6 @@
-"""The states of connectors, tasks and groups are judged in one place each: nobody else compares with their words."""
+"""The states of connectors, tasks and groups are judged in one place each: nobody else compares
+with their words.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from collections.abc import Iterator
 
 from sources import FILES, name, nodes
 
-CONNECTORS = {"RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED", "RESTARTING", "DEGRADED", "STARTED"}
+CONNECTORS = {
+    "RUNNING",
+    "PAUSED",
+    "STOPPED",
+    "FAILED",
+    "UNASSIGNED",
+    "RESTARTING",
+    "DEGRADED",
+    "STARTED",
+}
 GROUPS = {"Stable", "Dead", "PreparingRebalance", "CompletingRebalance"}
 CONSTANTS = {"RUNNING", "PAUSED", "STOPPED", "STARTED", "STABLE"}
 """Names under which a module may hold such a word."""
@@ -17,7 +28,10 @@ JUDGES = {
     "ops/kafka/group_state.py": "stable, settled, dead, members",
 }
 _FILES_STATE = "the state that a file or a plan requests, of which no worker knows"
-_RUNS_STATE = "statuses and target states that runs of connectctl write themselves, of tasks that no worker has"
+_RUNS_STATE = (
+    "statuses and target states that runs of connectctl write themselves, of tasks that "
+    "no worker has"
+)
 ALLOWED = {
     "ops/operations/connectors/config/offsets.py": _FILES_STATE,
     "ops/operations/connectors/config/operations.py": _FILES_STATE,
@@ -35,7 +49,9 @@ LEADER_ID = "ops/connect/transactional_ids.py"
 
 
 def _words(side: ast.expr) -> Iterator[str]:
-    """The words on one side of a comparison: literals, constants by their names, and members of a container."""
+    """The words on one side of a comparison: literals, constants by their names, and members of a
+    container.
+    """
     if isinstance(side, (ast.Tuple, ast.List, ast.Set)):
         for each in side.elts:
             yield from _words(each)
@@ -47,7 +63,11 @@ def _words(side: ast.expr) -> Iterator[str]:
 
 def _is_of_a_status(side: ast.expr) -> bool:
     """Whether it is the state in a status as a worker wrote it, and not a verdict's."""
-    return isinstance(side, ast.Attribute) and side.attr == "state" and ast.unparse(side.value).endswith("status")
+    return (
+        isinstance(side, ast.Attribute)
+        and side.attr == "state"
+        and ast.unparse(side.value).endswith("status")
+    )
 
 
 def _judges(node: ast.AST) -> bool:

@@ -26,7 +26,9 @@ app = command_group("Show a Connect cluster.")
 SHORTEST = 0.5
 """Least seconds between two reads; their load on the cluster is negligible."""
 REBALANCE = 3.0
-"""Seconds to wait for the end of a rebalance, which hides the workers' addresses and what they run."""
+"""Seconds to wait for the end of a rebalance, which hides the workers' addresses and what they
+run.
+"""
 
 
 @app.callback()
@@ -56,19 +58,25 @@ def show(
       connectctl cluster show --watch             refreshed in place every 2 seconds
       connectctl cluster show -o json | jq '.connectors[] | select(.state != "RUNNING").name'
 
-    Workers are found through the group, topics by their records. A worker that does not answer is shown as such. If no
-    worker answers, connectors are read from the config and status topics. A status is used only if its worker still has
-    the connector or task; otherwise the connector or task is UNASSIGNED.
-    EXACTLY-ONCE is what each worker's responses prove: preparing and disabled cannot be distinguished from outside.
-    Problems are findings, on standard error and in the JSON.
-    Exit code 0 if the cluster could be read, healthy or not, and when --watch is ended with ^C. With --exit-code it is 1
-    if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is an error, or if something could not be read.
+    Workers are found through the group, topics by their records. A worker that does not answer is
+    shown as such. If no worker answers, connectors are read from the config and status topics. A
+    status is used only if its worker still has the connector or task; otherwise the connector or
+    task is UNASSIGNED. EXACTLY-ONCE is what each worker's responses prove: preparing and disabled
+    cannot be distinguished from outside. Problems are findings, on standard error and in the JSON.
+    Exit code 0 if the cluster could be read, healthy or not, and when --watch is ended with ^C.
+    With --exit-code it is 1 if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is an
+    error, or if something could not be read.
     """
     session: Session = ctx.obj
     if interval < SHORTEST:
-        raise BadInput(f"--interval {interval:g} is too short", next_step=f"Give at least {SHORTEST:g} seconds.")
+        raise BadInput(
+            f"--interval {interval:g} is too short",
+            next_step=f"Give at least {SHORTEST:g} seconds.",
+        )
     if watch and exit_code:
-        raise BadInput("--exit-code cannot be combined with --watch", next_step="Leave one of them out.")
+        raise BadInput(
+            "--exit-code cannot be combined with --watch", next_step="Leave one of them out."
+        )
     if watch and html:
         raise BadInput("--html cannot be combined with --watch", next_step="Leave one of them out.")
     html_file.check(html)
@@ -87,7 +95,9 @@ def _show(session: Session, html: Path | None, exit_code: bool, output: Output) 
         if html:
             from connectctl.cli.views import cluster_html, html_origin
 
-            html_file.write(html, cluster_html.page(view, html_origin.origin(session, began, view.cluster_id)))
+            html_file.write(
+                html, cluster_html.page(view, html_origin.origin(session, began, view.cluster_id))
+            )
         terminal.emit(
             "Cluster",
             cluster_view.as_json(view),
@@ -111,7 +121,8 @@ def _observe(session: Session) -> ClusterView:
 
 
 def _watch(session: Session, interval: float, output: Output) -> None:
-    """Read and draw until ^C. Every read opens new connections, because a connection caches the topics of its first read.
+    """Read and draw until ^C. Every read opens new connections, because a connection caches the
+    topics of its first read.
 
     After the first one, a failed read is reported and does not end the watch.
     """
@@ -139,7 +150,13 @@ def _watch(session: Session, interval: float, output: Output) -> None:
 
 
 def _reopened(session: Session, view: ClusterView) -> Session:
-    """Copy the session without its connections, with the discovered topics as settings, so that discovery runs only once."""
-    proven = {t.role: t.name for t in view.topics if t.name and not any(f.subject == t.name for f in view.findings)}
+    """Copy the session without its connections, with the discovered topics as settings, so that
+    discovery runs only once.
+    """
+    proven = {
+        t.role: t.name
+        for t in view.topics
+        if t.name and not any(f.subject == t.name for f in view.findings)
+    }
     named = {f"topics.{role}": name for role, name in proven.items()}
     return replace(session, flags={**session.flags, **named})

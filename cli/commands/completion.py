@@ -1,7 +1,8 @@
 """``connectctl completion``: the scripts for completion in shells.
 
-The scripts are static files, which packagers install unchanged. They get candidates from the program, in one protocol for
-all three shells (that of Typer's fish class: a candidate and its help per line).
+The scripts are static files, which packagers install unchanged. They get candidates from the
+program, in one protocol for all three shells (that of Typer's fish class: a candidate and its help
+per line).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ FILES = {"bash": "connectctl", "zsh": "_connectctl", "fish": "connectctl.fish"}
 
 
 @app.command()
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish")]) -> None:
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish")],
+) -> None:
     """Print the completion script of a shell.
 
     \b
@@ -28,6 +31,7 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(m
       source <(connectctl completion zsh)           in ~/.zshrc, after compinit
       connectctl completion fish | source           in ~/.config/fish/config.fish
 
-    Connector names are read from the cluster of the current context, which takes about a second at most.
+    Connector names are read from the cluster of the current context, which takes about a second at
+    most.
     """
     sys.stdout.write((SCRIPTS / FILES[shell]).read_text())

@@ -22,10 +22,14 @@ def docs() -> None:
 def man(
     ctx: typer.Context,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command; the program itself if not given.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[COMMAND]...", help="The command; the program itself if not given."
+        ),
     ] = None,
     directory: Annotated[
-        Path | None, typer.Option("--directory", help="Directory for the pages of all commands.", metavar="DIR")
+        Path | None,
+        typer.Option("--directory", help="Directory for the pages of all commands.", metavar="DIR"),
     ] = None,
 ) -> None:
     """Print a page for man, or write all of them.
@@ -41,14 +45,19 @@ def man(
         sys.stdout.write(page(root, path, _found(root.command, path)))
         return
     if command:
-        raise BadInput("COMMAND and --directory cannot be combined", next_step="Leave out COMMAND or --directory.")
+        raise BadInput(
+            "COMMAND and --directory cannot be combined",
+            next_step="Leave out COMMAND or --directory.",
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
         pages = {title(path): page(root, path, each) for path, each in below(root.command)}
         for name, text in pages.items():
             (directory / f"{name}.1").write_text(text, encoding="utf-8")
     except OSError as e:
-        raise ConnectctlError(f"Could not write {directory}", why=e.strerror, next_step="Give another DIR.") from e
+        raise ConnectctlError(
+            f"Could not write {directory}", why=e.strerror, next_step="Give another DIR."
+        ) from e
     sys.stderr.write(f"{len(pages)} pages in {directory}\n")
 
 

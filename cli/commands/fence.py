@@ -28,25 +28,43 @@ def fence(
         ),
     ] = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--transactional-id", metavar="ID", help="Transactional id (repeatable).")
+        list[str] | None,
+        typer.Option("--transactional-id", metavar="ID", help="Transactional id (repeatable)."),
     ] = None,
     prefixes: Annotated[
         list[str] | None,
-        typer.Option("--prefix", metavar="P", help="All known ids that begin with P, except leaders' ids."),
+        typer.Option(
+            "--prefix", metavar="P", help="All known ids that begin with P, except leaders' ids."
+        ),
     ] = None,
     from_file: Annotated[
         Path | None,
-        typer.Option("--from-file", "-f", metavar="FILE", help="File of ids, one per line or JSON; - for stdin."),
+        typer.Option(
+            "--from-file",
+            "-f",
+            metavar="FILE",
+            help="File of ids, one per line or JSON; - for stdin.",
+        ),
     ] = None,
-    leader: Annotated[bool, typer.Option("--leader", help="The id of the leader, connect-cluster-<group.id>.")] = False,
-    create: Annotated[bool, typer.Option("--create", help="Create ids unknown to the coordinators.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also fence running tasks; they will fail.")] = False,
+    leader: Annotated[
+        bool, typer.Option("--leader", help="The id of the leader, connect-cluster-<group.id>.")
+    ] = False,
+    create: Annotated[
+        bool, typer.Option("--create", help="Create ids unknown to the coordinators.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also fence running tasks; they will fail.")
+    ] = False,
     restart_failed: Annotated[
-        bool, typer.Option("--restart-failed", help="Restart the failed tasks of the connectors afterwards.")
+        bool,
+        typer.Option(
+            "--restart-failed", help="Restart the failed tasks of the connectors afterwards."
+        ),
     ] = False,
     options: ApplyOptions = ApplyOptions(),
 ) -> None:
-    """Fence transactional ids: older producers can no longer commit, and open transactions are aborted.
+    """Fence transactional ids: older producers can no longer commit, and open transactions are
+    aborted.
 
     \b
     Examples:
@@ -57,15 +75,21 @@ def fence(
       connectctl transactions list -o json | connectctl fence -f - --yes
       connectctl fence --leader                            the leader's producer for the config topic
 
-    The ids of a connector are those of its task count record, its task configs and the coordinators. Unknown ids are
-    reported and left alone. Afterwards the fence is verified: the coordinator has the returned producer and epoch for each
-    id, and no older transaction is open on its partitions. --timeout applies to all of it.
-    Exit code 1: some ids are not fenced or not visible to this principal; 4: running tasks would fail, or may, because
-    their group could not be described; 5: this principal may fence none of them; 130: interrupted, finished ids are printed.
+    The ids of a connector are those of its task count record, its task configs and the
+    coordinators. Unknown ids are reported and left alone. Afterwards the fence is verified: the
+    coordinator has the returned producer and epoch for each id, and no older transaction is open on
+    its partitions. --timeout applies to all of it. Exit code 1: some ids are not fenced or not
+    visible to this principal; 4: running tasks would fail, or may, because their group could not be
+    described; 5: this principal may fence none of them; 130: interrupted, finished ids are printed.
     """
     named = [*(ids or []), *(_read_ids(from_file) if from_file else ())]
     request = FenceRequest(
-        tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force
+        tuple(dict.fromkeys(connectors or ())),
+        tuple(named),
+        tuple(prefixes or ()),
+        leader,
+        create,
+        force,
     )
     from connectctl.ops.operations.fencing.operation import Fence, FenceAndRestart
 

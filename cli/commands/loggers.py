@@ -7,7 +7,13 @@ from typing import Annotated, Literal
 import typer
 from connectctl.cli import flow
 from connectctl.cli.commands.runs.undo_options import UndoOptions
-from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, command_group, with_options
+from connectctl.cli.options import (
+    ApplyOptions,
+    ListOption,
+    RunArgument,
+    command_group,
+    with_options,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -21,13 +27,17 @@ app = command_group("Show and change the workers' log levels.")
 
 Level = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
 """Kafka's levels, the same for workers before 4.0."""
-WorkerOption = Annotated[str | None, typer.Option("--worker", metavar="ADDRESS", help="Only this worker, HOST:PORT.")]
+WorkerOption = Annotated[
+    str | None, typer.Option("--worker", metavar="ADDRESS", help="Only this worker, HOST:PORT.")
+]
 
 
 @app.command()
 def get(
     ctx: typer.Context,
-    logger: Annotated[str, typer.Argument(metavar="[LOGGER]", help="A logger and its children.")] = "",
+    logger: Annotated[
+        str, typer.Argument(metavar="[LOGGER]", help="A logger and its children.")
+    ] = "",
     worker: WorkerOption = None,
     output: ListOption = Output.TABLE,
 ) -> None:
@@ -48,18 +58,25 @@ def get(
     for url, levels in found.items():
         for name, level in (loggers.affected(levels, logger) if logger else levels).items():
             having.setdefault((name, level), []).append(address(url) or url)
-    rows = [{"name": name, "level": level, "workers": having[name, level]} for name, level in sorted(having)]
+    rows = [
+        {"name": name, "level": level, "workers": having[name, level]}
+        for name, level in sorted(having)
+    ]
 
     def table(wide: bool) -> None:
         cells = [
             [
                 name,
                 level,
-                "all" if len(having[name, level]) == len(found) and not wide else ", ".join(having[name, level]),
+                "all"
+                if len(having[name, level]) == len(found) and not wide
+                else ", ".join(having[name, level]),
             ]
             for name, level in sorted(having)
         ]
-        effective = ", ".join(sorted({loggers.level_of(levels, logger) or "unknown" for levels in found.values()}))
+        effective = ", ".join(
+            sorted({loggers.level_of(levels, logger) or "unknown" for levels in found.values()})
+        )
         empty = f"No worker has a level of its own for the logger {logger}; effective: {effective}."
         terminal.table(["LOGGER", "LEVEL", "WORKERS"], cells, empty=empty)
 
@@ -70,10 +87,15 @@ def get(
 @with_options
 def set_(
     ctx: typer.Context,
-    logger: Annotated[str, typer.Argument(metavar="LOGGER", help="A logger and its children, or root.")],
-    level: Annotated[Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)],
+    logger: Annotated[
+        str, typer.Argument(metavar="LOGGER", help="A logger and its children, or root.")
+    ],
+    level: Annotated[
+        Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)
+    ],
     scope: Annotated[
-        Literal["cluster", "worker"], typer.Option("--scope", help="All workers at once, or one by one.")
+        Literal["cluster", "worker"],
+        typer.Option("--scope", help="All workers at once, or one by one."),
     ] = "cluster",
     worker: WorkerOption = None,
     options: ApplyOptions = ApplyOptions(),
@@ -85,8 +107,9 @@ def set_(
       connectctl loggers set org.apache.kafka.connect.runtime DEBUG
       connectctl loggers set root WARN --worker worker-1:8083 --yes
 
-    Workers of Kafka 3.7 or newer are all set with one request (KIP-976). If one is older, each worker is set separately,
-    and the plan names them. The former levels are in the journal: connectctl loggers undo RUN.
+    Workers of Kafka 3.7 or newer are all set with one request (KIP-976). If one is older, each
+    worker is set separately, and the plan names them. The former levels are in the journal:
+    connectctl loggers undo RUN.
     """
     together = scope == "cluster" and worker is None
     flow.perform(ctx.obj, SetLevels(), LevelRequest(logger, level, worker, together), options)

@@ -21,7 +21,11 @@ def list_(
     ctx: typer.Context,
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Only plugins of a type: source, sink, converter … Repeatable."),
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Only plugins of a type: source, sink, converter … Repeatable.",
+        ),
     ] = None,
     output: ListOption = Output.TABLE,
 ) -> None:
@@ -32,22 +36,32 @@ def list_(
       connectctl plugins list
       connectctl plugins list --type source --type sink -o name
 
-    Several versions of a class are several rows (KIP-891, workers of Kafka 4.1 or newer). Plugins that only
-    some workers have are listed on standard error. Workers before Kafka 3.2 list connectors only.
-    Exit code 1: a worker did not answer, so its plugins are unknown.
+    Several versions of a class are several rows (KIP-891, workers of Kafka 4.1 or newer). Plugins
+    that only some workers have are listed on standard error. Workers before Kafka 3.2 list
+    connectors only. Exit code 1: a worker did not answer, so its plugins are unknown.
     """
     session: Session = ctx.obj
     found = plugins.read(open_cluster(session).calls)
     wanted = {each.lower() for each in types or ()}
     shown = [plugin for plugin in found.plugins if not wanted or plugin.type in wanted]
-    rows = [{"class": p.name, "type": p.type, "version": p.version, "workers": list(p.workers)} for p in shown]
+    rows = [
+        {"class": p.name, "type": p.type, "version": p.version, "workers": list(p.workers)}
+        for p in shown
+    ]
     silent = {worker: str(error) for worker, error in found.silent.items()}
     data = {"workers": list(found.workers), "silentWorkers": silent, "plugins": rows}
 
     def table(wide: bool) -> None:
-        cells = [[p.type, p.name, p.version or "-", _workers(p.workers, found, wide)] for p in shown]
+        cells = [
+            [p.type, p.name, p.version or "-", _workers(p.workers, found, wide)] for p in shown
+        ]
         empty = "No plugin of this type." if wanted else "There are no plugins."
-        terminal.table(["TYPE", "CLASS", "VERSION", "WORKERS"], cells, empty=empty, spare=() if wide else ("WORKERS",))
+        terminal.table(
+            ["TYPE", "CLASS", "VERSION", "WORKERS"],
+            cells,
+            empty=empty,
+            spare=() if wide else ("WORKERS",),
+        )
 
     terminal.emit("PluginList", data, output, table)
     _warn(found)
@@ -58,14 +72,19 @@ def list_(
 @app.command()
 def show(
     ctx: typer.Context,
-    plugin: Annotated[str, typer.Argument(metavar="CLASS", help="A class, or the last part of its name.")],
+    plugin: Annotated[
+        str, typer.Argument(metavar="CLASS", help="A class, or the last part of its name.")
+    ],
     version: Annotated[
         str | None,
-        typer.Option("--plugin-version", metavar="V", help="One of several versions.  [default: the newest]"),
+        typer.Option(
+            "--plugin-version", metavar="V", help="One of several versions.  [default: the newest]"
+        ),
     ] = None,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """Show the configuration of a plugin: every property with type, default, importance and documentation (KIP-769).
+    """Show the configuration of a plugin: every property with type, default, importance and
+    documentation (KIP-769).
 
     \b
     Examples:
@@ -81,12 +100,26 @@ def show(
     named = found.named(plugin)
     properties = plugins.definitions(calls, named, version)
     versions = [{"version": p.version, "workers": list(p.workers)} for p in named]
-    data = {"class": named[0].name, "type": named[0].type, "versions": versions, "properties": properties}
+    data = {
+        "class": named[0].name,
+        "type": named[0].type,
+        "versions": versions,
+        "properties": properties,
+    }
 
     def table(wide: bool) -> None:
-        versions_on = ", ".join(f"{p.version or 'no version'} on {_workers(p.workers, found, True)}" for p in named)
+        versions_on = ", ".join(
+            f"{p.version or 'no version'} on {_workers(p.workers, found, True)}" for p in named
+        )
         terminal.note(f"{named[0].name} ({named[0].type}): {versions_on}")
-        columns = ["PROPERTY", "TYPE", "DEFAULT", "IMPORTANCE", *(["GROUP", "WIDTH"] if wide else []), "DOCUMENTATION"]
+        columns = [
+            "PROPERTY",
+            "TYPE",
+            "DEFAULT",
+            "IMPORTANCE",
+            *(["GROUP", "WIDTH"] if wide else []),
+            "DOCUMENTATION",
+        ]
         rows = [
             [
                 each["name"],
@@ -110,7 +143,9 @@ def _workers(workers: tuple[str, ...], found: WorkersPlugins, wide: bool) -> str
 
 
 def _warn(found: WorkersPlugins) -> None:
-    """Print plugins that differ between workers, and workers that did not respond, on standard error."""
+    """Print plugins that differ between workers, and workers that did not respond, on standard
+    error.
+    """
     for plugin in found.differing():
         lacking = ", ".join(worker for worker in found.workers if worker not in plugin.workers)
         version = f" {plugin.version}" if plugin.version else ""

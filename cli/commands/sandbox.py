@@ -28,15 +28,24 @@ NameOption = Annotated[str, typer.Option("--name", help="Name of the sandbox.", 
 @app.command()
 def up(
     name: NameOption = "default",
-    workers: Annotated[int, typer.Option(help="Number of Connect workers; 0 for only a broker.")] = 2,
+    workers: Annotated[
+        int, typer.Option(help="Number of Connect workers; 0 for only a broker.")
+    ] = 2,
     support: Annotated[
-        str, typer.Option(help="exactly.once.source.support of the workers: disabled, preparing or enabled.")
+        str,
+        typer.Option(
+            help="exactly.once.source.support of the workers: disabled, preparing or enabled."
+        ),
     ] = "disabled",
     kafka_version: Annotated[
         str, typer.Option(help="Kafka version of the workers, X.Y or X.Y.Z.", metavar="V")
     ] = LATEST,
-    secured: Annotated[bool, typer.Option("--secured", help="Use TLS, authentication and ACLs: see below.")] = False,
-    brokers: Annotated[int, typer.Option(help="Number of brokers, 1 to 3; 3 tolerate the loss of one.")] = 1,
+    secured: Annotated[
+        bool, typer.Option("--secured", help="Use TLS, authentication and ACLs: see below.")
+    ] = False,
+    brokers: Annotated[
+        int, typer.Option(help="Number of brokers, 1 to 3; 3 tolerate the loss of one.")
+    ] = 1,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a sandbox and wait until it is ready.
@@ -49,20 +58,26 @@ def up(
       connectctl sandbox up --support enabled && connectctl --context sandbox-default cluster show
       connectctl sandbox up --name safe --secured && connectctl --context sandbox-safe-mtls cluster show
 
-    Its jars are downloaded once for each version. The workers have Kafka's FileStream, MirrorMaker and test
-    connectors. Everything listens on 127.0.0.1. Workers older than 4.0 get a broker of the newest version, which
-    Kafka supports. A sandbox that runs with the same options is left as it is; one with a dead process is
-    recreated. Processes keep running until connectctl sandbox down.
+    Its jars are downloaded once for each version. The workers have Kafka's FileStream, MirrorMaker
+    and test connectors. Everything listens on 127.0.0.1. Workers older than 4.0 get a broker of the
+    newest version, which Kafka supports. A sandbox that runs with the same options is left as it
+    is; one with a dead process is recreated. Processes keep running until connectctl sandbox down.
 
-    With --secured the broker has listeners for SCRAM, PLAIN and OAUTHBEARER over TLS and for mutual TLS, and denies what
-    no ACL allows; workers authenticate by SCRAM and serve REST over HTTPS with basic authentication. Certificates and
-    passwords are created for this sandbox, in its directory. Context sandbox-NAME is admin over SCRAM; sandbox-NAME-plain,
-    -oauth and -mtls are admin by the other mechanisms, and sandbox-NAME-nobody is a user without ACLs.
+    With --secured the broker has listeners for SCRAM, PLAIN and OAUTHBEARER over TLS and for mutual
+    TLS, and denies what no ACL allows; workers authenticate by SCRAM and serve REST over HTTPS with
+    basic authentication. Certificates and passwords are created for this sandbox, in its directory.
+    Context sandbox-NAME is admin over SCRAM; sandbox-NAME-plain, -oauth and -mtls are admin by the
+    other mechanisms, and sandbox-NAME-nobody is a user without ACLs.
     """
     from connectctl.ops.sandbox import cluster
 
     spec = cluster.SandboxSpec(
-        name=name, workers=workers, support=support, kafka_version=kafka_version, secured=secured, brokers=brokers
+        name=name,
+        workers=workers,
+        support=support,
+        kafka_version=kafka_version,
+        secured=secured,
+        brokers=brokers,
     )
     began = time.monotonic()
     with ExitStack() as stack:
@@ -72,7 +87,8 @@ def up(
             raise ConnectctlError(
                 "The files of a sandbox cannot be written",
                 why=f"{e.filename}: {e.strerror}" if e.filename else str(e),
-                next_step="Set XDG_STATE_HOME and XDG_CACHE_HOME to directories that can be written, with free space.",
+                next_step="Set XDG_STATE_HOME and XDG_CACHE_HOME to directories that can be "
+                "written, with free space.",
                 code="unwritable",
             ) from e
     took = time.monotonic() - began
@@ -105,7 +121,9 @@ def down(
     def table(wide: bool) -> None:
         for each in done:
             terminal.say(
-                f"Sandbox {each['name']} removed." if each["removed"] else f"Sandbox not found: {each['name']}."
+                f"Sandbox {each['name']} removed."
+                if each["removed"]
+                else f"Sandbox not found: {each['name']}."
             )
         if not done:
             terminal.note("No sandboxes found.")
@@ -116,7 +134,8 @@ def down(
 @app.command()
 def status(
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the sandbox (default: all).", metavar="NAME")
+        str | None,
+        typer.Option("--name", help="Name of the sandbox (default: all).", metavar="NAME"),
     ] = None,
     output: ListOption = Output.TABLE,
 ) -> None:
@@ -139,18 +158,26 @@ def status(
         empty = "No sandbox is running. Start one: connectctl sandbox up."
         terminal.table([*columns, "LOG"] if wide else columns, rows, empty=empty, spare=spare)
 
-    terminal.emit("SandboxList", {"sandboxes": [_status_data(each) for each in found]}, output, table)
+    terminal.emit(
+        "SandboxList", {"sandboxes": [_status_data(each) for each in found]}, output, table
+    )
 
 
 @app.command()
 def logs(
     processes: Annotated[
-        list[str] | None, typer.Argument(help="Processes: broker, worker-1 … (default: all).", metavar="[PROCESS]...")
+        list[str] | None,
+        typer.Argument(
+            help="Processes: broker, worker-1 … (default: all).", metavar="[PROCESS]..."
+        ),
     ] = None,
     name: NameOption = "default",
-    lines: Annotated[int, typer.Option("-n", "--lines", help="Number of lines from the end of each log.", min=0)] = 100,
+    lines: Annotated[
+        int, typer.Option("-n", "--lines", help="Number of lines from the end of each log.", min=0)
+    ] = 100,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Follow the logs until the sandbox is removed or ^C.")
+        bool,
+        typer.Option("--follow", "-f", help="Follow the logs until the sandbox is removed or ^C."),
     ] = False,
 ) -> None:
     """Print the logs of a sandbox's processes.
@@ -178,7 +205,9 @@ def logs(
 
 
 def shown(stack: ExitStack) -> Callable[[SandboxProgress], None]:
-    """Show each stage as a line on standard error, and one with steps as a progress bar on a terminal."""
+    """Show each stage as a line on standard error, and one with steps as a progress bar on a
+    terminal.
+    """
     stage, advance = "", None
 
     def show(progress: SandboxProgress) -> None:
@@ -217,7 +246,10 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
 def _say_up(sandbox: Sandbox, took: float) -> None:
     spec = sandbox.spec
     when = "was already running" if sandbox.was_running else f"is up after {took:.1f} s"
-    terminal.say(f"Sandbox {spec.name} {when}: Kafka {spec.kafka_version}, exactly-once support {spec.support}.")
+    terminal.say(
+        f"Sandbox {spec.name} {when}: Kafka {spec.kafka_version}, exactly-once support "
+        f"{spec.support}."
+    )
     for address in sandbox.bootstrap_servers.split(","):
         terminal.say(f"  broker   {address}")
     for url in sandbox.rest_urls:

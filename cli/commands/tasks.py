@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, command_group, with_options
+from connectctl.cli.options import (
+    ConnectorsArgument,
+    ForVersionOption,
+    ReportOptions,
+    command_group,
+    with_options,
+)
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 
@@ -31,7 +37,8 @@ def check(
     for_version: ForVersionOption = None,
     options: ReportOptions = ReportOptions(),
 ) -> None:
-    """List connectors with more tasks than tasks.max, which fail now or after an upgrade (KIP-1004).
+    """List connectors with more tasks than tasks.max, which fail now or after an upgrade
+    (KIP-1004).
 
     \b
     Examples:
@@ -40,10 +47,11 @@ def check(
       connectctl tasks check --fail-on warning -o junit > tasks.xml
       connectctl tasks check -o json | jq -r '.connectors[] | select(.then == "fails").name'
 
-    From 3.8 on, workers set a connector that generates more tasks than tasks.max to FAILED, and each task of such a set
-    FAILS when it starts. The last column is the release of --for-version; else 3.8, while a worker is older; else a
-    later release without tasks.max.enforce. For a stopped connector the tasks of its last run count.
-    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
+    From 3.8 on, workers set a connector that generates more tasks than tasks.max to FAILED, and
+    each task of such a set FAILS when it starts. The last column is the release of --for-version;
+    else 3.8, while a worker is older; else a later release without tasks.max.enforce. For a stopped
+    connector the tasks of its last run count. Exit code 0: no finding of the severity of --fail-on
+    or above; 1: at least one.
     """
     from connectctl.ops.checks.tasks_max import rules
     from connectctl.ops.checks.tasks_max.forecast import horizon
@@ -55,7 +63,9 @@ def check(
     if connectors:
         seen = seen.only(connectors)
     release = asked or horizon(seen)
-    findings = output_findings.kept([*map(finding_of, seen.unseen), *check(rules, seen, asked)], options.ignore)
+    findings = output_findings.kept(
+        [*map(finding_of, seen.unseen), *check(rules, seen, asked)], options.ignore
+    )
     data = _as_json(seen, release)
     output_findings.emit_report(
         "TasksCheck", data, findings, options, lambda wide: _print(seen, release, findings, wide)
@@ -77,16 +87,21 @@ def _observe(session: Session) -> TasksSeen:
     return seen
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 
-def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ...], wide: bool) -> None:
+def _print(
+    seen: TasksSeen, release: Release | None, findings: tuple[Finding, ...], wide: bool
+) -> None:
     last = f"ON {release}" if release else "LATER"
     columns = ["CONNECTOR", "TASKS.MAX", "ENFORCED", "TASKS", "RUNNING", "NOW", last]
     more = ["STATE", "LAST-RUN", "GENERATES", "COUNTED-IN", "CLASS"] if wide else []
     rows = [_row(tasks, seen, release) + (_more(tasks) if wide else []) for tasks in seen.sets]
     terminal.table(
-        columns + more, rows, empty="There are no connectors.", spare=() if wide else ("ENFORCED", "RUNNING")
+        columns + more,
+        rows,
+        empty="There are no connectors.",
+        spare=() if wide else ("ENFORCED", "RUNNING"),
     )
     terminal.note(f"NOW is the behaviour of the workers: {_versions(seen)}.", style="dim")
     if release is None:
@@ -95,13 +110,20 @@ def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ..
 
 
 def _versions(seen: TasksSeen) -> str:
-    """Return the workers' version; in a mixed group by worker, because a task fails only on some of them."""
+    """Return the workers' version; in a mixed group by worker, because a task fails only on some of
+    them.
+    """
     by_version: dict[str, list[str]] = {}
     for worker in seen.workers:
         by_version.setdefault(worker.version or "of unknown version", []).append(worker.address)
     if len(by_version) == 1:
         return next(iter(by_version))
-    return "; ".join(f"{version} on {', '.join(found)}" for version, found in sorted(by_version.items())) or "unknown"
+    return (
+        "; ".join(
+            f"{version} on {', '.join(found)}" for version, found in sorted(by_version.items())
+        )
+        or "unknown"
+    )
 
 
 def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
@@ -134,7 +156,7 @@ def _or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-# ---------------------------------------------------------------------------------------------------------------- JSON
+# --------------------------------------------------------------------------------------------- JSON
 
 
 def _as_json(seen: TasksSeen, release: Release | None) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""``connectctl validate``: validation of a connector's configuration before it is sent to workers."""
+"""``connectctl validate``: validation of a connector's configuration before it is sent to
+workers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,12 @@ def validate(
     ctx: typer.Context,
     file: Annotated[
         list[Path],
-        typer.Option("--file", "-f", metavar="FILE|DIR", help="JSON, YAML or .properties, - for stdin. Repeatable."),
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE|DIR",
+            help="JSON, YAML or .properties, - for stdin. Repeatable.",
+        ),
     ],
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not contact a cluster, even if one is configured.")
@@ -53,12 +60,12 @@ def validate(
       connectctl connectors show orders -o json | connectctl validate -f -
       connectctl validate -f orders.json --fail-on warning -o github
 
-    A file has name and config, as POST /connectors takes them, or the properties alone, or what connectors show -o json
-    prints; or a list of these. Every worker validates it, which changes nothing. Different answers of workers are a
-    finding, and so is a worker that does not answer. Messages are those of the worker if it gives any; connectctl's
-    rules add what workers accept and what fails later.
-    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one; 2: a file cannot be read; 5: no
-    worker of the cluster has validated a configuration.
+    A file has name and config, as POST /connectors takes them, or the properties alone, or what
+    connectors show -o json prints; or a list of these. Every worker validates it, which changes
+    nothing. Different answers of workers are a finding, and so is a worker that does not answer.
+    Messages are those of the worker if it gives any; connectctl's rules add what workers accept and
+    what fails later. Exit code 0: no finding of the severity of --fail-on or above; 1: at least
+    one; 2: a file cannot be read; 5: no worker of the cluster has validated a configuration.
     """
     from connectctl.ops.checks import offline as offline_checks
     from connectctl.ops.checks.types import Goal
@@ -73,14 +80,21 @@ def validate(
     configurations = [dict(offline_checks.as_json(each)) for each in found.verdicts]
     data = {"for": for_, "offline": known is None, "configurations": configurations}
     output_findings.emit_report(
-        "Validation", data, findings, options, lambda wide: _print(found, findings, wide), found.file_of
+        "Validation",
+        data,
+        findings,
+        options,
+        lambda wide: _print(found, findings, wide),
+        found.file_of,
     )
     code = output_findings.exit_code(findings, options.fail_on)
     raise typer.Exit(NOT_VALIDATED if not code and found.not_validated else code)
 
 
 def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
-    """Read the facts of the cluster; None if none is configured. An unreachable cluster is reported, not an error."""
+    """Read the facts of the cluster; None if none is configured. An unreachable cluster is
+    reported, not an error.
+    """
     from connectctl.ops.checks.offline import WORKERS, Known
     from connectctl.ops.checks.types import Unseen
 
@@ -93,7 +107,8 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
     except ConnectctlError as e:
         why = f"{e.what}: {e.why}" if e.why else e.what
         return Known(
-            unseen=(Unseen(WORKERS, why.rstrip("."), e.next_step),), named_servers=session.settings.named_servers
+            unseen=(Unseen(WORKERS, why.rstrip("."), e.next_step),),
+            named_servers=session.settings.named_servers,
         )
 
 
@@ -105,7 +120,9 @@ def _known(session: Session, given: Sequence[Given]) -> Known:
     kafka = session.kafka if brokers else None
     calls, servers = session.connect_to(group), session.settings.named_servers
     group_id = session.settings.get("group_id")
-    return observe_cluster(calls, given, kafka, group, session.named_topics, group_id=group_id, named_servers=servers)
+    return observe_cluster(
+        calls, given, kafka, group, session.named_topics, group_id=group_id, named_servers=servers
+    )
 
 
 def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:
@@ -117,7 +134,10 @@ def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:
             verdict.subject.kind or "-",
             verdict.outcome.value,
             *(
-                [verdict.given.config.get("connector.class") or "-", _workers(verdict.subject.validations)]
+                [
+                    verdict.given.config.get("connector.class") or "-",
+                    _workers(verdict.subject.validations),
+                ]
                 if wide
                 else []
             ),
@@ -130,4 +150,7 @@ def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:
 
 
 def _workers(answers: Sequence[Validation]) -> str:
-    return ", ".join(f"{each.worker} {each.problem or each.support.value}" for each in answers) or "none asked"
+    return (
+        ", ".join(f"{each.worker} {each.problem or each.support.value}" for each in answers)
+        or "none asked"
+    )

@@ -1,1 +1,3 @@
-"""Output of commands: tables, JSON, findings in the forms of CI systems, progress; control characters escaped."""
+"""Output of commands: tables, JSON, findings in the forms of CI systems, progress; control
+characters escaped.
+"""

@@ -1,7 +1,7 @@
 """Prints findings as a table, as data, and in three forms that CI systems read.
 
-SARIF 2.1.0 (OASIS) is for code scanning, JUnit's XML is shown as tests by nearly every CI server, and ``github`` are the
-workflow commands that a job prints to annotate a change.
+SARIF 2.1.0 (OASIS) is for code scanning, JUnit's XML is shown as tests by nearly every CI server,
+and ``github`` are the workflow commands that a job prints to annotate a change.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ def release(text: str | None) -> Release | None:
 
 
 def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:
-    """Return the findings without the ignored ids, the worst first. Raises ``BadInput`` for an id that no rule has."""
+    """Return the findings without the ignored ids, the worst first. Raises ``BadInput`` for an id
+    that no rule has.
+    """
     from connectctl.ops.core.rule_docs import rule_doc
 
     unwanted = {rule_doc(id_).id for id_ in ignored or ()}
     left = [finding for finding in findings if finding.id not in unwanted]
     if len(left) < len(findings):
-        terminal.note(f"{len(findings) - len(left)} findings are left out by --ignore.", style="dim")
+        terminal.note(
+            f"{len(findings) - len(left)} findings are left out by --ignore.", style="dim"
+        )
     return tuple(sorted(left, key=lambda f: (RANK[f.severity], f.id, f.subject)))
 
 
@@ -61,7 +65,9 @@ def emit_report(
     table: Callable[[bool], None],
     where: Callable[[Finding], str | None] = lambda finding: None,
 ) -> None:
-    """Print the report. ``data`` is the envelope without the findings; ``where`` returns the file of a finding."""
+    """Print the report. ``data`` is the envelope without the findings; ``where`` returns the file
+    of a finding.
+    """
     output = options.output
     if output is ReportOutput.SARIF:
         sys.stdout.write(json_text(sarif(findings, where), indent=2) + "\n")
@@ -83,7 +89,14 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
     if not sys.stdout.isatty():
         columns = ["SEVERITY", "ID", "SUBJECT", "SEEN", "DO", *(["WHY"] if wide else [])]
         rows = [
-            [f.severity, f.id, f.subject, with_cluster(f.message), with_cluster(f.next_step or "-"), f.why or "-"]
+            [
+                f.severity,
+                f.id,
+                f.subject,
+                with_cluster(f.message),
+                with_cluster(f.next_step or "-"),
+                f.why or "-",
+            ]
             for f in findings
         ]
         terminal.table(columns, [row[: len(columns)] for row in rows])
@@ -94,12 +107,16 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
 
 def counted(findings: Sequence[Finding]) -> str:
     """Return ``2 errors, 1 warning``, and the command for details."""
-    counts = [(severity.value, sum(f.severity is severity for f in findings)) for severity in Severity]
-    totals = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
+    counts = [
+        (severity.value, sum(f.severity is severity for f in findings)) for severity in Severity
+    ]
+    totals = ", ".join(
+        f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n
+    )
     return f"{totals}. Details: connectctl preflight --explain {findings[0].id}"
 
 
-# ----------------------------------------------------------------------------------------------------------- for CI
+# ------------------------------------------------------------------------------------------- for CI
 
 
 def sarif(findings: Sequence[Finding], where: Callable[[Finding], str | None]) -> dict[str, Any]:
@@ -111,7 +128,9 @@ def sarif(findings: Sequence[Finding], where: Callable[[Finding], str | None]) -
     return {
         "version": "2.1.0",
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "runs": [{"tool": {"driver": driver}, "results": [_sarif_result(f, where(f)) for f in findings]}],
+        "runs": [
+            {"tool": {"driver": driver}, "results": [_sarif_result(f, where(f)) for f in findings]}
+        ],
     }
 
 
@@ -119,7 +138,11 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
     from connectctl.ops.core.rule_docs import rule_doc
 
     doc = rule_doc(finding.id)
-    return {"id": doc.id, "shortDescription": {"text": doc.title}, "fullDescription": {"text": doc.text}}
+    return {
+        "id": doc.id,
+        "shortDescription": {"text": doc.title},
+        "fullDescription": {"text": doc.text},
+    }
 
 
 def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
@@ -132,22 +155,35 @@ def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
 
 
 def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = "error") -> str:
-    """Return a test case for each finding; those from ``fail_on`` on fail. Without findings, one test case passes."""
+    """Return a test case for each finding; those from ``fail_on`` on fail. Without findings, one
+    test case passes.
+    """
     from xml.etree import ElementTree as Xml
 
     failures = sum(fails(f, fail_on) for f in findings)
-    suite = Xml.Element("testsuite", name=f"connectctl {kind}", tests=str(len(findings) or 1), failures=str(failures))
+    suite = Xml.Element(
+        "testsuite",
+        name=f"connectctl {kind}",
+        tests=str(len(findings) or 1),
+        failures=str(failures),
+    )
     for finding in findings:
         case = Xml.SubElement(suite, "testcase", classname=finding.id, name=_legal(finding.subject))
-        text = _legal(with_cluster("\n".join(filter(None, [finding.message, finding.why, finding.next_step]))))
+        text = _legal(
+            with_cluster("\n".join(filter(None, [finding.message, finding.why, finding.next_step])))
+        )
         if fails(finding, fail_on):
-            Xml.SubElement(case, "failure", type=finding.id, message=_legal(finding.message)).text = text
+            Xml.SubElement(
+                case, "failure", type=finding.id, message=_legal(finding.message)
+            ).text = text
         else:
             Xml.SubElement(case, "system-out").text = f"{finding.severity.value}: {text}"
     if not findings:
         Xml.SubElement(suite, "testcase", classname=kind, name="nothing found")
     Xml.indent(suite)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suite, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suite, encoding="unicode") + "\n"
+    )
 
 
 def _legal(text: str) -> str:

@@ -1,8 +1,10 @@
-"""Self-contained pages from the templates in ``cli/templates``: no scripts, and a policy that forbids all requests.
+"""Self-contained pages from the templates in ``cli/templates``: no scripts, and a policy that
+forbids all requests.
 
-Names, messages and configurations come from outside. Each value of a template is printed in one line, with escapes for
-characters that hide or reorder text, cut after ``LONGEST`` characters, and escaped for HTML. Pages have no ``style``
-attributes, so that the policy allows only their style sheet, by its hash.
+Names, messages and configurations come from outside. Each value of a template is printed in one
+line, with escapes for characters that hide or reorder text, cut after ``LONGEST`` characters, and
+escaped for HTML. Pages have no ``style`` attributes, so that the policy allows only their style
+sheet, by its hash.
 """
 
 from __future__ import annotations
@@ -41,14 +43,20 @@ def environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    style = resources.files("connectctl.cli").joinpath("templates/style.css").read_text(encoding="utf-8")
+    style = (
+        resources.files("connectctl.cli")
+        .joinpath("templates/style.css")
+        .read_text(encoding="utf-8")
+    )
     found = Environment(
         loader=PackageLoader("connectctl.cli", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else cut(on_one_line(str(value)), LONGEST),
+        finalize=lambda value: (
+            value if isinstance(value, Markup) else cut(on_one_line(str(value)), LONGEST)
+        ),
     )
     found.filters |= {
         "count": "{:,}".format,
@@ -77,6 +85,12 @@ def grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def sections(groups: Sequence[Sequence[Finding]], **headings: str) -> dict[str, str]:
-    """Return the headings of a page by the names of their blocks: the findings first, and last what they mean."""
+    """Return the headings of a page by the names of their blocks: the findings first, and last what
+    they mean.
+    """
     explained = any(same[0].id in rule_docs() for same in groups)
-    return {"findings": "Findings"} | headings | ({"meanings": "What the findings mean"} if explained else {})
+    return (
+        {"findings": "Findings"}
+        | headings
+        | ({"meanings": "What the findings mean"} if explained else {})
+    )

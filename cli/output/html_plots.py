@@ -1,4 +1,5 @@
-"""Plots of a page: counts over time as columns, and bars by size, as values for the macros ``timelines`` and ``bars``.
+"""Plots of a page: counts over time as columns, and bars by size, as values for the macros
+``timelines`` and ``bars``.
 
 Slots are merged into at most ``COLUMNS`` columns, so that they can be distinguished.
 """
@@ -14,7 +15,9 @@ from connectctl.cli.output import terminal
 from connectctl.ops.core.times import utc
 
 COLUMNS = 160
-"""Most columns of a plot: nearly two pixels each on a telephone of 360 pixels, so that a single one is visible."""
+"""Most columns of a plot: nearly two pixels each on a telephone of 360 pixels, so that a single one
+is visible.
+"""
 FEWEST = 24
 """Fewest columns of a plot, so that a single one is not as wide as the page."""
 HEIGHT = 72
@@ -34,7 +37,9 @@ class Series:
 
 
 def timelines(series: Sequence[Series], slot: int) -> dict[str, Any]:
-    """Return a plot of each of ``series`` on one axis, and the table of the highest columns. Slots are ``slot`` ms wide."""
+    """Return a plot of each of ``series`` on one axis, and the table of the highest columns. Slots
+    are ``slot`` ms wide.
+    """
     slots = [n for each in series for n, count in each.counts.items() if count]
     first, last = min(slots, default=0), max(slots, default=0)
     merged = -(-(last - first + 1) // COLUMNS)
@@ -57,7 +62,10 @@ def timelines(series: Sequence[Series], slot: int) -> dict[str, Any]:
         "plots": [_plot(*each, columns, span) for each in zip(series, counts, strict=True)],
         "begin": begin,
         "heads": [("from (UTC)", "nowrap"), *((each.title, "n") for each in series)],
-        "numbers": [[begin(column), *(f"{found[column]:,}" for found in counts)] for column in sorted(highest)],
+        "numbers": [
+            [begin(column), *(f"{found[column]:,}" for found in counts)]
+            for column in sorted(highest)
+        ],
         "every": len(totals),
     }
 
@@ -73,7 +81,9 @@ def _merged(counts: Mapping[int, int], first: int, merged: int) -> Counter[int]:
 def _plot(series: Series, counts: Counter[int], columns: int, span: str) -> dict[str, Any]:
     """Return the plot of one series; its bars have the units of the drawing."""
     most, gap = max(counts.values(), default=0), 0.1 if columns <= COLUMNS // 2 else 0
-    heights = {column: max(LOWEST, count / most * (HEIGHT - LOWEST)) for column, count in counts.items()}
+    heights = {
+        column: max(LOWEST, count / most * (HEIGHT - LOWEST)) for column, count in counts.items()
+    }
     return {
         "kind": series.kind,
         "title": series.title,
@@ -95,9 +105,18 @@ def size_bars(rows: Sequence[tuple[str, int]]) -> list[tuple[str, int, str]]:
 
 def short(number: int) -> str:
     """Shorten a number for an axis: 950, 16k, 2.1M."""
-    for size, unit in ((1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+    for size, unit in (
+        (1_000_000_000_000, "T"),
+        (1_000_000_000, "G"),
+        (1_000_000, "M"),
+        (1_000, "k"),
+    ):
         if number >= size:
-            return f"{number / size:.3g}{unit}" if number < 1000 * size else f"{number // size:,}{unit}"
+            return (
+                f"{number / size:.3g}{unit}"
+                if number < 1000 * size
+                else f"{number // size:,}{unit}"
+            )
     return str(number)
 
 

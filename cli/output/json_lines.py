@@ -1,4 +1,6 @@
-"""JSON as commands print it: a line for each member and for each item of a list, written while items arrive."""
+"""JSON as commands print it: a line for each member and for each item of a list, written while
+items arrive.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
-    """Yield JSON with one line per member, and one per item of a list of objects: fast to write, easy to diff."""
+    """Yield JSON with one line per member, and one per item of a list of objects: fast to write,
+    easy to diff.
+    """
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
     def encode(value: Any) -> str:
@@ -25,7 +29,9 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
     last = len(envelope) - 1
     for n, (name, value) in enumerate(envelope.items()):
         end = ",\n" if n < last else "\n"
-        if isinstance(value, Each) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+        if isinstance(value, Each) or (
+            isinstance(value, list) and value and isinstance(value[0], dict)
+        ):
             yield f"  {encode(name)}: [\n"
             yield from _items(value, encode)
             yield f"  ]{end}"
@@ -35,7 +41,9 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
 
 
 class Each(list[Any]):
-    """A list whose items are created when written: one at a time is in memory. Only for ``json_lines``."""
+    """A list whose items are created when written: one at a time is in memory. Only for
+    ``json_lines``.
+    """
 
     def __init__(self, items: Collection[Any], make: Callable[[Any], Any]) -> None:
         super().__init__()

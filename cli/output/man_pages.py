@@ -17,8 +17,9 @@ _OMITTED = ("--help",)
 
 
 def page(root: Any, path: tuple[str, ...], command: Any) -> str:
-    """Return the page of ``command`` at ``path``, empty for the program, whose page has the environment and exit codes.
-    ``root`` is the program's context, from which commands inherit their help options.
+    """Return the page of ``command`` at ``path``, empty for the program, whose page has the
+    environment and exit codes. ``root`` is the program's context, from which commands inherit their
+    help options.
     """
     return "\n".join([*_lines(root, path, command), ""])
 
@@ -36,7 +37,10 @@ def _lines(root: Any, path: tuple[str, ...], command: Any) -> Iterator[str]:
     yield from _commands(path, command)
     yield from _parameters(command, ctx)
     if path:
-        yield from (".SH SEE ALSO", f"\\fB{NAME}\\fR(1), for options of all commands, the environment and exit codes")
+        yield from (
+            ".SH SEE ALSO",
+            f"\\fB{NAME}\\fR(1), for options of all commands, the environment and exit codes",
+        )
     else:
         yield from _listed("ENVIRONMENT", ENVIRONMENT)
         yield from _listed("EXIT STATUS", EXIT_STATUS)
@@ -75,7 +79,11 @@ def _commands(path: tuple[str, ...], command: Any) -> Iterator[str]:
     if children:
         yield ".SH COMMANDS"
     for (name,), child in children:
-        yield from (".TP", f"\\fB{_text(title((*path, name)))}\\fR(1)", _text(_first_sentence(child.help or "")))
+        yield from (
+            ".TP",
+            f"\\fB{_text(title((*path, name)))}\\fR(1)",
+            _text(_first_sentence(child.help or "")),
+        )
 
 
 def _parameters(command: Any, ctx: Any) -> Iterator[str]:
@@ -83,7 +91,9 @@ def _parameters(command: Any, ctx: Any) -> Iterator[str]:
         records = [
             record
             for param in command.params
-            if param.param_type_name == kind and not param.hidden and not set(param.opts) & set(_OMITTED)
+            if param.param_type_name == kind
+            and not param.hidden
+            and not set(param.opts) & set(_OMITTED)
             if (record := param.get_help_record(ctx)) is not None
         ]
         yield from _listed(heading, dict(records))

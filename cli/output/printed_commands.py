@@ -1,4 +1,6 @@
-"""Commands in printed texts: with the options that named the cluster on the command line, so that they work when pasted."""
+"""Commands in printed texts: with the options that named the cluster on the command line, so that
+they work when pasted.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,16 @@ from typing import Any
 from connectctl.cli.invocation import cluster_options
 
 _OF_A_CLUSTER = (
-    "audit|cluster|connectors|context show|fence|loggers|offsets|plugins|preflight|run|runs|tasks|transactions|upgrade|"
-    "validate"
+    "audit|cluster|connectors|context "
+    "show|fence|loggers|offsets|plugins|preflight|run|runs|tasks|transactions|upgrade|validate"
 )
 """Commands that connect to the cluster of a context, or show the context."""
-_COMMAND = re.compile(rf"(?<![\w/.-])connectctl (?=(?:{_OF_A_CLUSTER})(?![\w-])(?! (?:ended|has|is|needs)\b))")
-"""The name of connectctl before such a command; ``connectctl run is …`` is a sentence about a run."""
+_COMMAND = re.compile(
+    rf"(?<![\w/.-])connectctl (?=(?:{_OF_A_CLUSTER})(?![\w-])(?! (?:ended|has|is|needs)\b))"
+)
+"""The name of connectctl before such a command; ``connectctl run is …`` is a sentence about a
+run.
+"""
 _OF_A_FILE = re.compile(r"(?<![\w/.-])connectctl (?=context (?!show\b))")
 """The same before a command on the contexts of a file."""
 CONFIG = "--config"
@@ -53,8 +59,11 @@ def in_json(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return ``data`` with these options in the commands of ``nextStep``, and of its findings."""
     if not cluster_options:
         return data
-    named = {name: with_cluster(data[name]) for name in ("nextStep",) if isinstance(data.get(name), str)}
+    named = {
+        name: with_cluster(data[name]) for name in ("nextStep",) if isinstance(data.get(name), str)
+    }
     found = data.get("findings")
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
-        named |= {"findings": [in_json(each) for each in found]}  # type: ignore[dict-item]  # a list of objects
+        # a list of objects
+        named |= {"findings": [in_json(each) for each in found]}  # type: ignore[dict-item]
     return {**data, **named}

@@ -1,8 +1,10 @@
-"""The metrics of a run as a text file for Prometheus, as its node exporter collects from a directory.
+"""The metrics of a run as a text file for Prometheus, as its node exporter collects from a
+directory.
 
-Names are those of Connect's MBeans if exported unchanged: ``kafka.connect:type=source-task-metrics`` with the attribute
-``transaction-size-avg`` is ``kafka_connect_source_task_metrics_transaction_size_avg``. Metrics that Connect does not have
-are those of consumer group members, ``connectctl_group_task_metrics_records_lag``, and latencies,
+Names are those of Connect's MBeans if exported unchanged:
+``kafka.connect:type=source-task-metrics`` with the attribute ``transaction-size-avg`` is
+``kafka_connect_source_task_metrics_transaction_size_avg``. Metrics that Connect does not have are
+those of consumer group members, ``connectctl_group_task_metrics_records_lag``, and latencies,
 ``connectctl_task_metrics_poll_to_visible_seconds``.
 """
 
@@ -22,7 +24,13 @@ if TYPE_CHECKING:
 
 _OF_TASKS = ("batch-size-", "offset-commit-")
 _OF_GROUPS = ("records-lag", "transaction-total", "transaction-abort-total", "waiting-time-ms")
-_OF_SINKS = ("sink-", "put-batch-", "partition-count", "offset-commit-seq-no", "offset-commit-completion-total")
+_OF_SINKS = (
+    "sink-",
+    "put-batch-",
+    "partition-count",
+    "offset-commit-seq-no",
+    "offset-commit-completion-total",
+)
 _OF_ERRORS = ("total-", "deadletterqueue-")
 _OF_LATENCY = ("poll-to-visible-", "latency-promise-")
 _HISTOGRAM = "connectctl_task_metrics_poll_to_visible_seconds"
@@ -30,7 +38,8 @@ _STATES = ("unassigned", "running", "failed")
 
 
 class MetricsFile:
-    """The file ``path``, written atomically. Raises ``BadInput`` if it cannot be written, before anything is run.
+    """The file ``path``, written atomically. Raises ``BadInput`` if it cannot be written, before
+    anything is run.
 
     Later write errors are reported once, and do not end a run.
     """
@@ -42,7 +51,9 @@ class MetricsFile:
         try:
             self._replace("")
         except OSError as e:
-            raise BadInput(f"{path} cannot be written", why=e.strerror, next_step="Correct --metrics.") from e
+            raise BadInput(
+                f"{path} cannot be written", why=e.strerror, next_step="Correct --metrics."
+            ) from e
 
     def follow(self, run: JobRun) -> None:
         """Write the file if anything has changed; called several times a second."""
@@ -73,7 +84,10 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
     from connectctl.ops.task_runtime.spi.metrics import metrics
 
     found = {number: metrics(total) for number, total in run.totals.items()}
-    labels = {number: _labels({"connector": name, "task": str(number), "group_id": group}) for number in found}
+    labels = {
+        number: _labels({"connector": name, "task": str(number), "group_id": group})
+        for number in found
+    }
     for metric in dict.fromkeys(name for values in found.values() for name in values):
         full_name = f"{_group_of(metric)}_{metric}".replace("-", "_")
         yield f"# TYPE {full_name} {'counter' if metric.endswith('-total') else 'gauge'}\n"
@@ -86,12 +100,19 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
     for number, total in run.totals.items():
         for state in _STATES:
             is_so = int(total.state.lower() == state)
-            yield f'kafka_connect_connector_task_metrics_status{{{labels[number]},status="{state}"}} {is_so}\n'
+            yield (
+                f'kafka_connect_connector_task_metrics_status{{{labels[number]},status="{state}"}} '
+                f"{is_so}\n"
+            )
 
 
 def _latencies(labels: Mapping[int, str], run: JobRun) -> Iterator[str]:
-    """Yield the latency from poll to visibility as a histogram, from which quantiles can be computed."""
-    measured = {number: total.latency for number, total in run.totals.items() if total.latency.counts}
+    """Yield the latency from poll to visibility as a histogram, from which quantiles can be
+    computed.
+    """
+    measured = {
+        number: total.latency for number, total in run.totals.items() if total.latency.counts
+    }
     if measured:
         yield f"# TYPE {_HISTOGRAM} histogram\n"
     for number, meter in measured.items():

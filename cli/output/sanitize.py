@@ -1,8 +1,9 @@
 """Escapes characters in text from outside that control a terminal, or that reorder or hide text.
 
-Names, configurations, messages of workers and output of commands may contain control characters (C0, C1, DEL), bidirectional
-marks and zero-width characters; printed raw, they move the cursor, recolour, reorder or hide text ("Trojan Source",
-CVE-2021-42574). All output of commands is escaped here.
+Names, configurations, messages of workers and output of commands may contain control characters
+(C0, C1, DEL), bidirectional marks and zero-width characters; printed raw, they move the cursor,
+recolour, reorder or hide text ("Trojan Source", CVE-2021-42574). All output of commands is escaped
+here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from functools import lru_cache
 from typing import IO
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode's categories: controls, format characters (bidi, zero-width), lone surrogates, separators of lines, paragraphs."""
+"""Unicode's categories: controls, format characters (bidi, zero-width), lone surrogates, separators
+of lines, paragraphs.
+"""
 
 
 @lru_cache(maxsize=1024)
@@ -41,19 +44,31 @@ def cut(text: str, most: int) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return ``visible(text)`` with spaces instead of line feeds and tabs: for a cell, a heading, a finding."""
+    """Return ``visible(text)`` with spaces instead of line feeds and tabs: for a cell, a heading, a
+    finding.
+    """
     return visible(text).replace("\n", " ").replace("\t", " ")
 
 
 def _python_escape(character: str) -> str:
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 
 def in_json(encoded: str) -> str:
-    """Escape characters that control a terminal in JSON encoded without ASCII escapes; its value is unchanged."""
+    """Escape characters that control a terminal in JSON encoded without ASCII escapes; its value is
+    unchanged.
+    """
     # Controls below a space are escaped already.
-    return encoded if encoded.isascii() and "\x7f" not in encoded else _replaced(encoded, _json_escape)
+    return (
+        encoded if encoded.isascii() and "\x7f" not in encoded else _replaced(encoded, _json_escape)
+    )
 
 
 def _json_escape(character: str) -> str:
@@ -65,12 +80,16 @@ def _json_escape(character: str) -> str:
 
 
 def in_xml(document: str) -> str:
-    """Replace characters that control a terminal in XML (elements, attributes, text) by character references."""
+    """Replace characters that control a terminal in XML (elements, attributes, text) by character
+    references.
+    """
     return _replaced(document, lambda c: f"&#x{ord(c):x};")
 
 
 class YamlStream:
-    """A stream for PyYAML: escapes characters that control a terminal, in the double quotes that ``yaml_style`` requests."""
+    """A stream for PyYAML: escapes characters that control a terminal, in the double quotes that
+    ``yaml_style`` requests.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -83,10 +102,13 @@ class YamlStream:
 
 
 def yaml_style(text: str) -> tuple[str, str | None]:
-    """Return ``(text, style)`` for a YAML scalar: in double quotes if it contains characters to escape.
+    """Return ``(text, style)`` for a YAML scalar: in double quotes if it contains characters to
+    escape.
 
     A lone surrogate, which YAML cannot contain, becomes U+FFFD.
     """
     if text.isprintable() or not any(map(_is_hidden, text)):
         return text, None
-    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in text), '"'
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in text
+    ), '"'

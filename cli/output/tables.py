@@ -1,8 +1,8 @@
 """Fits a table to a terminal without wrapping values that users copy.
 
-A name, a number or an address is always on one line. If a table is too wide, sentences are wrapped between their words;
-then the spare columns are left out in their order, and named; if that does not suffice, each row becomes a block of
-lines. Wide characters (CJK, emoji) count as two cells.
+A name, a number or an address is always on one line. If a table is too wide, sentences are wrapped
+between their words; then the spare columns are left out in their order, and named; if that does not
+suffice, each row becomes a block of lines. Wide characters (CJK, emoji) count as two cells.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ LONGEST = 250
 """Most characters of a value in a table, as many as the name of a topic has; JSON has it whole."""
 LONGEST_SENTENCE = 2_000
 ALIGNED = 80
-"""The widest cell that the others of its column are aligned with, where lines may be of any width."""
+"""The widest cell that the others of its column are aligned with, where lines may be of any
+width.
+"""
 LEAST_SENTENCE = 16
 """Fewest cells in which a wrapped sentence is still readable."""
 
@@ -39,13 +41,24 @@ def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
     """Yield the rows in columns, one line each, in full width: for programs that parse them."""
     table = [list(map(_cell, row)) for row in (columns, *rows)]
     # A longer one moves what follows it in its own line only.
-    widths = [max((n for n in map(cells, column) if n <= ALIGNED), default=0) for column in zip(*table, strict=True)]
+    widths = [
+        max((n for n in map(cells, column) if n <= ALIGNED), default=0)
+        for column in zip(*table, strict=True)
+    ]
     for row in table:
-        yield (" " * GAP).join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        yield (
+            (" " * GAP)
+            .join(_padded(cell, width) for cell, width in zip(row, widths, strict=True))
+            .rstrip()
+        )
 
 
-def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()) -> Fitted:
-    """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, in the order of ``spare``."""
+def fit(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()
+) -> Fitted:
+    """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, in
+    the order of ``spare``.
+    """
     columns, *rows = [list(map(_cell, row)) for row in (columns, *rows)]
     left_out: list[str] = []
     for name in ("", *(each for each in spare if each in columns)):
@@ -54,13 +67,19 @@ def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare
         widths = _widths([[columns[n], *(row[n] for row in rows)] for n in kept], width)
         if widths is not None:
             table = [[columns[n] for n in kept], *([row[n] for n in kept] for row in rows)]
-            lines = [line for number, row in enumerate(table) for line in _drawn(row, widths, heading=not number)]
+            lines = [
+                line
+                for number, row in enumerate(table)
+                for line in _drawn(row, widths, heading=not number)
+            ]
             return lines, left_out
     return list(_blocks(columns, rows, width)), []
 
 
 def _cell(text: str) -> str:
-    """Return ``text`` as a table shows it: on one line, without the end of a value that nobody reads in a table."""
+    """Return ``text`` as a table shows it: on one line, without the end of a value that nobody
+    reads in a table.
+    """
     most = LONGEST_SENTENCE if _is_sentence(text[:LONGEST]) else LONGEST
     return on_one_line(cut(text, most))
 
@@ -76,7 +95,9 @@ def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
     widths = list(natural)
     while over > 0:
         # The widest column shrinks first, so that no sentence is narrower than necessary.
-        widest = max((n for n in range(len(widths)) if widths[n] > least[n]), key=lambda n: widths[n])
+        widest = max(
+            (n for n in range(len(widths)) if widths[n] > least[n]), key=lambda n: widths[n]
+        )
         widths[widest] -= 1
         over -= 1
     return widths
@@ -87,7 +108,9 @@ def _least(column: Sequence[str], natural: int) -> int:
     if not any(map(_is_sentence, column[1:])):
         return natural
     # A single word, or a value to be copied, keeps its width next to sentences.
-    return min(natural, max(LEAST_SENTENCE, *(cells(part) for cell in column for part in _words(cell))))
+    return min(
+        natural, max(LEAST_SENTENCE, *(cells(part) for cell in column for part in _words(cell)))
+    )
 
 
 def _is_sentence(cell: str) -> bool:
@@ -111,7 +134,10 @@ def _wrapped(cell: str, width: int) -> list[str]:
 
 
 def _drawn(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> Iterator[list[Part]]:
-    parts = [_wrapped(cell, width) if cells(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
+    parts = [
+        _wrapped(cell, width) if cells(cell) > width else [cell]
+        for cell, width in zip(row, widths, strict=True)
+    ]
     for n in range(max(map(len, parts), default=0)):
         yield [
             (_padded(part[n] if n < len(part) else "", width + GAP), None if heading else cell)
@@ -119,14 +145,20 @@ def _drawn(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> Itera
         ]
 
 
-def _blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[list[Part]]:
-    """Yield rows as lines of heading and value, an empty line between rows. A value may be wider than ``width``."""
+def _blocks(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> Iterator[list[Part]]:
+    """Yield rows as lines of heading and value, an empty line between rows. A value may be wider
+    than ``width``.
+    """
     margin = max(map(cells, columns), default=0) + GAP
     for number, row in enumerate(rows):
         if number:
             yield []
         for name, cell in zip(columns, row, strict=True):
-            for n, part in enumerate(_wrapped(cell, max(LEAST_SENTENCE, width - margin)) if cell else ()):
+            for n, part in enumerate(
+                _wrapped(cell, max(LEAST_SENTENCE, width - margin)) if cell else ()
+            ):
                 yield [(_padded("" if n else name, margin), None), (part, cell)]
 
 

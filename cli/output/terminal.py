@@ -1,4 +1,6 @@
-"""All printing: data on standard output, everything else on standard error, colour only on a terminal."""
+"""All printing: data on standard output, everything else on standard error, colour only on a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ NAMES = {
     "SinkOffsets": ("connectors", "name"),
     "TransactionList": ("transactions", "transactionalId"),
 }
-"""Where the names of a list are in its JSON: the member with its items, and the member of an item."""
+"""Where the names of a list are in its JSON: the member with its items, and the member of an
+item.
+"""
 without_headers = False
 """Whether tables have no row of headings (``--no-headers``); set for each invocation."""
 
@@ -84,7 +88,9 @@ def plain(stream: IO[str]) -> bool:
     """Whether ``stream`` gets no colour and no cursor movement (https://no-color.org, clig.dev)."""
     if os.environ.get("FORCE_COLOR"):
         return False
-    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    return (
+        bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    )
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -92,13 +98,21 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, no_color=plain(stream), highlight=False, soft_wrap=not stream.isatty())
+    return Console(
+        file=stream, no_color=plain(stream), highlight=False, soft_wrap=not stream.isatty()
+    )
 
 
 def emit(
-    kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bool], None], found: Iterable[Finding] = ()
+    kind: str,
+    data: Mapping[str, Any],
+    output: Output,
+    table: Callable[[bool], None],
+    found: Iterable[Finding] = (),
 ) -> None:
-    """Print ``data`` as the envelope ``kind``, or for users call ``table(wide)`` and list the findings ``found``."""
+    """Print ``data`` as the envelope ``kind``, or for users call ``table(wide)`` and list the
+    findings ``found``.
+    """
     if output.for_people:
         table(output is Output.WIDE)
         findings(found)
@@ -141,10 +155,17 @@ def each(items: Collection[Any], make: Callable[[Any], Any], output: Output) -> 
     return Each(items, make) if output is Output.JSON and len(items) > 1 else list(map(make, items))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "", spare: Sequence[str] = ()) -> None:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    empty: str = "",
+    spare: Sequence[str] = (),
+) -> None:
     """Print a table: fitted to the terminal with colour, or in full width if output is piped.
 
-    ``spare`` names the columns that a narrow terminal may leave out, the first ones first; see ``tables.fit``.
+    ``spare`` names the columns that a narrow terminal may leave out, the first ones first; see
+    ``tables.fit``.
     """
     filled = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if not filled and empty:
@@ -162,22 +183,29 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str =
         sys.stdout.write(text + "\n")
 
 
-def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> tuple[list[Text], str]:
-    """Return the rows as lines for this terminal, and a sentence about columns left out, empty for none."""
+def grid(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str] = ()
+) -> tuple[list[Text], str]:
+    """Return the rows as lines for this terminal, and a sentence about columns left out, empty for
+    none.
+    """
     from rich.text import Text
 
     width = console().width
     drawn, left_out = fit(columns, rows, width, spare)
     lines = []
     for line in drawn:
-        text = Text.assemble(*((part, "bold" if cell is None else _style(cell)) for part, cell in line))
+        text = Text.assemble(
+            *((part, "bold" if cell is None else _style(cell)) for part, cell in line)
+        )
         text.rstrip()
         lines.append(text)
     if not left_out:
         return lines, ""
     return (
         lines,
-        f"Columns not shown: {', '.join(left_out)} (the terminal is {width} wide). Use a wider terminal or -o json.",
+        f"Columns not shown: {', '.join(left_out)} (the terminal is {width} wide). Use a wider "
+        "terminal or -o json.",
     )
 
 
@@ -204,7 +232,8 @@ def blocks(parts: Sequence[Block]) -> None:
 
 @contextmanager
 def live() -> Iterator[Callable[[str, Sequence[Block], Sequence[Finding]], None]]:
-    """Refresh a part of the terminal in place; without a terminal, print each state after the other.
+    """Refresh a part of the terminal in place; without a terminal, print each state after the
+    other.
 
     Yields ``draw(title, blocks, findings)``.
     """
@@ -221,7 +250,11 @@ def live() -> Iterator[Callable[[str, Sequence[Block], Sequence[Finding]], None]
             lines: list[Any] = [Text(visible(title), style="bold")]
             for part in parts:
                 lines.append(Text(""))
-                lines += grid(part.columns, part.rows, part.spare)[0] if part.rows else [Text(visible(part.empty))]
+                lines += (
+                    grid(part.columns, part.rows, part.spare)[0]
+                    if part.rows
+                    else [Text(visible(part.empty))]
+                )
             lines += [Text("")] + [Text(line_of(f), style=COLOURS[f.severity.value]) for f in found]
             screen.update(Group(*lines), refresh=True)
 
@@ -258,7 +291,9 @@ def note(text: str, *, style: str = "") -> None:
 
 
 def findings(found: Iterable[Finding], *, most: int = 20) -> None:
-    """Print one line per finding on standard error, at most ``most`` with the same id; the JSON has them all."""
+    """Print one line per finding on standard error, at most ``most`` with the same id; the JSON has
+    them all.
+    """
     counts: dict[str, int] = {}
     for finding in found:
         counts[finding.id] = counts.get(finding.id, 0) + 1
@@ -295,7 +330,11 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
             )
         )
         message = cut(finding.message, LONGEST_SENTENCE)
-        for text, style in ((message, ""), (finding.why if wide else None, "dim"), (finding.next_step, "cyan")):
+        for text, style in (
+            (message, ""),
+            (finding.why if wide else None, "dim"),
+            (finding.next_step, "cyan"),
+        ):
             if text:
                 out.print(Padding(Text(visible(with_cluster(text)), style=style), (0, 0, 0, 8)))
 
@@ -310,7 +349,9 @@ def line_of(finding: Finding) -> str:
 def error_json(what: str, why: str | None, next_step: str | None, code: str, exit_code: int) -> str:
     """Return an error as JSON, for scripts."""
     texts = {"message": what, "why": why, "nextStep": next_step}
-    details = {"code": code, "exitCode": exit_code} | {n: t and with_cluster(t) for n, t in texts.items()}
+    details = {"code": code, "exitCode": exit_code} | {
+        n: t and with_cluster(t) for n, t in texts.items()
+    }
     return json_text({"apiVersion": API_VERSION, "kind": "Error", "error": details})
 
 

@@ -14,7 +14,9 @@ from connectctl.ops.core.times import utc
 
 
 def show(audit: Audit, wide: bool) -> None:
-    """Print the audit; ``wide`` adds the partitions of the topics, and the producers of the evidence."""
+    """Print the audit; ``wide`` adds the partitions of the topics, and the producers of the
+    evidence.
+    """
     data = as_json(audit)
     terminal.say(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
     terminal.say("")
@@ -39,7 +41,10 @@ def _headline(audit: Audit, data: dict[str, Any]) -> str:
 
 def _numbers(audit: Audit, data: dict[str, Any]) -> Block:
     rows = [
-        ["transactions", *(f"{data['transactions'][name]:,}" for name in ("committed", "aborted", "open"))],
+        [
+            "transactions",
+            *(f"{data['transactions'][name]:,}" for name in ("committed", "aborted", "open")),
+        ],
         ["records", *(f"{data['records'][name]:,}" for name in ("committed", "aborted", "open"))],
     ]
     return Block(["", "COMMITTED", "ABORTED", "OPEN"], rows)
@@ -60,7 +65,16 @@ def _sources(audit: Audit) -> list[Block]:
     ]
     more = audit.summary.source_partitions - len(rows)
     rows += [[f"… and {more:,} more", *[""] * 7]] if more > 0 else []
-    columns = ["SOURCE PARTITION", "RECORDS", "FIRST", "LAST", "DUPLICATES", "GAPS", "REORDERED", "TORN"]
+    columns = [
+        "SOURCE PARTITION",
+        "RECORDS",
+        "FIRST",
+        "LAST",
+        "DUPLICATES",
+        "GAPS",
+        "REORDERED",
+        "TORN",
+    ]
     return [Block(columns, rows, "No source partition.")]
 
 
@@ -76,7 +90,13 @@ def _inputs(data: dict[str, Any], wide: bool) -> list[Block]:
     rows = []
     for part in inputs["partitions"]:
         offset = part["state"] if part["committedOffset"] is None else str(part["committedOffset"])
-        rows.append([f"{part['topic']}-{part['partition']}", offset, *(f"{part[name]:,}" for name in numbers)])
+        rows.append(
+            [
+                f"{part['topic']}-{part['partition']}",
+                offset,
+                *(f"{part[name]:,}" for name in numbers),
+            ]
+        )
     return [Block(["INPUT", "COMMITTED OFFSET", "PROCESSED", "NOT YET", "UNKNOWN"], rows)]
 
 
@@ -89,9 +109,27 @@ def _parts(audit: Audit) -> Block:
     rows = []
     for part in sorted(audit.summary.parts, key=lambda p: p.place):
         read = reads.get(part.place)
-        numbers = (part.start, part.until, part.stable, part.batches, part.markers, part.producers, part.plain)
+        numbers = (
+            part.start,
+            part.until,
+            part.stable,
+            part.batches,
+            part.markers,
+            part.producers,
+            part.plain,
+        )
         rows.append([str(part.place), *map(str, numbers), str(read.records) if read else "-"])
-    columns = ["PARTITION", "FROM", "UNTIL", "STABLE", "BATCHES", "MARKERS", "PRODUCERS", "PLAIN", "READ"]
+    columns = [
+        "PARTITION",
+        "FROM",
+        "UNTIL",
+        "STABLE",
+        "BATCHES",
+        "MARKERS",
+        "PRODUCERS",
+        "PLAIN",
+        "READ",
+    ]
     return Block(columns, rows)
 
 

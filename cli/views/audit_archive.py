@@ -11,7 +11,9 @@ from connectctl.ops.audit.verdict import AuditVerdict
 from connectctl.ops.core.finding import Finding
 
 
-def as_json(audit: ArchiveAudit, verdict: AuditVerdict, findings: Iterable[Finding]) -> dict[str, Any]:
+def as_json(
+    audit: ArchiveAudit, verdict: AuditVerdict, findings: Iterable[Finding]
+) -> dict[str, Any]:
     """Return the JSON, without the envelope."""
     orphans, size = audit.orphans
     return {
@@ -60,7 +62,9 @@ def show(audit: ArchiveAudit, verdict: AuditVerdict) -> None:
         ]
         for each in data["partitions"]
     ]
-    terminal.say(f"{audit.manifest}: {verdict.value} ({data['rows']:,} rows in {data['files']:,} files)")
+    terminal.say(
+        f"{audit.manifest}: {verdict.value} ({data['rows']:,} rows in {data['files']:,} files)"
+    )
     terminal.say("Compared: files, rows and offsets; not the content of keys, values and headers.")
     columns = ["PARTITION", "FILES", "ROWS", "FIRST", "LAST", "COMMITTED", "MISSING"]
     terminal.table(columns, rows, empty=f"{audit.manifest} names no file.")

@@ -1,4 +1,6 @@
-"""An audit as one page: the request, the verdict, numbers, plots, evidence, and what the findings mean."""
+"""An audit as one page: the request, the verdict, numbers, plots, evidence, and what the findings
+mean.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def page(audit: Audit, origin: PageOrigin) -> str:
         "audit.html",
         title=f"Audit of {some_of(data['topics'], _NAMED)}",
         origin=origin,
-        sections=sections(findings, **{name: heading for name, heading in headings.items() if heading}),
+        sections=sections(
+            findings, **{name: heading for name, heading in headings.items() if heading}
+        ),
         findings=findings,
         data=data,
         kind=_CLASS.get(data["verdict"], "bad"),
@@ -60,7 +64,10 @@ def page(audit: Audit, origin: PageOrigin) -> str:
         why_no_sequence=audit.why_no_sequence,
         since=_bound(audit.request.since),
         until=_bound(audit.request.until),
-        numbers=[[what, *(f"{data[what][name]:,}" for name in names)] for what in ("transactions", "records")],
+        numbers=[
+            [what, *(f"{data[what][name]:,}" for name in names)]
+            for what in ("transactions", "records")
+        ],
         time=time,
         never=never,
         size_bars=_sizes(audit),
@@ -76,11 +83,17 @@ def page(audit: Audit, origin: PageOrigin) -> str:
 def _bound(bound: Bound | None) -> str:
     if bound is None:
         return ""
-    return f"offset {bound.offset:,}" if bound.timestamp is None else f"{utc(bound.timestamp, 'milliseconds')} UTC"
+    return (
+        f"offset {bound.offset:,}"
+        if bound.timestamp is None
+        else f"{utc(bound.timestamp, 'milliseconds')} UTC"
+    )
 
 
 def _timelines(audit: Audit) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the plots, None if every count is zero, and the names of the counts that are zero at any time."""
+    """Return the plots, None if every count is zero, and the names of the counts that are zero at
+    any time.
+    """
     both = [audit.summary.totals.timeline, audit.summary.timeline]
     while len({t.width for t in both if t.slots}) > 1:
         min(both, key=lambda t: t.width).double()
@@ -89,13 +102,19 @@ def _timelines(audit: Audit) -> tuple[Mapping[str, Any] | None, str]:
     for number, found in (slot for timeline in both for slot in timeline.slots.items()):
         for name in _TIMED.keys() & found.keys():
             counts[name][number] += found[name]
-    series = [Series(name, title, counts[name]) for name, title in _TIMED.items() if any(counts[name].values())]
+    series = [
+        Series(name, title, counts[name])
+        for name, title in _TIMED.items()
+        if any(counts[name].values())
+    ]
     never = [title.lower() for name, title in _TIMED.items() if not any(counts[name].values())]
     return timelines(series, width) if series else None, ", ".join(never)
 
 
 def _sizes(audit: Audit) -> list[tuple[str, int, str]]:
-    """Return a bar for each power of two between the fewest and the most records of a transaction."""
+    """Return a bar for each power of two between the fewest and the most records of a
+    transaction.
+    """
     counts = audit.summary.totals.sizes.counts
     powers = range(min(counts), max(counts) + 1) if counts else range(0)
     return size_bars([(_power(power), counts.get(power, 0)) for power in powers])
@@ -108,7 +127,10 @@ def _power(power: int) -> str:
 
 def _inputs_caption(inputs: Mapping[str, Any]) -> str:
     absent = "left out or missing" if inputs["subset"] else "missing"
-    missing = f"group {inputs['group']}: {inputs['missing']:,} processed records are not in the output ({absent})"
+    missing = (
+        f"group {inputs['group']}: {inputs['missing']:,} processed records are not in the "
+        f"output ({absent})"
+    )
     return missing + _cut(len(inputs["partitions"]))
 
 
@@ -116,17 +138,23 @@ def _cut(total: int) -> str:
     return f"; the first {_PARTITIONS:,} of {total:,}" if total > _PARTITIONS else ""
 
 
-def _evidence(audit: Audit, evidence: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, object]]:
+def _evidence(
+    audit: Audit, evidence: Sequence[Mapping[str, Any]]
+) -> Iterator[Mapping[str, object]]:
     """Yield the worst evidence of each kind as a table of the columns that have values."""
     for kind, same_kind in groupby(evidence, key=lambda e: str(e["kind"])):
         rows = [_violation(each) for each in same_kind]
         found, weight = audit.summary.found.get(kind, len(rows)), audit.summary.weights.get(kind, 0)
-        columns = [(name, style) for name, style in _COLUMNS.items() if any(name in row for row in rows)]
+        columns = [
+            (name, style) for name, style in _COLUMNS.items() if any(name in row for row in rows)
+        ]
         yield {
             "heading": f"{KINDS.get(kind, kind)}: {counted(found, 'place')}, {weight:,} records",
             "columns": columns,
             "rows": [[row.get(name, "-") for name, _ in columns] for row in rows],
-            "caption": f"the worst {len(rows):,} of {found:,}" if found > len(rows) else f"all {len(rows):,}",
+            "caption": f"the worst {len(rows):,} of {found:,}"
+            if found > len(rows)
+            else f"all {len(rows):,}",
         }
 
 
@@ -148,7 +176,9 @@ def _violation(found: Mapping[str, Any]) -> dict[str, str]:
     row = {"records": f"{found['records']:,}"}
     topic, partition = found.get("topic", ""), found.get("partition")
     if partition is not None or topic:
-        row["place"] = topic if partition is None else f"{topic}-{partition} @ {found.get('offset', '-')}"
+        row["place"] = (
+            topic if partition is None else f"{topic}-{partition} @ {found.get('offset', '-')}"
+        )
     for name in ("source", "detail"):
         if name in found:
             row[name] = addresses_masked(str(found[name]))
@@ -156,7 +186,11 @@ def _violation(found: Mapping[str, Any]) -> dict[str, str]:
     if first is not None:
         row["numbers"] = f"{first}" if last in (first, None) else f"{first} … {last}"
     if (other := found.get("otherOffset")) is not None:
-        place = f"{found['otherTopic']}-{found.get('otherPartition', '-')} @ " if "otherTopic" in found else ""
+        place = (
+            f"{found['otherTopic']}-{found.get('otherPartition', '-')} @ "
+            if "otherTopic" in found
+            else ""
+        )
         row["first copy"] = f"{place}{other}"
     if "timestamp" in found:
         row["when (UTC)"] = utc(found["timestamp"], "milliseconds")

@@ -13,7 +13,7 @@ DOUBT = {"not enabled": "not enabled (preparing or disabled)"}
 SPARE_OF_TOPICS = ("CLEANUP", "REPLICAS", "PARTITIONS", "IN-SYNC")
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 
 def blocks(view: ClusterView, wide: bool) -> list[Block]:
@@ -29,15 +29,29 @@ def _group(view: ClusterView, wide: bool) -> Block:
     group = view.group
     delay = f"{group.delay_ms / 1000:g} s" if group.delay_ms else "-"
     columns = ["GROUP", "STATE", "PROTOCOL", "WORKERS", "REBALANCE-DELAY", "KAFKA-CLUSTER"]
-    row = [group.id, group.state, group.protocol or "-", str(len(group.members)), delay, view.cluster_id]
-    return Block(columns, [row], spare=() if wide else ("REBALANCE-DELAY", "PROTOCOL", "KAFKA-CLUSTER"))
+    row = [
+        group.id,
+        group.state,
+        group.protocol or "-",
+        str(len(group.members)),
+        delay,
+        view.cluster_id,
+    ]
+    return Block(
+        columns, [row], spare=() if wide else ("REBALANCE-DELAY", "PROTOCOL", "KAFKA-CLUSTER")
+    )
 
 
 def _workers(view: ClusterView, wide: bool) -> Block:
     columns = ["WORKER", "LEADER", "VERSION", "REST", "EXACTLY-ONCE", "CONNECTORS", "TASKS"]
     more = ["CONFIG-OFFSET", "URL", "PROBLEM"] if wide else []
     rows = [_worker(worker, wide) for worker in view.workers]
-    return Block(columns + more, rows, "No worker is in the group.", () if wide else ("VERSION", "CONNECTORS", "REST"))
+    return Block(
+        columns + more,
+        rows,
+        "No worker is in the group.",
+        () if wide else ("VERSION", "CONNECTORS", "REST"),
+    )
 
 
 def _worker(worker: Worker, wide: bool) -> list[str]:
@@ -62,7 +76,11 @@ def _rest(worker: Worker) -> str:
 
 def _topics(view: ClusterView, wide: bool) -> Block:
     columns = ["TOPIC", "NAME", "PARTITIONS", "REPLICAS", "IN-SYNC", "CLEANUP", "FINDINGS"]
-    return Block(columns, [_topic(topic, view) for topic in view.topics], spare=() if wide else SPARE_OF_TOPICS)
+    return Block(
+        columns,
+        [_topic(topic, view) for topic in view.topics],
+        spare=() if wide else SPARE_OF_TOPICS,
+    )
 
 
 def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:
@@ -74,10 +92,18 @@ def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:
     policy = facts.config.get("cleanup.policy", "?") or "none"
     each = "/".join(map(str, sorted(set(facts.replicas.values()))))
     whole = "all" if in_sync == replicas else f"{in_sync} of {replicas}"
-    return [topic.role, facts.name, str(facts.partitions), each, whole, policy, ",".join(ids) or "-"]
+    return [
+        topic.role,
+        facts.name,
+        str(facts.partitions),
+        each,
+        whole,
+        policy,
+        ",".join(ids) or "-",
+    ]
 
 
-# ---------------------------------------------------------------------------------------------------------------- JSON
+# --------------------------------------------------------------------------------------------- JSON
 
 
 def as_json(view: ClusterView) -> dict[str, Any]:
@@ -121,6 +147,8 @@ def _topic_json(topic: InternalTopic) -> dict[str, Any]:
         "name": topic.name,
         "partitions": facts.partitions if facts else None,
         "replicationFactor": min(facts.replicas.values(), default=None) if facts else None,
-        "underReplicated": sum(facts.in_sync.get(p, 0) < n for p, n in facts.replicas.items()) if facts else None,
+        "underReplicated": sum(facts.in_sync.get(p, 0) < n for p, n in facts.replicas.items())
+        if facts
+        else None,
         "cleanupPolicy": facts.config.get("cleanup.policy") if facts else None,
     }

@@ -1,4 +1,6 @@
-"""A cluster as one page, for a hand-over or a post-mortem: its state, what could not be read, what the findings mean."""
+"""A cluster as one page, for a hand-over or a post-mortem: its state, what could not be read, what
+the findings mean.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ TASKS = 10
 """The most tasks listed of a connector, of those that do not run."""
 WORKERS = 500
 _RANK = {
-    state: n for n, state in enumerate((State.FAILED, State.DEGRADED, State.UNASSIGNED, State.PAUSED, State.STOPPED))
+    state: n
+    for n, state in enumerate(
+        (State.FAILED, State.DEGRADED, State.UNASSIGNED, State.PAUSED, State.STOPPED)
+    )
 }
 _CLASS = {state: "bad" for state in State if not is_healthy(state)} | {State.RUNNING: "good"}
 _FROM = {
@@ -39,7 +44,9 @@ def page(view: ClusterView, origin: PageOrigin) -> str:
     findings, missing = grouped(view.findings), list(_missing(view))
     word, kind = _verdict(view, complete=not missing)
     ids = _ids(view.findings)
-    worst = sorted(view.connectors, key=lambda h: (_RANK.get(h.verdict.state, 9), not h.verdict.detail, h.name))
+    worst = sorted(
+        view.connectors, key=lambda h: (_RANK.get(h.verdict.state, 9), not h.verdict.detail, h.name)
+    )
     offsets_topic = next((topic.name for topic in view.topics if topic.role == "offsets"), None)
     return render(
         "cluster.html",
@@ -87,7 +94,11 @@ def _known(view: ClusterView) -> str:
 
 def _connectors_caption(view: ClusterView) -> str:
     found = len(view.connectors)
-    cut = f"; {LISTED:,} of {found:,}, connectctl connectors list has them all" if found > LISTED else ""
+    cut = (
+        f"; {LISTED:,} of {found:,}, connectctl connectors list has them all"
+        if found > LISTED
+        else ""
+    )
     return f"the worst first, {_FROM[view.connectors_from]}{cut}"
 
 
@@ -107,21 +118,28 @@ def _missing(view: ClusterView) -> Iterator[str]:
         yield f"Which worker runs what: the group is rebalancing ({view.group.state})."
     for worker in view.workers:
         if worker.without_rest:
-            yield f"Worker {worker.address}: it has no REST API that would tell its version and mode."
+            yield (
+                f"Worker {worker.address}: it has no REST API that would tell its version and mode."
+            )
         elif worker.problem is not None:
             yield f"Worker {worker.address}: its REST server did not answer ({worker.problem})."
         elif worker.support is Support.UNKNOWN:
             yield f"Worker {worker.address}: whether exactly-once source support is enabled."
     for topic in view.topics:
         if topic.facts is None:
-            named = f" {topic.name}: it may not be described" if topic.name else ": it was not found"
+            named = (
+                f" {topic.name}: it may not be described" if topic.name else ": it was not found"
+            )
             yield f"The {topic.role} topic{named}; its layout is unknown."
         elif not topic.facts.config:
             yield f"The settings of the {topic.role} topic {topic.name}."
     if view.connectors_from == "nothing":
         yield "Connectors: neither the workers nor the topics could be read; connectors may exist."
     elif view.connectors_from == "topics":
-        yield "The workers' own view of the connectors: they are shown as in the config and status topics."
+        yield (
+            "The workers' own view of the connectors: they are shown as in the config and "
+            "status topics."
+        )
 
 
 def _connector(health: ConnectorHealth, offsets_topic: str | None) -> Mapping[str, object]:
@@ -146,7 +164,11 @@ def _tasks(connector: Connector) -> Iterator[tuple[int, str, str]]:
     """Yield the number, the state and the worker of each task, or why it has none."""
     for number, status in connector.tasks.items():
         state, remark = part_now(connector, number, status, connector.owners)
-        yield number, state, f"on {status.worker}" if status and status.worker and not remark else remark
+        yield (
+            number,
+            state,
+            f"on {status.worker}" if status and status.worker and not remark else remark,
+        )
 
 
 def offsets_of(connector: Connector, offsets_topic: str | None) -> str:

@@ -1,4 +1,6 @@
-"""The views of connectors, in ``cluster show`` and ``connectors``: rows for users, JSON members for scripts."""
+"""The views of connectors, in ``cluster show`` and ``connectors``: rows for users, JSON members for
+scripts.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,21 @@ def block(found: Sequence[ConnectorHealth], wide: bool, *, seen: bool = True) ->
 
     Without ``seen``, neither the workers nor the topics could be read.
     """
-    columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET", "DETAIL"] if wide else [])
+    columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (
+        ["CLASS", "TARGET", "DETAIL"] if wide else []
+    )
     causes = any(health.verdict.cause for health in found)
-    rows = [_row(health, wide) + ([_cause(health.verdict.cause, wide)] if causes else []) for health in found]
+    rows = [
+        _row(health, wide) + ([_cause(health.verdict.cause, wide)] if causes else [])
+        for health in found
+    ]
     empty = NONE if seen else UNSEEN
-    return Block(columns + (["CAUSE"] if causes else []), rows, empty, () if wide else ("WORKERS", "TYPE", "TASKS"))
+    return Block(
+        columns + (["CAUSE"] if causes else []),
+        rows,
+        empty,
+        () if wide else ("WORKERS", "TYPE", "TASKS"),
+    )
 
 
 def _row(health: ConnectorHealth, wide: bool) -> list[str]:
@@ -38,7 +50,11 @@ def _row(health: ConnectorHealth, wide: bool) -> list[str]:
         f"{health.verdict.running}/{len(connector.tasks)}",
         ",".join(health.workers) or "-",
     ]
-    more = [connector.config.get("connector.class", "?"), connector.target_state or "-", health.verdict.detail or "-"]
+    more = [
+        connector.config.get("connector.class", "?"),
+        connector.target_state or "-",
+        health.verdict.detail or "-",
+    ]
     return row + (more if wide else [])
 
 

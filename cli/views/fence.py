@@ -13,7 +13,13 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views.view import View
-from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceSelection, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import (
+    FenceAction,
+    FenceOutcome,
+    FenceSelection,
+    FenceTarget,
+    IdResult,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +44,9 @@ class FenceView(View):
         preview = [_planned(selection, row) for row in selection.rows]
         findings = [finding.as_json() for finding in selection.findings]
         data = planned.plan.as_json() | {"preview": preview, "findings": findings}
-        terminal.emit("Plan", data, output, lambda wide: _print_rows(selection, selection.rows, wide))
+        terminal.emit(
+            "Plan", data, output, lambda wide: _print_rows(selection, selection.rows, wide)
+        )
         terminal.findings(selection.findings)
         for row in selection.rows:
             if row.problem is not None and row.action is FenceAction.CANNOT:
@@ -48,17 +56,24 @@ class FenceView(View):
         """Print the states of the ids, if there is somebody to be asked."""
         selection = _selection_of(planned)
         if asked and (output.for_people or sys.stdin.isatty()):
-            for line in whole(_columns(False), [_cells(selection, row, False) for row in selection.rows[:MOST_ROWS]]):
+            for line in whole(
+                _columns(False),
+                [_cells(selection, row, False) for row in selection.rows[:MOST_ROWS]],
+            ):
                 terminal.note(line)
             if len(selection.rows) > MOST_ROWS:
-                terminal.note(f"… and {len(selection.rows) - MOST_ROWS:,} more; --dry-run shows all.")
+                terminal.note(
+                    f"… and {len(selection.rows) - MOST_ROWS:,} more; --dry-run shows all."
+                )
         terminal.findings(selection.findings)
 
     @contextmanager
     def execution(
         self, planned: Planned, context: RunContext, output: Output
     ) -> Iterator[Callable[[Result], None] | None]:
-        """Show the progress, and the results of the ids once they are known, also after an interruption."""
+        """Show the progress, and the results of the ids once they are known, also after an
+        interruption.
+        """
         from connectctl.ops.operations.fencing.steps import FenceContext
 
         assert isinstance(context, FenceContext)
@@ -77,15 +92,25 @@ class FenceView(View):
                 elif context.error is None:
                     failed = result.error is not None
                     terminal.note(
-                        f"error: {result.error}" if failed else f"{result.outcome.value}: {result.description}"
+                        f"error: {result.error}"
+                        if failed
+                        else f"{result.outcome.value}: {result.description}"
                     )
 
             context.on_id = lambda result: advance(next(done), total)
             context.on_interrupt = show
             yield on_result
 
-    def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
-        """Raise the error because of which no id was fenced; exit with 1 if some were not, or could not be seen."""
+    def report(
+        self,
+        planned: Planned,
+        context: RunContext | None,
+        results: Sequence[Result],
+        output: Output,
+    ) -> None:
+        """Raise the error because of which no id was fenced; exit with 1 if some were not, or could
+        not be seen.
+        """
         from connectctl.ops.operations.fencing.planning import refuse_denied
         from connectctl.ops.operations.fencing.steps import FenceContext, results_of
 
@@ -98,7 +123,11 @@ class FenceView(View):
         fenced = results_of(selection, context.results if isinstance(context, FenceContext) else ())
         refuse_denied(fenced)
         failed = any(result.error is not None for result in results)
-        if failed or selection.unlisted or any(each.outcome is FenceOutcome.FAILED for each in fenced):
+        if (
+            failed
+            or selection.unlisted
+            or any(each.outcome is FenceOutcome.FAILED for each in fenced)
+        ):
             raise typer.Exit(1)
 
 
@@ -111,15 +140,20 @@ def _selection_of(planned: Planned) -> FenceSelection:
 
 def _note_restart(selection: FenceSelection, *, restarted: bool) -> None:
     """Print how to restart running tasks that were fenced."""
-    connectors = dict.fromkeys(owner.connector for row in selection.to_fence for owner in row.running)
+    connectors = dict.fromkeys(
+        owner.connector for row in selection.to_fence for owner in row.running
+    )
     if connectors and not restarted:
         names = " ".join(connectors)
         terminal.note(
-            f"Fenced tasks fail at their next write. Then restart them: connectctl connectors restart {names} --only-failed"
+            "Fenced tasks fail at their next write. Then restart them: connectctl connectors "
+            f"restart {names} --only-failed"
         )
 
 
-def _show_results(selection: FenceSelection, context: FenceContext | None, seconds: float, output: Output) -> None:
+def _show_results(
+    selection: FenceSelection, context: FenceContext | None, seconds: float, output: Output
+) -> None:
     """Print the result of each id: data on standard output, findings on standard error."""
     from connectctl.ops.operations.fencing.steps import results_of
 
@@ -128,14 +162,19 @@ def _show_results(selection: FenceSelection, context: FenceContext | None, secon
     data = {
         "clusterId": selection.cluster_id,
         "results": [result.as_json() for result in results],
-        "summary": {outcome.value: counts[outcome.value] for outcome in FenceOutcome} | {"seconds": round(seconds, 3)},
+        "summary": {outcome.value: counts[outcome.value] for outcome in FenceOutcome}
+        | {"seconds": round(seconds, 3)},
     }
     terminal.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
     sys.stdout.flush()
     terminal.findings(context.findings if context else ())
     if output.for_people:
         summary = (
-            ", ".join(f"{counts[outcome.value]:,} {outcome.value}" for outcome in FenceOutcome if counts[outcome.value])
+            ", ".join(
+                f"{counts[outcome.value]:,} {outcome.value}"
+                for outcome in FenceOutcome
+                if counts[outcome.value]
+            )
             or "Nothing to fence"
         )
         terminal.note(f"{summary} in {seconds:.2f} s" if counts else f"{summary}.")
@@ -157,7 +196,7 @@ def _planned(selection: FenceSelection, row: FenceTarget) -> dict[str, Any]:
     return result.as_json() | {"plan": row.as_json(selection.taken_at)}
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 
 SPARE = ("CONNECTOR", "TASK", "PARTITIONS", "RUNS")
@@ -166,7 +205,17 @@ SPARE = ("CONNECTOR", "TASK", "PARTITIONS", "RUNS")
 
 def _columns(wide: bool) -> list[str]:
     more = ["PRODUCER", "EPOCH", "TIMEOUT"] if wide else []
-    return ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "RUNS", "STATE", "OPEN", "PARTITIONS", *more, "PLAN"]
+    return [
+        "TRANSACTIONAL-ID",
+        "CONNECTOR",
+        "TASK",
+        "RUNS",
+        "STATE",
+        "OPEN",
+        "PARTITIONS",
+        *more,
+        "PLAN",
+    ]
 
 
 def _print_rows(selection: FenceSelection, rows: Sequence[FenceTarget], wide: bool) -> None:
@@ -182,8 +231,14 @@ def _cells(selection: FenceSelection, row: FenceTarget, wide: bool) -> list[str]
     found = row.transaction
     seconds = found.seconds_open(selection.taken_at) if found else None
     places = list(map(str, found.partitions)) if found else []
-    shown = places if wide else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
-    more = [str(found.producer_id), str(found.epoch), f"{found.timeout_ms} ms"] if found else ["-"] * 3
+    shown = (
+        places
+        if wide
+        else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
+    )
+    more = (
+        [str(found.producer_id), str(found.epoch), f"{found.timeout_ms} ms"] if found else ["-"] * 3
+    )
     return [
         row.id,
         row.connector or "-",
@@ -215,7 +270,9 @@ def _print_results(results: Sequence[IdResult], wide: bool) -> None:
     problems = [r for r in results if r.problem and (wide or r.outcome is FenceOutcome.FAILED)]
     for result in problems[:MOST_ROWS]:
         assert result.problem
-        terminal.note(f"{result.outcome.value}: {result.id}: {result.problem.code}: {result.problem.message}")
+        terminal.note(
+            f"{result.outcome.value}: {result.id}: {result.problem.code}: {result.problem.message}"
+        )
     if len(problems) > MOST_ROWS:
         terminal.note(f"… and {len(problems) - MOST_ROWS:,} more; -o json lists all.")
 

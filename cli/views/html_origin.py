@@ -1,4 +1,6 @@
-"""The header of a page: the command that created it, the time, the versions, and the Kafka cluster."""
+"""The header of a page: the command that created it, the time, the versions, and the Kafka
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from connectctl.ops.kafka.brokers import BrokerVersion
 
 @dataclass(frozen=True)
 class PageOrigin:
-    """The origin of a page. ``command`` is the words of ``command_line``; ``began`` in seconds since the epoch."""
+    """The origin of a page. ``command`` is the words of ``command_line``; ``began`` in seconds
+    since the epoch.
+    """
 
     command: tuple[str, ...]
     began: float
@@ -41,7 +45,9 @@ def origin(session: Session, began: float, kafka_cluster: str) -> PageOrigin:
     except ConnectctlError as e:
         brokers = (f"versions unknown: {e.why or e.what}",)
     bootstrap = str(session.settings.get("bootstrap_servers") or "")
-    return PageOrigin(command_line(arguments), began, kafka_cluster, brokers, session.settings.context, bootstrap)
+    return PageOrigin(
+        command_line(arguments), began, kafka_cluster, brokers, session.settings.context, bootstrap
+    )
 
 
 def _brokers(found: Mapping[int, BrokerVersion | ConnectctlError]) -> Iterator[str]:
@@ -51,15 +57,21 @@ def _brokers(found: Mapping[int, BrokerVersion | ConnectctlError]) -> Iterator[s
         if isinstance(broker, ConnectctlError):
             text = f"version unknown ({broker.why or broker.what})"
         else:
-            levels = ", ".join(f"{name} {level}" for name, level in sorted(broker.finalized.items()))
-            text = f"protocol of Kafka {'.'.join(map(str, broker.release)) or 'unknown'}" + (levels and f" ({levels})")
+            levels = ", ".join(
+                f"{name} {level}" for name, level in sorted(broker.finalized.items())
+            )
+            text = f"protocol of Kafka {'.'.join(map(str, broker.release)) or 'unknown'}" + (
+                levels and f" ({levels})"
+            )
         same.setdefault(text, []).append(id_)
     for text, ids in same.items():
         yield f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}: {text}"
 
 
 def command_line(given: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of the command, quoted for a shell; secrets, in an address for example, are masked."""
+    """Return the words of the command, quoted for a shell; secrets, in an address for example, are
+    masked.
+    """
     words = [shlex.quote(masked(word)) for word in ("connectctl", *given)]
     whole = " ".join(words)
     return tuple(words) if masked(whole) == whole else (masked(whole),)

@@ -48,11 +48,19 @@ class OffsetsView(View):
             for line in _lines(_changes_of(planned)):
                 terminal.note(line)
 
-    def on_step(self, planned: Planned, context: RunContext, output: Output) -> Callable[[Step[Any]], None]:
+    def on_step(
+        self, planned: Planned, context: RunContext, output: Output
+    ) -> Callable[[Step[Any]], None]:
         """Announce each step: reading and writing of many offsets takes a while."""
         return apply.announce
 
-    def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
+    def report(
+        self,
+        planned: Planned,
+        context: RunContext | None,
+        results: Sequence[Result],
+        output: Output,
+    ) -> None:
         """Print the results for scripts."""
         if output.for_people:
             if not planned.plan.steps:
@@ -88,19 +96,30 @@ def _as_json(item: RecordChange | Conflict) -> dict[str, Any]:
 
 def _lines(changes: Changes | GroupChanges) -> Iterator[str]:
     """Yield the first records or offsets to write, with their former values, and the conflicts."""
-    of_kind: Callable[[Any], Iterator[str]] = _of_group if isinstance(changes, GroupChanges) else _of_records
+    of_kind: Callable[[Any], Iterator[str]] = (
+        _of_group if isinstance(changes, GroupChanges) else _of_records
+    )
     yield from of_kind(changes)
     if len(changes.writes) > SHOWN:
         what = "offsets" if isinstance(changes, GroupChanges) else "records"
-        yield f"  … and {len(changes.writes) - SHOWN:,} more {what}; --dry-run -o json has them all."
+        yield (
+            f"  … and {len(changes.writes) - SHOWN:,} more {what}; --dry-run -o json has them all."
+        )
     for conflict in () if isinstance(changes, GroupChanges) else changes.conflicts[:SHOWN]:
-        sides = f"global {conflict.global_ or 'a tombstone'}, dedicated {conflict.dedicated or 'a tombstone'}"
-        yield addresses_masked(f"  {conflict.key}: {sides}; taken: {conflict.taken}, because {conflict.why}")
+        sides = (
+            f"global {conflict.global_ or 'a tombstone'}, dedicated "
+            f"{conflict.dedicated or 'a tombstone'}"
+        )
+        yield addresses_masked(
+            f"  {conflict.key}: {sides}; taken: {conflict.taken}, because {conflict.why}"
+        )
 
 
 def _of_group(changes: GroupChanges) -> Iterator[str]:
     for group, write in changes.writes[:SHOWN]:
-        before, after = ("nothing" if offset is None else offset for offset in (write.before, write.after))
+        before, after = (
+            "nothing" if offset is None else offset for offset in (write.before, write.after)
+        )
         yield f"  {group}  {write.partition}: {before} -> {after}"
 
 

@@ -11,7 +11,12 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.connect.source_keys import connect_json
-from connectctl.ops.connect.source_offsets import UNKNOWN, ConnectorOffsets, SourceOffset, StoredOffset
+from connectctl.ops.connect.source_offsets import (
+    UNKNOWN,
+    ConnectorOffsets,
+    SourceOffset,
+    StoredOffset,
+)
 from connectctl.ops.core.times import iso_utc
 
 if TYPE_CHECKING:
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 
     from connectctl.ops.operations.offsets.snapshot import ReadTopic, SourceOffsets
 
-# ---------------------------------------------------------------------------------------------------------------- JSON
+# --------------------------------------------------------------------------------------------- JSON
 
 
 def as_json(found: SourceOffsets, read_at: datetime, output: Output) -> dict[str, Any]:
@@ -43,7 +48,12 @@ def _connector(connector: ConnectorOffsets, output: Output) -> dict[str, Any]:
 
 def _topic(topic: ReadTopic) -> dict[str, Any]:
     ends = {str(partition): end for partition, end in sorted(topic.image.end_offsets.items())}
-    data = {"topic": topic.image.topic, "role": topic.role, "records": topic.image.records, "endOffsets": ends}
+    data = {
+        "topic": topic.image.topic,
+        "role": topic.role,
+        "records": topic.image.records,
+        "endOffsets": ends,
+    }
     return data | ({"bootstrapServers": topic.bootstrap} if topic.bootstrap else {})
 
 
@@ -93,7 +103,7 @@ def _day(day: int) -> str:
     return f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}"
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 
 def print_table(found: SourceOffsets, limit: int, wide: bool) -> None:
@@ -101,33 +111,67 @@ def print_table(found: SourceOffsets, limit: int, wide: bool) -> None:
     entries = ((connector, entry) for connector in found.connectors for entry in connector.offsets)
     shown = list(islice(entries, limit or None))
     rows = [row for connector, entry in shown for row in _rows(connector, entry, wide)]
-    columns = ["CONNECTOR", "PARTITION", "GLOBAL", "DEDICATED", "EFFECTIVE", "ORIGIN", "WORKER-READS"]
+    columns = [
+        "CONNECTOR",
+        "PARTITION",
+        "GLOBAL",
+        "DEDICATED",
+        "EFFECTIVE",
+        "ORIGIN",
+        "WORKER-READS",
+    ]
     columns += ["DEDICATED-TOPIC", "WRITTEN", "AT"] if wide else []
     if not wide and not any(entry.lost for _, entry in shown):
         # Workers read the effective offset; without a dedicated topic it is the global one.
-        kept = (0, 1, 2, 3, 4, 5) if any(connector.dedicated_topic for connector, _ in shown) else (0, 1, 2)
+        kept = (
+            (0, 1, 2, 3, 4, 5)
+            if any(connector.dedicated_topic for connector, _ in shown)
+            else (0, 1, 2)
+        )
         columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
         columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
-    terminal.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets could be read.")
+    terminal.table(
+        columns,
+        rows,
+        empty="No source offsets." if found.complete else "No source offsets could be read.",
+    )
     more = sum(len(connector.offsets) for connector in found.connectors) - len(shown)
     if more > 0:
-        terminal.note(f"… and {more:,} more source partitions. Name connectors, or use --limit 0 or -o json.")
+        terminal.note(
+            f"… and {more:,} more source partitions. Name connectors, or use --limit 0 or -o json."
+        )
 
 
 def _rows(connector: ConnectorOffsets, entry: SourceOffset, wide: bool) -> Iterator[list[str]]:
     name = connector.name if connector.configured else f"{connector.name} (deleted)"
     known = entry.origin != UNKNOWN
-    dedicated, value = (_cell(entry.dedicated), _json_text(entry.effective)) if known else ("?", "?")
+    dedicated, value = (
+        (_cell(entry.dedicated), _json_text(entry.effective)) if known else ("?", "?")
+    )
     reads = _json_text(entry.worker_reads) + (" !" if entry.lost else "") if known else "?"
-    row = [name, _json_text(entry.key.partition), _cell(entry.global_), dedicated, value, entry.origin, reads]
+    row = [
+        name,
+        _json_text(entry.key.partition),
+        _cell(entry.global_),
+        dedicated,
+        value,
+        entry.origin,
+        reads,
+    ]
     side = entry.dedicated or entry.global_
     if wide and side is not None:
         written = "" if side.timestamp is None else _time(side.timestamp)
-        row += [connector.dedicated_topic or "", written, f"{side.kafka_partition}@{side.kafka_offset}"]
+        row += [
+            connector.dedicated_topic or "",
+            written,
+            f"{side.kafka_partition}@{side.kafka_offset}",
+        ]
     yield row + ([""] * 3 if wide and side is None else [])
     for older in entry.earlier:
         yield ["", "  earlier", _cell(older), "", "", "", ""] + (
-            ["", _time(older.timestamp or 0), f"{older.kafka_partition}@{older.kafka_offset}"] if wide else []
+            ["", _time(older.timestamp or 0), f"{older.kafka_partition}@{older.kafka_offset}"]
+            if wide
+            else []
         )
 
 

@@ -31,7 +31,9 @@ Report = Callable[["JobRun", "DriverChannel"], None]
 
 @contextmanager
 def progress(ready: PreparedJob) -> Iterator[Report]:
-    """Yield the callback of a run; it redraws a line on standard error, or prints one at intervals."""
+    """Yield the callback of a run; it redraws a line on standard error, or prints one at
+    intervals.
+    """
     redrawn = not terminal.plain(sys.stderr)
     every = REDRAW_INTERVAL if redrawn else LINE_INTERVAL
     began = last = time.monotonic()
@@ -58,12 +60,20 @@ def progress(ready: PreparedJob) -> Iterator[Report]:
 
 
 def progress_line(
-    name: str, run: JobRun, task_reports: Mapping[int, Mapping[str, Any]], seconds: float, before: int
+    name: str,
+    run: JobRun,
+    task_reports: Mapping[int, Mapping[str, Any]],
+    seconds: float,
+    before: int,
 ) -> tuple[str, int]:
-    """Return the progress of a run, and its records so far: of completed rounds and of the current one."""
+    """Return the progress of a run, and its records so far: of completed rounds and of the current
+    one.
+    """
     now = {n: dict(report) for n, report in list(task_reports.items())}
     records = run.records + sum(int(report["records"]) for report in now.values())
-    done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
+    done = sum(t.transactions for t in run.totals.values()) + sum(
+        int(s["transactions"]) for s in now.values()
+    )
     rate = max(0.0, (records - before) / seconds)
     parts = [
         counted(records, "record"),
@@ -145,7 +155,9 @@ def show(ready: PreparedJob, result: JobResult, wide: bool) -> None:
         rows.append([*row, *map(str, more), *measured(found)] if wide else row)
     rate = f", {result.run.records / result.seconds:,.0f}/s" if result.run.records else ""
     time_ = terminal.duration(result.seconds)
-    terminal.say(f"{ready.name}: {result.outcome.value} with {result.run.records:,} records in {time_}{rate}")
+    terminal.say(
+        f"{ready.name}: {result.outcome.value} with {result.run.records:,} records in {time_}{rate}"
+    )
     terminal.table(columns, rows, empty=f"{ready.name} has no tasks.")
 
 
@@ -157,8 +169,13 @@ def sizes(metrics: Mapping[str, Any]) -> str:
 def measured(metrics: Mapping[str, Any]) -> list[str]:
     """Return the values of the columns ``MEASURED``."""
     stems = ("batch-size-{}", "poll-batch-{}-time-ms", "offset-commit-{}-time-ms")
-    found = [_numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems]
-    return [*found, _numbers(metrics.get(f"poll-to-visible-{which}-time-ms") for which in ("p50", "p99"))]
+    found = [
+        _numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems
+    ]
+    return [
+        *found,
+        _numbers(metrics.get(f"poll-to-visible-{which}-time-ms") for which in ("p50", "p99")),
+    ]
 
 
 def _numbers(values: Iterable[float | None]) -> str:
@@ -174,35 +191,42 @@ def failures(ready: PreparedJob, result: JobResult) -> Iterator[str]:
         yield f"error: {ready.name} was taken over by another run or worker: {result.run.reason}"
     for number, total in result.run.totals.items():
         if total.failure:
-            yield f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
+            yield (
+                f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
+            )
 
 
 def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
-    """Yield one line for each task that failed while stopping, lost source offsets, or lags in the global offsets topic;
-    and for a missed latency promise.
+    """Yield one line for each task that failed while stopping, lost source offsets, or lags in the
+    global offsets topic; and for a missed latency promise.
     """
     latency = result.run.latency
     if latency.broken:
         p99, promise = latency.quantile(0.99), latency.promise
         yield (
-            f"warning: latency promise missed: p99 {_milliseconds(p99)} of {ready.name}, {_milliseconds(promise)} promised "
-            f"(transaction.boundary.latency.ms); transactions with a record that took longer: {latency.missed:,}"
+            f"warning: latency promise missed: p99 {_milliseconds(p99)} of {ready.name}, "
+            f"{_milliseconds(promise)} promised (transaction.boundary.latency.ms); transactions "
+            f"with a record that took longer: {latency.missed:,}"
         )
     for number, total in result.run.totals.items():
         if total.stop_failure:
             why = " ".join(total.stop_failure.split())
-            yield f"warning: Task {number} of {ready.name} failed while stopping; no records were lost: {why}"
+            yield (
+                f"warning: Task {number} of {ready.name} failed while stopping; no records were "
+                f"lost: {why}"
+            )
         if total.meter.lost:
             yield (
-                f"warning: Task {number} of {ready.name} did not copy {total.meter.lost:,} offsets that the source had lost "
-                "(connectctl preflight --explain COPY001)"
+                f"warning: Task {number} of {ready.name} did not copy {total.meter.lost:,} "
+                "offsets that the source had lost (connectctl preflight --explain COPY001)"
             )
         if total.unwritten:
             why = " ".join((total.unwritten_because or "no response").split())
             yield (
-                f"warning: Could not write {len(total.unwritten):,} offsets of task {number} to the global offsets topic "
-                f"{ready.topics['offsets']}: {why}. {ready.dedicated_offsets_topic} has them; to copy them: "
-                f"connectctl offsets merge {ready.name} --into global --stop"
+                f"warning: Could not write {len(total.unwritten):,} offsets of task {number} to "
+                f"the global offsets topic {ready.topics['offsets']}: {why}. "
+                f"{ready.dedicated_offsets_topic} has them; to copy them: connectctl offsets "
+                f"merge {ready.name} --into global --stop"
             )
 
 

@@ -27,12 +27,28 @@ def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
     for each in found:
         txn = each.transaction
         places = list(map(str, txn.partitions))
-        shown = places if wide else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
+        shown = (
+            places
+            if wide
+            else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
+        )
         shown += [f"(pending offsets of {held.group})" for held in each.pending]
-        row = [txn.id, *_owner(each), txn.state, terminal.duration(txn.seconds_open(now)), " ".join(shown) or "-"]
+        row = [
+            txn.id,
+            *_owner(each),
+            txn.state,
+            terminal.duration(txn.seconds_open(now)),
+            " ".join(shown) or "-",
+        ]
         if wide:
             group = each.owner.group if each.owner else each.leader_of or "-"
-            row += [group, str(txn.producer_id), str(txn.epoch), f"{txn.timeout_ms} ms", str(txn.coordinator)]
+            row += [
+                group,
+                str(txn.producer_id),
+                str(txn.epoch),
+                f"{txn.timeout_ms} ms",
+                str(txn.coordinator),
+            ]
         rows.append(row)
     spare = () if wide else ("CONNECTOR", "TASK", "PARTITIONS")
     terminal.table(columns, rows, empty="No transactional id.", spare=spare)
@@ -41,7 +57,9 @@ def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
 def print_one(found: Owned, now: float) -> None:
     """Print all facts about one transactional id."""
     txn = found.transaction
-    owners = [str(owner) for owner in found.owners] + ([f"the leader of {found.leader_of}"] if found.leader_of else [])
+    owners = [str(owner) for owner in found.owners] + (
+        [f"the leader of {found.leader_of}"] if found.leader_of else []
+    )
     started = "" if txn.started_ms is None else iso_utc(txn.started_ms, "seconds")
     facts = [
         ["state", txn.state],
@@ -49,19 +67,36 @@ def print_one(found: Owned, now: float) -> None:
         ["producer id", str(txn.producer_id)],
         ["epoch", str(txn.epoch)],
         ["timeout", f"{txn.timeout_ms} ms"],
-        ["started", f"{started}, open for {terminal.duration(txn.seconds_open(now))}" if txn.is_open else "-"],
+        [
+            "started",
+            f"{started}, open for {terminal.duration(txn.seconds_open(now))}"
+            if txn.is_open
+            else "-",
+        ],
         ["coordinator", f"broker {txn.coordinator}"],
     ]
     facts += [["pending offsets", str(each)] for each in found.pending]
     parts = [Block(["TRANSACTIONAL-ID", txn.id], facts)]
     if txn.partitions:
-        parts.append(Block(["TOPIC", "PARTITION"], [[p.topic, str(p.partition)] for p in txn.partitions]))
+        parts.append(
+            Block(["TOPIC", "PARTITION"], [[p.topic, str(p.partition)] for p in txn.partitions])
+        )
     terminal.blocks(parts)
 
 
 def print_hanging(found: Search, now: float, wide: bool) -> None:
     """Print one row per hanging transaction."""
-    columns = ["TOPIC", "PARTITION", "START-OFFSET", "PRODUCER", "EPOCH", "SILENT", "FORMER-ID", "DECIDED", "WHY"]
+    columns = [
+        "TOPIC",
+        "PARTITION",
+        "START-OFFSET",
+        "PRODUCER",
+        "EPOCH",
+        "SILENT",
+        "FORMER-ID",
+        "DECIDED",
+        "WHY",
+    ]
     columns += ["DECIDED-WHY"] if wide else []
     rows = [
         [
@@ -81,12 +116,27 @@ def print_hanging(found: Search, now: float, wide: bool) -> None:
     spare = () if wide else ("EPOCH", "START-OFFSET", "FORMER-ID")
     seen = "partitions that could be read" if found.findings else "partitions"
     hangs = "is proven to hang" if found.unproven else "hangs"
-    terminal.table(columns, rows, spare=spare, empty=f"Nothing {hangs} on {found.partitions} {seen}.")
+    terminal.table(
+        columns, rows, spare=spare, empty=f"Nothing {hangs} on {found.partitions} {seen}."
+    )
 
 
 def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
-    """Print one row per partition that blocks read_committed consumers; with ``wide`` every partition."""
-    columns = ["TOPIC", "PARTITION", "ROLE", "STABLE", "END", "LAG", "SUSPECT", "CONNECTOR", "TASK", "OPEN"]
+    """Print one row per partition that blocks read_committed consumers; with ``wide`` every
+    partition.
+    """
+    columns = [
+        "TOPIC",
+        "PARTITION",
+        "ROLE",
+        "STABLE",
+        "END",
+        "LAG",
+        "SUSPECT",
+        "CONNECTOR",
+        "TASK",
+        "OPEN",
+    ]
     rows = []
     for each in found:
         if not each.bounds.lag and not wide:
@@ -99,7 +149,8 @@ def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
         columns,
         rows,
         spare=spare,
-        empty=f"No reader is blocked in {counted(len(found), 'partition')}: the last stable offset is the end.",
+        empty=f"No reader is blocked in {counted(len(found), 'partition')}: the last stable "
+        "offset is the end.",
     )
 
 

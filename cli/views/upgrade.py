@@ -38,12 +38,22 @@ class UpgradeView(View):
         with super().execution(planned, context, output) as on_result:
             yield on_result
 
-    def on_step(self, planned: Planned, context: RunContext, output: Output) -> Callable[[Step[Any]], None]:
+    def on_step(
+        self, planned: Planned, context: RunContext, output: Output
+    ) -> Callable[[Step[Any]], None]:
         """Announce each step with its number."""
         total = len(planned.plan.steps)
-        return lambda step: terminal.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
+        return lambda step: terminal.note(
+            f"[{context.step + 1}/{total}] {step.describe()} …", style="dim"
+        )
 
-    def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
+    def report(
+        self,
+        planned: Planned,
+        context: RunContext | None,
+        results: Sequence[Result],
+        output: Output,
+    ) -> None:
         """Print the results for scripts, and the next command if the run paused."""
         plan, run = planned.plan, context.run if context else None
         paused = isinstance(context, UpgradeContext) and not context.is_done()

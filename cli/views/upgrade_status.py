@@ -17,7 +17,12 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingW
 def workers_block(snapshot: RollingSnapshot) -> Block:
     """Return the table of workers, with their modes and the confidence of each."""
     columns = ["WORKER", "LEADER", "VERSION", "MODE", "CONFIDENCE", "SOURCE", "PROBLEM"]
-    return Block(columns, [_row(worker) for worker in snapshot.workers], "No workers in the group.", ("VERSION",))
+    return Block(
+        columns,
+        [_row(worker) for worker in snapshot.workers],
+        "No workers in the group.",
+        ("VERSION",),
+    )
 
 
 def _row(worker: RollingWorker) -> list[str]:
@@ -37,7 +42,9 @@ def group_block(snapshot: RollingSnapshot) -> Block:
     delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
     columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "UNHEALTHY", "DRIVER"]
     inside = sum(worker.member is not None for worker in snapshot.workers)
-    workers = str(inside) if inside == len(snapshot.workers) else f"{inside} of {len(snapshot.workers)}"
+    workers = (
+        str(inside) if inside == len(snapshot.workers) else f"{inside} of {len(snapshot.workers)}"
+    )
     unhealthy = len(snapshot.unhealthy_workers) + len(snapshot.baseline)
     row = [snapshot.group_id, snapshot.state, workers, delay, str(unhealthy)]
     return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
@@ -47,14 +54,20 @@ def unhealthy_line(component: UnhealthyComponent) -> str:
     """Return the line for an unhealthy connector or task, and whether its state is transient."""
     if not component.is_transient:
         return f"Unhealthy: {component}"
-    return f"In transition: {component}. It resolves when the rebalance or restart is over; check again."
+    return (
+        f"In transition: {component}. It resolves when the rebalance or restart is over; check "
+        "again."
+    )
 
 
 def run_lines(restored: LoadedRun) -> list[str]:
     """Return the progress of a run, and why it stopped."""
     run, steps = restored.run, restored.decided().steps
     done = restored.first_undone
-    lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
+    lines = [
+        f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps "
+        "done."
+    ]
     if done < len(steps):
         lines.append(f"  Next is step {done + 1}: {steps[done].describe()}")
     if failure := failure_of(run):
@@ -87,10 +100,15 @@ def lock_line(lock: dict[str, Any]) -> str | None:
     if holder is None:
         return None
     named = f"run {holder['run']} of {holder['by']}" if holder["run"] else holder["by"]
-    return f"Locked by {named} since {holder['since'] or 'an unknown time'} (at {holder['address'] or 'unknown'})"
+    return (
+        f"Locked by {named} since {holder['since'] or 'an unknown time'} (at "
+        f"{holder['address'] or 'unknown'})"
+    )
 
 
-def status_json(scene: UpgradeAccess, last: LoadedRun | None, *, unfinished: bool) -> dict[str, Any]:
+def status_json(
+    scene: UpgradeAccess, last: LoadedRun | None, *, unfinished: bool
+) -> dict[str, Any]:
     """Return the status of the workers and of the ``last`` run as JSON."""
     snapshot = scene.snapshot
     return {
@@ -117,7 +135,9 @@ def show_status(scene: UpgradeAccess, last: LoadedRun | None, data: dict[str, An
     lines += [f"Could not read {unseen}" for unseen in scene.snapshot.unseen]
     lines += (f"Unhealthy: {worker}" for worker in scene.snapshot.unhealthy_workers)
     lines += map(unhealthy_line, scene.snapshot.baseline)
-    lines += filter(None, [lock_line(data["lock"]), data["nextStep"] and f"Next: {data['nextStep']}"])
+    lines += filter(
+        None, [lock_line(data["lock"]), data["nextStep"] and f"Next: {data['nextStep']}"]
+    )
     for line in lines:
         terminal.say(line)
 

@@ -40,7 +40,9 @@ class View:
         """Return the presentation of a run that is resumed."""
         return View()
 
-    def on_step(self, planned: Planned, context: RunContext, output: Output) -> Callable[[Step[Any]], None]:
+    def on_step(
+        self, planned: Planned, context: RunContext, output: Output
+    ) -> Callable[[Step[Any]], None]:
         """Return the function that announces steps before their execution: waits, for people."""
 
         def waits(step: Step[Any]) -> None:
@@ -49,6 +51,14 @@ class View:
 
         return waits
 
-    def report(self, planned: Planned, context: RunContext | None, results: Sequence[Result], output: Output) -> None:
-        """Print the results for scripts, and exit with the code for them. Without steps, ``context`` is None."""
+    def report(
+        self,
+        planned: Planned,
+        context: RunContext | None,
+        results: Sequence[Result],
+        output: Output,
+    ) -> None:
+        """Print the results for scripts, and exit with the code for them. Without steps,
+        ``context`` is None.
+        """
         apply.report(planned.plan, results, output)

@@ -1,8 +1,9 @@
 """A source connector that reads an HTTP API page by page, using only Python's standard library.
 
-The API returns the items after an id, oldest first: ``GET {url}/{resource}?after=41&limit=100`` returns
-``{"items": [{"id": 42, …}, …]}``. Each resource is a source partition, and its offset is the id of the last item.
-Most APIs with a cursor are suitable: a page must be repeatable after any item, with the same items in the same order.
+The API returns the items after an id, oldest first: ``GET {url}/{resource}?after=41&limit=100``
+returns ``{"items": [{"id": 42, …}, …]}``. Each resource is a source partition, and its offset is
+the id of the last item. Most APIs with a cursor are suitable: a page must be repeatable after any
+item, with the same items in the same order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
-from connectctl.source import ExactlyOnceSupport, RetriableError, Setting, SourceConnector, SourceRecord, SourceTask
+from connectctl.source import (
+    ExactlyOnceSupport,
+    RetriableError,
+    Setting,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
 
 TIMEOUT = 10.0
 """Seconds for one request."""
@@ -39,7 +47,9 @@ class HttpPagesTask(SourceTask):
         self.turn = 0
 
     def poll(self) -> list[SourceRecord] | None:
-        """Return a page of the next resource that has one, or None. Raises ``RetriableError`` if the API is unavailable."""
+        """Return a page of the next resource that has one, or None. Raises ``RetriableError`` if
+        the API is unavailable.
+        """
         for _ in self.resources:
             resource = self.resources[self.turn % len(self.resources)]
             self.turn += 1
@@ -52,11 +62,15 @@ class HttpPagesTask(SourceTask):
 
     def _record(self, resource: str, item: dict[str, Any]) -> SourceRecord:
         topic = self.configs["topic.prefix"] + resource
-        return SourceRecord({"resource": resource}, {"id": item["id"]}, topic, item, key=str(item["id"]))
+        return SourceRecord(
+            {"resource": resource}, {"id": item["id"]}, topic, item, key=str(item["id"])
+        )
 
     def _page(self, resource: str) -> list[dict[str, Any]]:
         after = self.after[resource]
-        query = {"limit": self.configs.get("page.size", "100")} | ({} if after is None else {"after": str(after)})
+        query = {"limit": self.configs.get("page.size", "100")} | (
+            {} if after is None else {"after": str(after)}
+        )
         url = f"{self.configs['url'].rstrip('/')}/{quote(resource)}?{urlencode(query)}"
         headers = {"Accept": "application/json"}
         if token := self.configs.get("token"):
@@ -87,7 +101,9 @@ class HttpPages(SourceConnector):
         Setting("token", "sent as a Bearer token"),
         Setting("page.size", "items in a page", default="100"),
         Setting(
-            "poll.interval.ms", "milliseconds between two requests that found nothing, at most 1000", default="1000"
+            "poll.interval.ms",
+            "milliseconds between two requests that found nothing, at most 1000",
+            default="1000",
         ),
     )
 
@@ -95,12 +111,16 @@ class HttpPages(SourceConnector):
         """Also check that ``url`` is a URL."""
         problems = super().validate(configs)
         if not configs.get("url", "http://").startswith(("http://", "https://")):
-            problems["url"] = [f"Invalid value {configs['url']} for configuration url: use http://… or https://…"]
+            problems["url"] = [
+                f"Invalid value {configs['url']} for configuration url: use http://… or https://…"
+            ]
         return problems
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return at most one task per resource."""
-        names = sorted({name.strip() for name in self.configs["resources"].split(",") if name.strip()})
+        names = sorted(
+            {name.strip() for name in self.configs["resources"].split(",") if name.strip()}
+        )
         shares = [names[n::max_tasks] for n in range(min(max_tasks, len(names)))]
         return [{**self.configs, "task.resources": ",".join(share)} for share in shares]
 

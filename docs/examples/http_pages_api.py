@@ -36,7 +36,9 @@ class Handler(BaseHTTPRequestHandler):
         query = parse_qs(address.query)
         after, limit = int(query.get("after", ["0"])[0]), int(query["limit"][0])
         items = self.server.items[address.path.removeprefix("/api/")]
-        body = json.dumps({"items": [each for each in items if each["id"] > after][:limit]}).encode()
+        body = json.dumps(
+            {"items": [each for each in items if each["id"] > after][:limit]}
+        ).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -1,7 +1,8 @@
 """A source connector that reads tables of an SQLite database: each inserted row becomes a record.
 
-A table is a source partition, and its offset is the value of a column that only grows, such as an ``INTEGER PRIMARY KEY``.
-Later changes and deletions of rows are not read, as with ``mode=incrementing`` of the JDBC connector.
+A table is a source partition, and its offset is the value of a column that only grows, such as an
+``INTEGER PRIMARY KEY``. Later changes and deletions of rows are not read, as with
+``mode=incrementing`` of the JDBC connector.
 """
 
 from __future__ import annotations
@@ -13,15 +14,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from connectctl.source import ExactlyOnceSupport, RetriableError, Setting, SourceConnector, SourceRecord, SourceTask
+from connectctl.source import (
+    ExactlyOnceSupport,
+    RetriableError,
+    Setting,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
 
 PAUSE = 0.5
 """Seconds between two polls without rows."""
 
 
 class SqliteTableTask(SourceTask):
-    """Reads its share of the tables in turn, some rows per poll. One thread calls ``start`` and ``poll``, so one
-    connection is sufficient.
+    """Reads its share of the tables in turn, some rows per poll. One thread calls ``start`` and
+    ``poll``, so one connection is sufficient.
     """
 
     def start(self, configs: Mapping[str, str]) -> None:
@@ -33,12 +41,16 @@ class SqliteTableTask(SourceTask):
         for table in self.tables:
             committed = self.context.offsets.offset({"table": table})
             self.last[table] = committed[self.column] if committed else None
-        self.database = sqlite3.connect(f"{Path(configs['database']).absolute().as_uri()}?mode=ro", uri=True)
+        self.database = sqlite3.connect(
+            f"{Path(configs['database']).absolute().as_uri()}?mode=ro", uri=True
+        )
         self.database.row_factory = sqlite3.Row
         self.turn = 0
 
     def poll(self) -> list[SourceRecord] | None:
-        """Return rows of the next table that has some, or None. Raises ``RetriableError`` while the file is locked."""
+        """Return rows of the next table that has some, or None. Raises ``RetriableError`` while the
+        file is locked.
+        """
         for _ in self.tables:
             table = self.tables[self.turn % len(self.tables)]
             self.turn += 1
@@ -56,7 +68,9 @@ class SqliteTableTask(SourceTask):
     def _rows(self, table: str) -> list[sqlite3.Row]:
         limit, last = int(self.configs.get("batch.max.rows", "500")), self.last[table]
         where = "" if last is None else f"WHERE {_quoted(self.column)} > :last"
-        query = f"SELECT * FROM {_quoted(table)} {where} ORDER BY {_quoted(self.column)} LIMIT {limit}"
+        query = (
+            f"SELECT * FROM {_quoted(table)} {where} ORDER BY {_quoted(self.column)} LIMIT {limit}"
+        )
         try:
             return self.database.execute(query, {"last": last}).fetchall()
         except sqlite3.OperationalError as e:
@@ -107,8 +121,12 @@ def _names(configs: Mapping[str, str]) -> list[str]:
 
 
 def _tables(file: str) -> list[str]:
-    with closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as database:
-        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    with closing(
+        sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)
+    ) as database:
+        found = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
         return [name for (name,) in found]
 
 

@@ -24,8 +24,17 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
 
 
 def config(api: Api, **more: str) -> dict[str, str]:
-    fixed = {"url": api.url, "resources": "orders, customers", "topic.prefix": "shop-", "page.size": "2"}
-    return fixed | {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"} | more
+    fixed = {
+        "url": api.url,
+        "resources": "orders, customers",
+        "topic.prefix": "shop-",
+        "page.size": "2",
+    }
+    return (
+        fixed
+        | {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+        | more
+    )
 
 
 @pytest.mark.parametrize("tasks", ["1", "2", "5"])

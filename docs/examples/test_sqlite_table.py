@@ -23,13 +23,18 @@ def change(config: dict[str, str], *statements: str) -> None:
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(sqlite_table, "PAUSE", 0.0)
-    fixed = {"database": str(tmp_path / "shop ?.db"), "topic.prefix": "shop-", "batch.max.rows": "2"}
+    fixed = {
+        "database": str(tmp_path / "shop ?.db"),
+        "topic.prefix": "shop-",
+        "batch.max.rows": "2",
+    }
     fixed |= {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
     change(
         fixed,
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, what TEXT, price REAL)",
         "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT)",
-        "INSERT INTO orders VALUES (-3, 'back', 0.5), (1, 'tea', 2.5), (2, 'milk', NULL), (7, 'tea', 2.5), (8, 'x', 1)",
+        "INSERT INTO orders VALUES (-3, 'back', 0.5), (1, 'tea', 2.5), (2, 'milk', NULL), (7, "
+        "'tea', 2.5), (8, 'x', 1)",
         "INSERT INTO customers VALUES (1, 'Ann')",
     )
     return fixed
@@ -40,7 +45,9 @@ def rows(values: list[bytes | None]) -> list[Any]:
 
 
 @pytest.mark.parametrize("tasks", ["1", "2"])
-def test_each_row_of_each_table_is_a_record_of_its_topic(config: dict[str, str], tasks: str) -> None:
+def test_each_row_of_each_table_is_a_record_of_its_topic(
+    config: dict[str, str], tasks: str
+) -> None:
     run = run_source(SqliteTables, config | {"tasks.max": tasks})
     orders = rows(run.values("shop-orders"))
     assert [row["id"] for row in orders] == [-3, 1, 2, 7, 8]
@@ -62,7 +69,9 @@ def test_a_database_that_is_locked_is_asked_again(config: dict[str, str]) -> Non
         other.execute("BEGIN EXCLUSIVE")
         task = SqliteTables.task
         patched = type("Quick", (task,), {"start": _with_a_short_timeout})
-        kind = type("Quick", (SqliteTables,), {"task": patched, "validate": lambda self, configs: {}})
+        kind = type(
+            "Quick", (SqliteTables,), {"task": patched, "validate": lambda self, configs: {}}
+        )
         run = run_source(kind, config | {"tables": "orders"}, polls=3)
     assert (run.records, run.occasions["poll"]) == ([], 3)
 
@@ -77,6 +86,12 @@ def test_it_is_exactly_once_whatever_fails(config: dict[str, str]) -> None:
 
 
 def test_a_table_or_database_that_is_not_there_is_refused(config: dict[str, str]) -> None:
-    assert "has no table prders" in SqliteTables().validate(config | {"tables": "prders,orders"})["tables"][0]
-    assert "is not a file" in SqliteTables().validate(config | {"database": "nowhere.db"})["database"][0]
+    assert (
+        "has no table prders"
+        in SqliteTables().validate(config | {"tables": "prders,orders"})["tables"][0]
+    )
+    assert (
+        "is not a file"
+        in SqliteTables().validate(config | {"database": "nowhere.db"})["database"][0]
+    )
     assert list(SqliteTables().validate({})) == ["database", "topic.prefix"]

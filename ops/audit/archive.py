@@ -1,8 +1,9 @@
-"""What an audit of a Parquet archive compares: its manifest, what is in its files, its group's committed offsets, and the
-inputs. Pure.
+"""What an audit of a Parquet archive compares: its manifest, what is in its files, its group's
+committed offsets, and the inputs. Pure.
 
-A file that has each offset from its first to its last proves itself. Where offsets are missing, in a file or between two,
-the input says whether a committed record was there: offsets are also taken by transaction markers and aborted records.
+A file that has each offset from its first to its last proves itself. Where offsets are missing, in
+a file or between two, the input says whether a committed record was there: offsets are also taken
+by transaction markers and aborted records.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Extents = Mapping[str, Mapping[int, OffsetRange]]
 
 
 class FileContent(NamedTuple):
-    """What a file has: rows, different offsets, the least and the greatest one; and whether all is of its partition."""
+    """What a file has: rows, different offsets, the least and the greatest one; and whether all is
+    of its partition.
+    """
 
     rows: int
     offsets: int
@@ -37,7 +40,9 @@ class FileContent(NamedTuple):
 
 
 class MissingRecords(NamedTuple):
-    """Committed records of an input that no file has: how many, and the offsets of the first and the last one."""
+    """Committed records of an input that no file has: how many, and the offsets of the first and
+    the last one.
+    """
 
     records: int
     first: int
@@ -46,10 +51,11 @@ class MissingRecords(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchivePartition:
-    """A partition: its ``files`` by the manifest; ``input`` is None where there is no such topic any more.
+    """A partition: its ``files`` by the manifest; ``input`` is None where there is no such topic
+    any more.
 
-    ``committed`` is what the group had committed before the manifest was read, ``later`` after; None for nothing, and where
-    ``unknown`` says why that is unknown.
+    ``committed`` is what the group had committed before the manifest was read, ``later`` after;
+    None for nothing, and where ``unknown`` says why that is unknown.
     """
 
     place: TopicPartition
@@ -61,15 +67,23 @@ class ArchivePartition:
 
     @property
     def end(self) -> int:
-        """Up to where it has to be in the archive: the committed offset, without one the end of its last file."""
+        """Up to where it has to be in the archive: the committed offset, without one the end of its
+        last file.
+        """
         last = max((each.last + 1 for each in self.files), default=0)
         return last if self.unknown or self.committed is None else self.committed
 
     def uncovered(self, contents: Mapping[str, FileContent]) -> list[tuple[int, int]]:
-        """The offsets that no dense file has, as ranges from the first to before the second, below ``end``."""
+        """The offsets that no dense file has, as ranges from the first to before the second, below
+        ``end``.
+        """
         begin = min((each.first for each in self.files), default=self.end)
         begin = min(begin, self.input.first) if self.input is not None else begin
-        dense = [contents[each.name] for each in self.files if each.name in contents and contents[each.name].dense]
+        dense = [
+            contents[each.name]
+            for each in self.files
+            if each.name in contents and contents[each.name].dense
+        ]
         edges = sorted((each.first, each.last + 1) for each in dense)
         starts = [begin, *accumulate((until for _, until in edges), max)]
         stops = [*(first for first, _ in edges), self.end]
@@ -83,7 +97,8 @@ class ArchivePartition:
 
 @dataclass(frozen=True)
 class ArchiveAudit:
-    """What was seen. ``contents`` has no file that could not be read; ``missing`` is what the inputs have and no file has.
+    """What was seen. ``contents`` has no file that could not be read; ``missing`` is what the
+    inputs have and no file has.
 
     ``orphans`` are the numbers and bytes of files of an archive that the manifest does not name.
     """
@@ -106,10 +121,13 @@ class ArchiveAudit:
 def archive_partitions(
     files: Collection[ArchivedFile], extents: Extents, before: GroupPositions, after: GroupPositions
 ) -> tuple[ArchivePartition, ...]:
-    """The partitions of the archive and of its inputs. Offsets of a topic that is gone, or that was deleted and created
-    again, are unknown.
+    """The partitions of the archive and of its inputs. Offsets of a topic that is gone, or that was
+    deleted and created again, are unknown.
     """
-    places = {*(TopicPartition(t, p) for t, found in extents.items() for p in found), *(each.place for each in files)}
+    places = {
+        *(TopicPartition(t, p) for t, found in extents.items() for p in found),
+        *(each.place for each in files),
+    }
     found = []
     for place in sorted(places):
         there = extents.get(place.topic, {}).get(place.partition)
@@ -119,14 +137,23 @@ def archive_partitions(
         if there is None:
             why = "the topic no longer exists"
         elif committed is not None and committed > there.end:
-            why = f"its committed offset {committed} is beyond its end {there.end}: it was deleted and created again"
+            why = (
+                f"its committed offset {committed} is beyond its end {there.end}: it was "
+                "deleted and created again"
+            )
         elif committed is not None and committed > there.stable:
-            why = why or f"its committed offset {committed} is beyond the last stable offset {there.stable}"
+            why = (
+                why
+                or f"its committed offset {committed} is beyond the last stable offset "
+                f"{there.stable}"
+            )
         found.append(ArchivePartition(place, own, there, committed, later, why))
     return tuple(found)
 
 
-def to_read(partitions: Iterable[ArchivePartition], contents: Mapping[str, FileContent]) -> Iterator[PartitionRange]:
+def to_read(
+    partitions: Iterable[ArchivePartition], contents: Mapping[str, FileContent]
+) -> Iterator[PartitionRange]:
     """What of the inputs has to be read, as far as they still have it."""
     for each in partitions:
         if each.input is None:

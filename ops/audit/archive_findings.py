@@ -22,25 +22,41 @@ def findings_of_archive(audit: ArchiveAudit) -> tuple[Finding, ...]:
 def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
     files, manifest = audit.files, audit.manifest
     if gone := [each.name for each in files if each.name not in audit.sizes]:
-        message = f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: {some_of(gone, NAMED)}."
-        yield rules.FILE_MISSING.found(manifest, message, "Check --archive, or restore them from a backup.")
+        message = (
+            f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: "
+            f"{some_of(gone, NAMED)}."
+        )
+        yield rules.FILE_MISSING.found(
+            manifest, message, "Check --archive, or restore them from a backup."
+        )
     if differs := [
-        difference for each in files if each.name in audit.sizes and (difference := _difference(audit, each))
+        difference
+        for each in files
+        if each.name in audit.sizes and (difference := _difference(audit, each))
     ]:
-        message = f"{len(differs):,} of {len(files):,} files differ from the manifest: {some_of(differs, NAMED)}."
+        message = (
+            f"{len(differs):,} of {len(files):,} files differ from the manifest: "
+            f"{some_of(differs, NAMED)}."
+        )
         yield rules.FILE_DIFFERS.found(manifest, message, "Restore them from a backup.")
     twice = [f"{a.name} and {b.name}" for a, b in overlaps(files)]
     twice += [
-        each.name for each in files if (has := audit.contents.get(each.name)) and has.own and has.offsets < has.rows
+        each.name
+        for each in files
+        if (has := audit.contents.get(each.name)) and has.own and has.offsets < has.rows
     ]
     if twice:
         hint = "Delete one of two overlapping files from the manifest topic."
-        yield rules.ARCHIVED_TWICE.found(manifest, f"Offsets are archived twice: {some_of(twice, NAMED)}.", hint)
+        yield rules.ARCHIVED_TWICE.found(
+            manifest, f"Offsets are archived twice: {some_of(twice, NAMED)}.", hint
+        )
     count, size = audit.orphans
     if count:
         message = f"{counted(count, 'file')} of {size:,} bytes in {audit.directory}"
         hint = "Remove them while no task archives: connectctl run JOB --sweep"
-        yield rules.ORPHANS.found(manifest, f"{message} {'is' if count == 1 else 'are'} not named.", hint)
+        yield rules.ORPHANS.found(
+            manifest, f"{message} {'is' if count == 1 else 'are'} not named.", hint
+        )
 
 
 def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
@@ -60,12 +76,19 @@ def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
 
 def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
     for place, lost in sorted(audit.missing.items()):
-        where = f"offset {lost.first}" if lost.records == 1 else f"offsets {lost.first} to {lost.last}"
-        message = (
-            f"{counted(lost.records, 'record')} below the committed offset of {audit.group} are in no file: {where}."
+        where = (
+            f"offset {lost.first}" if lost.records == 1 else f"offsets {lost.first} to {lost.last}"
         )
-        yield rules.NOT_ARCHIVED.found(str(place), message, "Check them in the topic before retention removes them.")
-    if unknown := [(each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))]:
+        message = (
+            f"{counted(lost.records, 'record')} below the committed offset of {audit.group} "
+            f"are in no file: {where}."
+        )
+        yield rules.NOT_ARCHIVED.found(
+            str(place), message, "Check them in the topic before retention removes them."
+        )
+    if unknown := [
+        (each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))
+    ]:
         names = [f"{each.place} {n:,}" for each, n in unknown]
         number, named = sum(n for _, n in unknown), some_of(names, NAMED)
         message = f"{number:,} offsets are in no file and no longer in the input: {named}."
@@ -75,20 +98,31 @@ def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
 def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
     group, partitions = audit.group, audit.partitions
     if not audit.files and not any(each.committed for each in partitions):
-        yield rules.NOTHING.found(audit.manifest, "It names no file: nothing to verify.", "Check --manifest.")
+        yield rules.NOTHING.found(
+            audit.manifest, "It names no file: nothing to verify.", "Check --manifest."
+        )
         return
     ahead = [each for each in partitions if each.files and _is_ahead(each)]
     if ahead:
         names = [f"{each.place} to {each.files[-1].last}, committed {each.later}" for each in ahead]
-        yield rules.ARCHIVED_AHEAD.found(group, f"The archive is ahead of {group}: {some_of(names, NAMED)}.")
+        yield rules.ARCHIVED_AHEAD.found(
+            group, f"The archive is ahead of {group}: {some_of(names, NAMED)}."
+        )
     reasons: dict[str, list[str]] = {}
     for each in partitions:
         if each.unknown:
             reasons.setdefault(each.unknown, []).append(str(each.place))
     for why, names in reasons.items():
-        message = f"Unknown which offsets of {some_of(names, NAMED)} the group {group} has archived: {why}."
+        message = (
+            f"Unknown which offsets of {some_of(names, NAMED)} the group {group} has "
+            f"archived: {why}."
+        )
         yield rules.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
-    without = [str(each.place) for each in partitions if each.files and each.committed is None and not each.unknown]
+    without = [
+        str(each.place)
+        for each in partitions
+        if each.files and each.committed is None and not each.unknown
+    ]
     if without:
         message = f"{group} has committed no offset of {some_of(without, NAMED)}."
         yield rules.NOTHING_COMMITTED.found(group, message, "Check --group.")

@@ -1,6 +1,8 @@
-"""Where exactly the copies are: a run tells between which offsets a number lies, and the log tells the rest.
+"""Where exactly the copies are: a run tells between which offsets a number lies, and the log tells
+the rest.
 
-Only what is shown is looked up, and each by halving the stretch, so that it takes a few reads however long a run is.
+Only what is shown is looked up, and each by halving the stretch, so that it takes a few reads
+however long a run is.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from connectctl.ops.audit.violations import Violation
 STRETCH = 5_000
 """Offsets that are read at once."""
 Reader = Callable[[str, int, int, int], Iterator[tuple[str, int, int]]]
-"""``(topic, partition, first, end)`` to ``(source partition, number, offset)`` of the committed records, in order."""
+"""``(topic, partition, first, end)`` to ``(source partition, number, offset)`` of the committed
+records, in order.
+"""
 
 
 def resolve(summary: Summary, read: Reader) -> None:
@@ -26,17 +30,26 @@ def resolve(summary: Summary, read: Reader) -> None:
 
 def _exact(violation: Violation, read: Reader) -> Violation:
     if violation.offset < violation.until:
-        at = find(violation, violation.topic, violation.partition, violation.offset, violation.until, read)
+        at = find(
+            violation, violation.topic, violation.partition, violation.offset, violation.until, read
+        )
         violation = violation._replace(offset=at, until=at)
     if violation.other < violation.other_until and violation.other_topic is not None:
         at = find(
-            violation, violation.other_topic, violation.other_partition, violation.other, violation.other_until, read
+            violation,
+            violation.other_topic,
+            violation.other_partition,
+            violation.other,
+            violation.other_until,
+            read,
         )
         violation = violation._replace(other=at, other_until=at)
     return violation
 
 
-def find(violation: Violation, topic: str, partition: int, low: int, high: int, read: Reader) -> int:
+def find(
+    violation: Violation, topic: str, partition: int, low: int, high: int, read: Reader
+) -> int:
     """The offset from ``low`` to ``high`` of the source record with the number ``violation.first``.
 
     Within a run the numbers rise with the offsets. -1 where it is not there any more.

@@ -1,4 +1,6 @@
-"""Where a record tells its sequence and its source partition: a JSON path in value or key, a header, the key itself."""
+"""Where a record tells its sequence and its source partition: a JSON path in value or key, a
+header, the key itself.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,11 @@ class RecordPart(StrEnum):
 
 @dataclass(frozen=True)
 class Spec:
-    """A part of a record, and the way to what is meant within its JSON; ``name`` is a header's, or a regular expression
-    whose first group is meant, in a value that is text.
+    """A part of a record, and the way to what is meant within its JSON; ``name`` is a header's, or
+    a regular expression whose first group is meant, in a value that is text.
 
-    A value that ``JsonConverter`` wrapped (``{"schema":…,"payload":…}``) is looked at without the wrapping.
+    A value that ``JsonConverter`` wrapped (``{"schema":…,"payload":…}``) is looked at without the
+    wrapping.
     """
 
     place: RecordPart
@@ -44,7 +47,9 @@ class Spec:
         """How the thing is called in results: the last name on the way, else the part."""
         names = [step for step in self.path if isinstance(step, str)]
         return (self.name if self.place is not RecordPart.TEXT else "text") or (
-            names[-1] if names else {"raw key": "key", "partition": "kafkaPartition"}.get(self.place, self.place)
+            names[-1]
+            if names
+            else {"raw key": "key", "partition": "kafkaPartition"}.get(self.place, self.place)
         )
 
 
@@ -88,12 +93,17 @@ def _pattern(text: str, label: str) -> str:
     except re.error as e:
         raise BadInput(f"{label} is not a regular expression", why=str(e)) from e
     if groups != 1:
-        raise BadInput(f"{label} has {groups} groups instead of one", next_step="Enclose the number in one group: (…).")
+        raise BadInput(
+            f"{label} has {groups} groups instead of one",
+            next_step="Enclose the number in one group: (…).",
+        )
     return text
 
 
 def matched(raw: bytes | None, pattern: str) -> str | None:
-    """What the group of ``pattern`` is in the first match in a value that is text, or text as JSON; None for none."""
+    """What the group of ``pattern`` is in the first match in a value that is text, or text as JSON;
+    None for none.
+    """
     if raw is None:
         return None
     text = raw.decode("utf-8", "replace")
@@ -108,7 +118,11 @@ def matched(raw: bytes | None, pattern: str) -> str | None:
 def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
     """The steps of a JSON path: names, and numbers for items of lists. Raises ``BadInput``."""
     if not text.startswith("$"):
-        raise BadInput(f"{option} {text} is not a JSON path", why="it does not begin with $", next_step=f"{FORMS}.")
+        raise BadInput(
+            f"{option} {text} is not a JSON path",
+            why="it does not begin with $",
+            next_step=f"{FORMS}.",
+        )
     at, steps = 1, list[str | int]()
     while at < len(text):
         found = _STEP.match(text, at)
@@ -116,7 +130,11 @@ def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
             why = f"{text[at:]!r} is not .name, [number] or ['name']"
             raise BadInput(f"{option} {text} is not a JSON path", why=why, next_step=f"{FORMS}.")
         name, item, single, double = found.groups()
-        steps.append(int(item) if item is not None else next(n for n in (name, single, double) if n is not None))
+        steps.append(
+            int(item)
+            if item is not None
+            else next(n for n in (name, single, double) if n is not None)
+        )
         at = found.end()
     return tuple(steps)
 
@@ -132,7 +150,9 @@ def follow(data: Any, path: tuple[str | int, ...]) -> Any:
 
 def unwrapped(data: Any) -> Any:
     """``data`` without what ``JsonConverter`` puts around it when schemas are enabled."""
-    return data["payload"] if isinstance(data, dict) and data.keys() == {"schema", "payload"} else data
+    return (
+        data["payload"] if isinstance(data, dict) and data.keys() == {"schema", "payload"} else data
+    )
 
 
 def found_in(raw: bytes | str | None, path: tuple[str | int, ...]) -> Any:
@@ -152,7 +172,9 @@ def found_in(raw: bytes | str | None, path: tuple[str | int, ...]) -> Any:
 
 
 def number_of(value: Any) -> int | None:
-    """``value`` as a sequence number: a whole number of 64 bits, or the digits of one; else None."""
+    """``value`` as a sequence number: a whole number of 64 bits, or the digits of one; else
+    None.
+    """
     if isinstance(value, str | bytes):
         text = value if isinstance(value, str) else value.decode("utf-8", "replace")
         value = int(text) if _DIGITS.fullmatch(text) else None
@@ -172,4 +194,8 @@ def text_of(value: Any) -> str | None:
             return value.decode()
         except UnicodeDecodeError:
             return "0x" + value.hex()
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, sort_keys=True, separators=(",", ":"))
+    )

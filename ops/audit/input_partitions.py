@@ -1,4 +1,6 @@
-"""How far a consumer group is in the inputs of a transform, and which records are therefore to be in the output."""
+"""How far a consumer group is in the inputs of a transform, and which records are therefore to be
+in the output.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from connectctl.ops.kafka.group_positions import GroupPositions
 class InputPartition:
     """A partition of an input: records below ``low`` are processed, from ``high`` on they are not.
 
-    ``committed`` is None where the group has committed no offset, and where ``unknown`` says why that is unknown.
-    ``hidden`` says why records below the committed offset could not be read.
+    ``committed`` is None where the group has committed no offset, and where ``unknown`` says why
+    that is unknown. ``hidden`` says why records below the committed offset could not be read.
     """
 
     span: PartitionRange
@@ -42,9 +44,11 @@ class InputPartition:
 def input_partitions(
     spans: Iterable[PartitionRange], before: GroupPositions, after: GroupPositions
 ) -> list[InputPartition]:
-    """The partitions of the inputs, with the positions from ``before`` the output's end was fixed and from ``after``.
+    """The partitions of the inputs, with the positions from ``before`` the output's end was fixed
+    and from ``after``.
 
-    Of a group that has no committed offset at all nothing is known: its name may be wrong, or its offsets have expired.
+    Of a group that has no committed offset at all nothing is known: its name may be wrong, or its
+    offsets have expired.
     """
     found = []
     nothing = not (before.offsets or after.offsets)
@@ -60,7 +64,10 @@ def input_partitions(
         earlier, later = before.offsets.get(place, 0), after.offsets.get(place, 0)
         committed = after.offsets.get(place)
         if later > span.horizon:
-            why = f"its committed offset {later} is beyond its end {span.horizon}: it was deleted and created again"
+            why = (
+                f"its committed offset {later} is beyond its end {span.horizon}: it was deleted "
+                "and created again"
+            )
             found.append(InputPartition(span, span.start, stop, unknown=why))
             continue
         hidden = None
@@ -74,7 +81,9 @@ def input_partitions(
 def as_json(
     group: str | None, subset: bool, partitions: Sequence[InputPartition], totals: MatchTotals
 ) -> dict[str, Any]:
-    """What is known of the inputs; ``missing`` counts what is not in the output, whether it may be left out or not."""
+    """What is known of the inputs; ``missing`` counts what is not in the output, whether it may be
+    left out or not.
+    """
     rows = [_row(each, totals) for each in partitions]
     return {
         "group": group,

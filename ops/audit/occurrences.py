@@ -1,7 +1,9 @@
-"""Whether the records of a transform's inputs are in its output as often: by key, or by numbers of a sequence.
+"""Whether the records of a transform's inputs are in its output as often: by key, or by numbers of
+a sequence.
 
-Rows are records of one place that have one identity (a key), or consecutive numbers of one source partition. Those of one
-source are compared on the numbers where they overlap, so that a topic in order is a handful of rows, however long it is.
+Rows are records of one place that have one identity (a key), or consecutive numbers of one source
+partition. Those of one source are compared on the numbers where they overlap, so that a topic in
+order is a handful of rows, however long it is.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ KEYED = -1
 
 
 class ReadSide(IntEnum):
-    """Where a record was read, by the group's committed offset of its partition before the output was read and after."""
+    """Where a record was read, by the group's committed offset of its partition before the output
+    was read and after.
+    """
 
     OUTPUT = 0
     PROCESSED = 1
@@ -33,10 +37,11 @@ class ReadSide(IntEnum):
 
 
 class Occurrence(NamedTuple):
-    """``times`` records with each of the numbers ``first`` to ``last`` (``KEYED``: none), from ``first_offset`` on.
+    """``times`` records with each of the numbers ``first`` to ``last`` (``KEYED``: none), from
+    ``first_offset`` on.
 
-    A row without a ``source`` counts the records of a place: ``first`` all of them, ``last`` those without an identity.
-    ``timestamp`` is the first record's, in milliseconds.
+    A row without a ``source`` counts the records of a place: ``first`` all of them, ``last`` those
+    without an identity. ``timestamp`` is the first record's, in milliseconds.
     """
 
     source: str | None
@@ -63,21 +68,33 @@ class Occurrence(NamedTuple):
 
 def of_range(run: SequenceRange, side: int) -> Occurrence:
     return Occurrence(
-        run.source, run.first, side, run.topic, run.partition, run.first_offset, run.last, run.last_offset, 1, run[8]
+        run.source,
+        run.first,
+        side,
+        run.topic,
+        run.partition,
+        run.first_offset,
+        run.last,
+        run.last_offset,
+        1,
+        run[8],
     )
 
 
 def order(row: Occurrence) -> tuple[object, ...]:
-    """The order that ``Matching`` needs: counts first, then the rows of a source after each other by their numbers."""
+    """The order that ``Matching`` needs: counts first, then the rows of a source after each other
+    by their numbers.
+    """
     return row.source is not None, row.source or "", *row[1:6]
 
 
 @dataclass
 class MatchTotals:
-    """What was compared. ``clean`` keys are as they should be; ``missing`` records are not in the output.
+    """What was compared. ``clean`` keys are as they should be; ``missing`` records are not in the
+    output.
 
-    ``reads`` has, by (topic, partition, side) of the inputs, how many records were read, and how many of them have no
-    identity.
+    ``reads`` has, by (topic, partition, side) of the inputs, how many records were read, and how
+    many of them have no identity.
     """
 
     clean: int = 0
@@ -96,7 +113,9 @@ class MatchTotals:
     @property
     def processed(self) -> int:
         """How many input records the group has processed for certain."""
-        return sum(found[0] for (_, _, side), found in self.reads.items() if side == ReadSide.PROCESSED)
+        return sum(
+            found[0] for (_, _, side), found in self.reads.items() if side == ReadSide.PROCESSED
+        )
 
     @property
     def unidentified(self) -> int:
@@ -121,7 +140,9 @@ class MatchTotals:
 
 @dataclass
 class _Counts:
-    """How often one number occurs: below both offsets, below the later one, in the whole inputs, in the output."""
+    """How often one number occurs: below both offsets, below the later one, in the whole inputs, in
+    the output.
+    """
 
     must: int
     may: int
@@ -133,18 +154,25 @@ class _Counts:
 
 
 class Matching:
-    """Compares rows. ``subset``: records may be left out. ``inputs_whole`` and ``output_whole``: nothing was removed from
-    them, and no open transaction hides what they have.
+    """Compares rows. ``subset``: records may be left out. ``inputs_whole`` and ``output_whole``:
+    nothing was removed from them, and no open transaction hides what they have.
 
-    Without it a record that has no counterpart proves nothing, and is a violation of the kind ``unmatched``.
+    Without it a record that has no counterpart proves nothing, and is a violation of the kind
+    ``unmatched``.
     """
 
-    def __init__(self, *, subset: bool = False, inputs_whole: bool = True, output_whole: bool = True) -> None:
+    def __init__(
+        self, *, subset: bool = False, inputs_whole: bool = True, output_whole: bool = True
+    ) -> None:
         self._subset, self._inputs_whole, self._output_whole = subset, inputs_whole, output_whole
         self._totals = MatchTotals()
 
-    def sweep(self, rows: Iterable[Occurrence]) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-        """What is wrong, the totals of sources after that, and of everything at last; rows come in ``order``."""
+    def sweep(
+        self, rows: Iterable[Occurrence]
+    ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
+        """What is wrong, the totals of sources after that, and of everything at last; rows come in
+        ``order``.
+        """
         reads: dict[TopicPartition, Read] = {}
         for source, some in groupby(rows, key=lambda row: row.source):
             if source is not None:
@@ -152,7 +180,9 @@ class Matching:
                 continue
             for row in some:
                 if row.side == ReadSide.OUTPUT:
-                    read = reads.setdefault(place := TopicPartition(row.topic, row.partition), Read(*place))
+                    read = reads.setdefault(
+                        place := TopicPartition(row.topic, row.partition), Read(*place)
+                    )
                     read.records += row.first
                     read.unnumbered += row.last
                 else:
@@ -160,7 +190,9 @@ class Matching:
         yield from reads.values()
         yield self._totals
 
-    def _source(self, source: str, rows: Iterable[Occurrence]) -> Iterator[Violation | SourceTotals]:
+    def _source(
+        self, source: str, rows: Iterable[Occurrence]
+    ) -> Iterator[Violation | SourceTotals]:
         totals = SourceTotals("", source)
         keyed = False
         for first, last, active in _segments(rows):
@@ -178,8 +210,12 @@ class Matching:
             return
         yield totals
 
-    def _segment(self, first: int, last: int, active: list[Occurrence], totals: SourceTotals) -> Iterator[Violation]:
-        """What is wrong with the numbers ``first`` to ``last``, which all rows in ``active`` have."""
+    def _segment(
+        self, first: int, last: int, active: list[Occurrence], totals: SourceTotals
+    ) -> Iterator[Violation]:
+        """What is wrong with the numbers ``first`` to ``last``, which all rows in ``active``
+        have.
+        """
         size = last - first + 1
         output = _on(active, ReadSide.OUTPUT)
         inputs = _on(active, ReadSide.PROCESSED, ReadSide.PERHAPS, ReadSide.BEYOND)
@@ -198,10 +234,14 @@ class Matching:
             # Where some are processed, nothing says which of the copies are of those that are not.
             ahead = min(n.out, n.all) if n.may == 0 else 0
             if ahead:
-                yield _violation("torn", output[0], first, last, ahead, "not yet processed", inputs[:1])
+                yield _violation(
+                    "torn", output[0], first, last, ahead, "not yet processed", inputs[:1]
+                )
             if surplus := n.out - n.may - ahead:
                 kind = "duplicate" if n.all and self._inputs_whole else "unmatched"
-                yield _violation(kind, output[-1], first, last, surplus, str(n), output[:1] if n.out > 1 else ())
+                yield _violation(
+                    kind, output[-1], first, last, surplus, str(n), output[:1] if n.out > 1 else ()
+                )
 
 
 _BELOW = (
@@ -212,7 +252,9 @@ _BELOW = (
 
 
 def _segments(rows: Iterable[Occurrence]) -> Iterator[tuple[int, int, list[Occurrence]]]:
-    """Stretches of numbers that the same rows have, with these; ``rows`` are of one source and in order."""
+    """Stretches of numbers that the same rows have, with these; ``rows`` are of one source and in
+    order.
+    """
     active: list[Occurrence] = []
     at = 0
     for row in rows:
@@ -232,7 +274,8 @@ def _segments(rows: Iterable[Occurrence]) -> Iterator[tuple[int, int, list[Occur
 
 def _on(rows: Iterable[Occurrence], *sides: ReadSide) -> list[Occurrence]:
     return sorted(
-        (row for row in rows if row.side in sides), key=lambda r: (r.side, r.topic, r.partition, r.first_offset)
+        (row for row in rows if row.side in sides),
+        key=lambda r: (r.side, r.topic, r.partition, r.first_offset),
     )
 
 
@@ -241,15 +284,28 @@ def _count(rows: Iterable[Occurrence]) -> int:
 
 
 def _violation(
-    kind: str, row: Occurrence, first: int, last: int, times: int, detail: str, others: Iterable[Occurrence]
+    kind: str,
+    row: Occurrence,
+    first: int,
+    last: int,
+    times: int,
+    detail: str,
+    others: Iterable[Occurrence],
 ) -> Violation:
-    """``times`` records too few or too many of each number, seen at ``row``; ``others`` has the counterpart, if any."""
+    """``times`` records too few or too many of each number, seen at ``row``; ``others`` has the
+    counterpart, if any.
+    """
     missing = row.side != ReadSide.OUTPUT
     offset, until = row.early(first) if missing or kind == "torn" else row.late(first)
     elsewhere: dict[str, Any] = {}
     for other in others:
         low, high = other.early(first)
-        elsewhere = {"other": low, "other_until": high, "other_topic": other.topic, "other_partition": other.partition}
+        elsewhere = {
+            "other": low,
+            "other_until": high,
+            "other_topic": other.topic,
+            "other_partition": other.partition,
+        }
     return Violation(
         kind,
         source=row.source,

@@ -1,7 +1,9 @@
-"""What the offsets topic says of a connector, as numbers to compare records with, where that is sound.
+"""What the offsets topic says of a connector, as numbers to compare records with, where that is
+sound.
 
-A source offset is the connector's own business. It is compared only where it is known to be the number of the last record:
-of Kafka's ``VerifiableSourceConnector``, or of a member that the person names. Everything else is said to be undecided.
+A source offset is the connector's own business. It is compared only where it is known to be the
+number of the last record: of Kafka's ``VerifiableSourceConnector``, or of a member that the person
+names. Everything else is said to be undecided.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 
 @dataclass(frozen=True)
 class Inferred:
-    """What follows from a connector's class: sequence, source partition, member of the offset; ``why`` where nothing does.
+    """What follows from a connector's class: sequence, source partition, member of the offset;
+    ``why`` where nothing does.
 
     ``lines``: its records are lines of a file, and its offset counts their characters.
     """
@@ -36,7 +39,8 @@ class Inferred:
 
 @dataclass(frozen=True)
 class Offsets:
-    """Source offsets by the name that records have for the source partition; ``shown`` are both as the connector has them.
+    """Source offsets by the name that records have for the source partition; ``shown`` are both as
+    the connector has them.
 
     ``why`` says why they are not compared.
     """
@@ -56,24 +60,31 @@ def inferred(config: Mapping[str, str] | None) -> Inferred:
         return Inferred(Spec(RecordPart.VALUE, path, text="$.seqno"), by, "seqno")
     if class_.startswith("FileStreamSource"):
         why = (
-            "its records have no line number and its offset counts characters; use --sequence for a number in the lines"
+            "its records have no line number and its offset counts characters; use --sequence "
+            "for a number in the lines"
         )
         return Inferred(why=why, lines=True)
     if class_.startswith("MirrorSource"):
-        return Inferred(why="its records have no upstream offset; use --sequence for a number in the records")
-    known = f"{class_} is not a supported connector class" if class_ else "its configuration is unknown"
+        return Inferred(
+            why="its records have no upstream offset; use --sequence for a number in the records"
+        )
+    known = (
+        f"{class_} is not a supported connector class" if class_ else "its configuration is unknown"
+    )
     return Inferred(why=f"{known}; use --sequence, --by and --offset-field")
 
 
 def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) -> Offsets:
-    """The offsets as they were before the records were looked at and after, by the value that names a source partition.
+    """The offsets as they were before the records were looked at and after, by the value that names
+    a source partition.
 
-    A source partition is named by the value of its only member. Records may not be beyond the later offset, nor short of
-    the earlier one.
+    A source partition is named by the value of its only member. Records may not be beyond the later
+    offset, nor short of the earlier one.
     """
     if member is None:
         return Offsets(
-            why="the field of the source offset with the number of the last record is unknown: use --offset-field"
+            why="the field of the source offset with the number of the last record is unknown: "
+            "use --offset-field"
         )
     numbers: dict[str, Committed] = {}
     shown: dict[str, tuple[Any, Any]] = {}
@@ -83,25 +94,34 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
             continue
         if not partition or len(partition) != 1:
             return Offsets(
-                why="a source partition with several fields is not identified by a single value of its records"
+                why="a source partition with several fields is not identified by a single value "
+                "of its records"
             )
         (value,) = partition.values()
         name = field_extractor.text_of(value) or ""
         last = field_extractor.number_of(offset.get(member))
         if last is None:
             return Offsets(why=f"the source offset {json.dumps(offset)} has no integer {member}")
-        earlier = field_extractor.number_of((first.get(json.dumps(partition, sort_keys=True)) or {}).get(member))
+        earlier = field_extractor.number_of(
+            (first.get(json.dumps(partition, sort_keys=True)) or {}).get(member)
+        )
         numbers[name] = Committed(last if earlier is None else min(earlier, last), last)
         shown[name] = (partition, offset)
     return Offsets(numbers, shown)
 
 
 def positions(before: Sequence[Pair], after: Sequence[Pair]) -> tuple[int, int] | None:
-    """The position of a file source that reads one file, before and after; None where there is none, or several files."""
+    """The position of a file source that reads one file, before and after; None where there is
+    none, or several files.
+    """
     later = [offset for _, offset in after if offset is not None]
     if len(later) != 1:
         return None
     high = field_extractor.number_of(later[0].get("position"))
-    earlier = [field_extractor.number_of(offset.get("position")) for _, offset in before if offset is not None]
+    earlier = [
+        field_extractor.number_of(offset.get("position"))
+        for _, offset in before
+        if offset is not None
+    ]
     low = 0 if not earlier else earlier[0]
     return None if high is None or low is None else (min(low, high), high)

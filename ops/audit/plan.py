@@ -1,4 +1,6 @@
-"""What an audit is to look at: the request of the person, and the spans of partitions that follow from it."""
+"""What an audit is to look at: the request of the person, and the spans of partitions that follow
+from it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class Bound:
-    """Where the audit begins or ends: an offset of every partition, or a time in milliseconds since the epoch."""
+    """Where the audit begins or ends: an offset of every partition, or a time in milliseconds since
+    the epoch.
+    """
 
     offset: int | None = None
     timestamp: int | None = None
@@ -31,9 +35,9 @@ class Bound:
 class AuditRequest:
     """What a person wants audited. ``first`` is the number that every source partition begins with.
 
-    ``headers_only``: whatever records tell is left out on purpose. ``shown`` is how many violations of a kind are told.
-    ``inputs`` are the topics of a transform whose output is compared with what ``group`` has committed of them; with
-    ``subset`` it may leave records out.
+    ``headers_only``: whatever records tell is left out on purpose. ``shown`` is how many violations
+    of a kind are told. ``inputs`` are the topics of a transform whose output is compared with what
+    ``group`` has committed of them; with ``subset`` it may leave records out.
     """
 
     topics: tuple[str, ...]
@@ -57,7 +61,9 @@ class AuditRequest:
 
 
 def bound(text: str, option: str) -> Bound:
-    """``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises ``BadInput``."""
+    """``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises
+    ``BadInput``.
+    """
     head, _, number = text.partition(":")
     if head == "offset" and number.isdigit() and int(number) < 1 << 63:
         return Bound(offset=int(number))
@@ -70,19 +76,32 @@ def bound(text: str, option: str) -> Bound:
     except ValueError as e:
         hint = "Use 2026-01-31T12:00:00Z, milliseconds since the epoch, or offset:N."
         raise BadInput(f"{option} {text} is not a valid time or offset", next_step=hint) from e
-    return Bound(timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
+    return Bound(
+        timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+    )
 
 
 def check(request: AuditRequest) -> None:
-    """Raises ``BadInput`` for what does not go together. Times and offsets are compared by the broker only."""
+    """Raises ``BadInput`` for what does not go together. Times and offsets are compared by the
+    broker only.
+    """
     since, until = request.since, request.until
-    bounds = ((since.offset, until.offset), (since.timestamp, until.timestamp)) if since and until else ()
+    bounds = (
+        ((since.offset, until.offset), (since.timestamp, until.timestamp))
+        if since and until
+        else ()
+    )
     for begin, end in bounds:
         if begin is not None and end is not None and begin >= end:
-            raise BadInput("Nothing to audit: --since is not before --until", next_step="Use a later --until.")
+            raise BadInput(
+                "Nothing to audit: --since is not before --until", next_step="Use a later --until."
+            )
     _check_inputs(request)
     if request.headers_only and (request.sequence or request.by or request.first is not None):
-        raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
+        raise BadInput(
+            "--headers-only reads no records",
+            next_step="Leave it out, or --sequence, --by and --first.",
+        )
     if request.offset_field and not request.connector:
         raise BadInput("--offset-field requires --connector", next_step="Give --connector NAME.")
 
@@ -96,7 +115,10 @@ def _check_inputs(request: AuditRequest) -> None:
         return
     if not request.group:
         hint = "Give --group GROUP; a transform's is connect-NAME, unless its job names another."
-        raise BadInput("--from requires --group, the group that commits the offsets of the inputs", next_step=hint)
+        raise BadInput(
+            "--from requires --group, the group that commits the offsets of the inputs",
+            next_step=hint,
+        )
     if both := set(request.inputs) & set(request.topics):
         raise BadInput(f"{min(both)} is an input and an output", next_step="Name each topic once.")
     others = {
@@ -110,17 +132,24 @@ def _check_inputs(request: AuditRequest) -> None:
     for option, value in others.items():
         if value is not None:
             raise BadInput(
-                f"{option} cannot be combined with --from", why="whole topics are compared", next_step="Leave it out."
+                f"{option} cannot be combined with --from",
+                why="whole topics are compared",
+                next_step="Leave it out.",
             )
 
 
 def spans(
-    began: Places, now: Places, policies: Mapping[str, str], since: Offsets | None = None, until: Offsets | None = None
+    began: Places,
+    now: Places,
+    policies: Mapping[str, str],
+    since: Offsets | None = None,
+    until: Offsets | None = None,
 ) -> list[PartitionRange]:
-    """The spans of all partitions: up to where they ended when the audit ``began``, as far as readers get ``now``.
+    """The spans of all partitions: up to where they ended when the audit ``began``, as far as
+    readers get ``now``.
 
-    Between the two, open transactions had time to end; the records of new ones are not looked at. ``since`` and
-    ``until`` are offsets by topic and partition.
+    Between the two, open transactions had time to end; the records of new ones are not looked at.
+    ``since`` and ``until`` are offsets by topic and partition.
     """
     found = []
     for topic, places in sorted(began.items()):
@@ -132,7 +161,16 @@ def spans(
             end = max(start, min(extent.end, _of(until, topic, partition, extent.end)))
             whole = start == 0 and not compacted
             found.append(
-                PartitionRange(topic, partition, start, end, min(end, latest.stable), latest.end, whole, compacted)
+                PartitionRange(
+                    topic,
+                    partition,
+                    start,
+                    end,
+                    min(end, latest.stable),
+                    latest.end,
+                    whole,
+                    compacted,
+                )
             )
     return found
 

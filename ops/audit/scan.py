@@ -1,4 +1,5 @@
-"""One partition's log, walked once from its headers: transactions, producers, and what breaks the order of sequences.
+"""One partition's log, walked once from its headers: transactions, producers, and what breaks the
+order of sequences.
 
 What is remembered is one entry for each producer id, however long the log.
 """
@@ -16,16 +17,19 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 OPEN = 2
 """The outcome of a transaction that has none yet."""
 REMEMBERED = 200_000
-"""Producers to remember for one partition; beyond that those are forgotten that wrote longest ago and have nothing open."""
+"""Producers to remember for one partition; beyond that those are forgotten that wrote longest ago
+and have nothing open.
+"""
 _LARGEST_SEQUENCE = 0x7FFFFFFF
 
 
 class PartitionRange(NamedTuple):
     """What is audited of a partition: offsets from ``start``, below ``until``.
 
-    Readers of read_committed get as far as ``stable``; markers are looked for up to ``horizon``, the high watermark.
-    ``whole``: nothing was ever removed from it, by retention or compaction, and it is looked at from its beginning.
-    ``side`` is what it is to a comparison of inputs with an output: ``occurrences.Side``.
+    Readers of read_committed get as far as ``stable``; markers are looked for up to ``horizon``,
+    the high watermark. ``whole``: nothing was ever removed from it, by retention or compaction, and
+    it is looked at from its beginning. ``side`` is what it is to a comparison of inputs with an
+    output: ``occurrences.Side``.
     """
 
     topic: str
@@ -48,10 +52,12 @@ class PartitionRange(NamedTuple):
 
 
 class TransactionPart(NamedTuple):
-    """The part of a transaction that lies in one partition. ``readable`` records are below the last stable offset.
+    """The part of a transaction that lies in one partition. ``readable`` records are below the last
+    stable offset.
 
-    ``marker_epoch`` is one above ``epoch`` where the coordinator moved it on: at every end with transaction version 2, and
-    where it aborted because of a time-out or a successor. Timestamps are in milliseconds; those of an open one's marker -1.
+    ``marker_epoch`` is one above ``epoch`` where the coordinator moved it on: at every end with
+    transaction version 2, and where it aborted because of a time-out or a successor. Timestamps are
+    in milliseconds; those of an open one's marker -1.
     """
 
     producer_id: int
@@ -73,8 +79,9 @@ class TransactionPart(NamedTuple):
 
 @dataclass
 class PartTotals:
-    """A partition's headers in numbers. ``plain`` records belong to no transaction; ``readable`` ones of them are below
-    the last stable offset; of ``legacy`` ones the number is unknown."""
+    """A partition's headers in numbers. ``plain`` records belong to no transaction; ``readable``
+    ones of them are below the last stable offset; of ``legacy`` ones the number is unknown.
+    """
 
     topic: str
     partition: int
@@ -103,11 +110,15 @@ class _Producer:
     sequence: int = -1
     open: list[Any] | None = None
     aborted: tuple[int, int, int] | None = None
-    """Epoch, first offset and records of the transaction that was aborted last, if nothing came since."""
+    """Epoch, first offset and records of the transaction that was aborted last, if nothing came
+    since.
+    """
 
 
 class Scan:
-    """Walks ``span``. Give it everything from its start on, until ``done``; take ``totals`` and ``left`` afterwards."""
+    """Walks ``span``. Give it everything from its start on, until ``done``; take ``totals`` and
+    ``left`` afterwards.
+    """
 
     def __init__(self, span: PartitionRange) -> None:
         self._span = span
@@ -116,7 +127,9 @@ class Scan:
         self.totals = PartTotals(span.topic, span.partition, span.start, span.until, span.stable)
 
     def walk(self, log: Iterable[Batch | Marker]) -> Iterator[TransactionPart | Violation]:
-        """The transactions as they end and what is wrong, in the order of the log; at last what is still open."""
+        """The transactions as they end and what is wrong, in the order of the log; at last what is
+        still open.
+        """
         until = self._span.until
         for item in log:
             if item.offset >= until and not self._open:
@@ -140,9 +153,13 @@ class Scan:
             return
         producer = self._producer(batch.producer_id)
         if batch.sequence >= 0:
-            if (batch.sequence != (producer.sequence + 1) & _LARGEST_SEQUENCE) or batch.epoch != producer.epoch:
+            if (
+                batch.sequence != (producer.sequence + 1) & _LARGEST_SEQUENCE
+            ) or batch.epoch != producer.epoch:
                 yield from self._jump(batch, producer)
-            producer.sequence = (batch.sequence + batch.last_offset - batch.offset) & _LARGEST_SEQUENCE
+            producer.sequence = (
+                batch.sequence + batch.last_offset - batch.offset
+            ) & _LARGEST_SEQUENCE
         producer.epoch = batch.epoch
         producer.aborted = None
         if not batch.transactional:
@@ -151,7 +168,16 @@ class Scan:
             return
         if producer.open is None:
             self._open += 1
-            producer.open = [batch.epoch, batch.offset, 0, 0, 0, batch.first_ts, 0, batch.append_time]
+            producer.open = [
+                batch.epoch,
+                batch.offset,
+                0,
+                0,
+                0,
+                batch.first_ts,
+                0,
+                batch.append_time,
+            ]
         part = producer.open
         part[2] = batch.last_offset
         part[3] += records
@@ -159,7 +185,9 @@ class Scan:
         part[6] = batch.last_ts
 
     def _inside(self, batch: Batch, end: int) -> int:
-        """How many of its records are looked at: all, or those within the bounds where they cut it."""
+        """How many of its records are looked at: all, or those within the bounds where they cut
+        it.
+        """
         start = self._span.start
         if start <= batch.offset and batch.last_offset < end:
             return batch.records
@@ -178,7 +206,9 @@ class Scan:
         return known
 
     def _jump(self, batch: Batch, producer: _Producer) -> Iterator[Violation]:
-        """A sequence that does not follow the last one of its producer: right at the begin of an epoch, else wrong."""
+        """A sequence that does not follow the last one of its producer: right at the begin of an
+        epoch, else wrong.
+        """
         fresh = batch.epoch > producer.epoch
         if batch.epoch != producer.epoch:
             self.totals.epochs += 1
@@ -218,13 +248,19 @@ class Scan:
             yield from self._contradiction(marker, *producer.aborted)
             producer.aborted = None
 
-    def _contradiction(self, marker: Marker, epoch: int, first: int, records: int) -> Iterator[Violation]:
+    def _contradiction(
+        self, marker: Marker, epoch: int, first: int, records: int
+    ) -> Iterator[Violation]:
         """A commit that finds nothing open, because what it was to commit was aborted here before.
 
-        Only where the commit is of the same transaction by its epoch: a client that commits has written something to every
-        partition that it added.
+        Only where the commit is of the same transaction by its epoch: a client that commits has
+        written something to every partition that it added.
         """
-        if marker.outcome == COMMIT and marker.epoch in (epoch, epoch + 1) and not self._span.compacted:
+        if (
+            marker.outcome == COMMIT
+            and marker.epoch in (epoch, epoch + 1)
+            and not self._span.compacted
+        ):
             yield Violation(
                 "torn-transaction",
                 topic=self._span.topic,
@@ -241,7 +277,11 @@ class Scan:
 
     def _segment(self, producer_id: int, part: list[Any], marker: Marker | None) -> TransactionPart:
         epoch, first, last, records, readable, *stamps = part
-        ended = (marker.timestamp, marker.outcome, marker.epoch, marker.offset) if marker else (-1, OPEN, epoch, -1)
+        ended = (
+            (marker.timestamp, marker.outcome, marker.epoch, marker.offset)
+            if marker
+            else (-1, OPEN, epoch, -1)
+        )
         at, outcome, marker_epoch, end = ended
         who = producer_id, epoch, at, self._span.topic, self._span.partition, outcome, marker_epoch
         return TransactionPart(*who, first, last, end, records, readable, *stamps)

@@ -1,7 +1,9 @@
-"""Whether source records are all there, once, in order: from runs of sequence numbers that follow each other in a log.
+"""Whether source records are all there, once, in order: from runs of sequence numbers that follow
+each other in a log.
 
-A log that is as it should be is one run for each source partition and Kafka partition, however long it is. Runs of one
-source partition are swept in the order of their first number; the sweep remembers how far it got and nothing else.
+A log that is as it should be is one run for each source partition and Kafka partition, however long
+it is. Runs of one source partition are swept in the order of their first number; the sweep
+remembers how far it got and nothing else.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
 class SequenceRange(NamedTuple):
-    """Records of one source partition whose numbers follow each other without a gap, in the order of the log.
+    """Records of one source partition whose numbers follow each other without a gap, in the order
+    of the log.
 
-    ``stream`` is the topic, or empty where all topics are one stream. A run without a ``source`` counts records of a Kafka
-    partition: ``first`` all of them, ``last`` those that tell no number, ``last_offset`` the characters of their values.
+    ``stream`` is the topic, or empty where all topics are one stream. A run without a ``source``
+    counts records of a Kafka partition: ``first`` all of them, ``last`` those that tell no number,
+    ``last_offset`` the characters of their values.
     """
 
     stream: str
@@ -36,13 +40,17 @@ class SequenceRange(NamedTuple):
         return self.last - self.first + 1
 
     def offsets_of(self, number: int) -> tuple[int, int]:
-        """The lowest and the highest offset at which ``number`` can be: every number takes at least one offset."""
+        """The lowest and the highest offset at which ``number`` can be: every number takes at least
+        one offset.
+        """
         return self.first_offset + number - self.first, self.last_offset - (self.last - number)
 
 
 @dataclass(frozen=True)
 class Committed:
-    """The last number that the offsets topic has of a source partition: before the records were looked at, and after."""
+    """The last number that the offsets topic has of a source partition: before the records were
+    looked at, and after.
+    """
 
     before: int
     after: int
@@ -50,7 +58,9 @@ class Committed:
 
 @dataclass
 class SourceTotals:
-    """What was found of one source partition. ``highest`` is its last number; ``tracked``: its offset is known."""
+    """What was found of one source partition. ``highest`` is its last number; ``tracked``: its
+    offset is known.
+    """
 
     stream: str
     source: str
@@ -81,21 +91,28 @@ class Read:
 
 
 class SequenceCheck:
-    """Sweeps runs. ``first`` is the number that every source partition begins with, None where unknown.
+    """Sweeps runs. ``first`` is the number that every source partition begins with, None where
+    unknown.
 
     ``committed`` is, by the name of a source partition, what its offset says.
     """
 
-    def __init__(self, first: int | None = None, committed: Mapping[str, Committed] | None = None) -> None:
+    def __init__(
+        self, first: int | None = None, committed: Mapping[str, Committed] | None = None
+    ) -> None:
         self._first, self._committed = first, committed or {}
 
     def sweep(self, runs: Iterable[SequenceRange]) -> Iterator[SourceTotals | Violation | Read]:
-        """What is wrong, each source partition's totals after that; runs come in the order of their fields."""
+        """What is wrong, each source partition's totals after that; runs come in the order of their
+        fields.
+        """
         reads: dict[TopicPartition, Read] = {}
         totals: SourceTotals | None = None
         for run in runs:
             if run.source is None:
-                read = reads.setdefault(place := TopicPartition(run.topic, run.partition), Read(*place))
+                read = reads.setdefault(
+                    place := TopicPartition(run.topic, run.partition), Read(*place)
+                )
                 read.records += run.first
                 read.unnumbered += run.last
                 read.characters += run.last_offset
@@ -141,12 +158,18 @@ class SequenceCheck:
         if self._limit and run.last > self._limit.after:
             beyond = max(run.first, self._limit.after + 1)
             totals.torn += run.last - beyond + 1
-            yield _violation("torn", run, beyond, run.last, detail=f"the offset is {self._limit.after}")
+            yield _violation(
+                "torn", run, beyond, run.last, detail=f"the offset is {self._limit.after}"
+            )
 
     def _copies(self, run: SequenceRange) -> tuple[SequenceRange, SequenceRange]:
-        """The first run in the log that has the first number of ``run``, and the reported copy: ``run``, or the next."""
+        """The first run in the log that has the first number of ``run``, and the reported copy:
+        ``run``, or the next.
+        """
         self._open = [known for known in self._open if known.last >= run.first]
-        first, *others = sorted((*self._open, run), key=lambda r: (r.topic, r.partition, r.first_offset))
+        first, *others = sorted(
+            (*self._open, run), key=lambda r: (r.topic, r.partition, r.first_offset)
+        )
         return first, run if first is not run else others[0]
 
     def _order(self, run: SequenceRange, fresh: int, totals: SourceTotals) -> Iterator[Violation]:
@@ -157,7 +180,9 @@ class SequenceCheck:
             totals.reordered += run.last - fresh + 1
             violation = _violation("reordered", run, fresh, run.last)
             # What it stands before is the beginning of that run, wherever it began.
-            yield violation._replace(other=highest.first_offset, other_until=highest.first_offset, **_place(highest))
+            yield violation._replace(
+                other=highest.first_offset, other_until=highest.first_offset, **_place(highest)
+            )
         elif highest is None or run.last_offset > highest.last_offset:
             self._heights[place] = run
 
@@ -166,7 +191,13 @@ class SequenceCheck:
         totals.tracked = limit is not None
         if limit and highest is not None and limit.before > highest:
             totals.lost = limit.before - highest
-            yield _violation("lost", self._cover, highest + 1, limit.before, detail=f"the offset is {limit.before}")
+            yield _violation(
+                "lost",
+                self._cover,
+                highest + 1,
+                limit.before,
+                detail=f"the offset is {limit.before}",
+            )
         yield totals
 
 
@@ -175,9 +206,16 @@ def _place(run: SequenceRange) -> dict[str, Any]:
 
 
 def _violation(
-    kind: str, run: SequenceRange, first: int, last: int, copy: SequenceRange | None = None, detail: str = ""
+    kind: str,
+    run: SequenceRange,
+    first: int,
+    last: int,
+    copy: SequenceRange | None = None,
+    detail: str = "",
 ) -> Violation:
-    """What is wrong with the numbers ``first`` to ``last``, seen at ``run``; ``copy`` is the run that has them, too."""
+    """What is wrong with the numbers ``first`` to ``last``, seen at ``run``; ``copy`` is the run
+    that has them, too.
+    """
     within = run.first <= first <= run.last
     offset, until = run.offsets_of(first) if within else (run.first_offset, run.first_offset)
     other, other_until = copy.offsets_of(first) if copy else (-1, -1)
@@ -200,5 +238,7 @@ def _violation(
 
 
 def order(run: SequenceRange) -> tuple[object, ...]:
-    """The order that ``SequenceCheck`` needs: counts first, then the ranges of one source partition after each other."""
+    """The order that ``SequenceCheck`` needs: counts first, then the ranges of one source partition
+    after each other.
+    """
     return run.source is not None, run.stream, run.source or "", run.first, *run[3:7]

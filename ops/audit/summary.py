@@ -1,4 +1,6 @@
-"""All that an audit found, put together from rows in bounded memory: numbers, and the worst of what is wrong."""
+"""All that an audit found, put together from rows in bounded memory: numbers, and the worst of what
+is wrong.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,23 @@ from connectctl.ops.audit.violations import KINDS, Violation
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 COUNTED = ("records", "duplicates", "gaps", "reordered", "torn", "lost")
-TIMED = {"gap": "gaps", "lost": "gaps", "missing-batches": "gaps", "duplicate": "duplicates", "torn": "torn"} | {
-    "torn-transaction": "torn"
-}
+TIMED = {
+    "gap": "gaps",
+    "lost": "gaps",
+    "missing-batches": "gaps",
+    "duplicate": "duplicates",
+    "torn": "torn",
+} | {"torn-transaction": "torn"}
 """Which violations are drawn over time, and as what."""
 
 
 @dataclass
 class Summary:
-    """What was found. ``shown`` bounds how many violations of a kind, and how many source partitions, are kept.
+    """What was found. ``shown`` bounds how many violations of a kind, and how many source
+    partitions, are kept.
 
-    ``sums`` are over all source partitions; ``found`` counts violations, ``weights`` their records, by kind. ``reads`` is
-    None where records were not looked at.
+    ``sums`` are over all source partitions; ``found`` counts violations, ``weights`` their records,
+    by kind. ``reads`` is None where records were not looked at.
     """
 
     shown: int = 20
@@ -39,7 +46,9 @@ class Summary:
     source_partitions: int = 0
     tracked: list[SourceTotals] = field(default_factory=list)
     worst: list[tuple[int, int, SourceTotals]] = field(default_factory=list)
-    violations: dict[str, list[tuple[int, int, Violation]]] = field(default_factory=lambda: defaultdict(list))
+    violations: dict[str, list[tuple[int, int, Violation]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     found: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     weights: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     timeline: Timeline = field(default_factory=Timeline)
@@ -50,7 +59,11 @@ class Summary:
         """Take one thing that the jobs give."""
         if isinstance(found, Violation):
             self.count(found.kind, 1, found.records)
-            self.timeline.add(found.timestamp, TIMED.get(found.kind, ""), found.records if found.kind in TIMED else 0)
+            self.timeline.add(
+                found.timestamp,
+                TIMED.get(found.kind, ""),
+                found.records if found.kind in TIMED else 0,
+            )
             self.keep(found)
         elif isinstance(found, SourceTotals):
             self.source_partitions += 1
@@ -69,7 +82,9 @@ class Summary:
     def read(self, found: Read) -> None:
         if self.reads is None:
             self.reads = {}
-        read = self.reads.setdefault(place := TopicPartition(found.topic, found.partition), Read(*place))
+        read = self.reads.setdefault(
+            place := TopicPartition(found.topic, found.partition), Read(*place)
+        )
         read.records += found.records
         read.unnumbered += found.unnumbered
         read.characters += found.characters
@@ -130,9 +145,16 @@ class Summary:
 
     @property
     def sources(self) -> list[SourceTotals]:
-        """The source partitions that are told: the worst, and those with an offset, in the order of their names."""
-        listed = {(t.stream, t.source): t for t in [*(entry[2] for entry in self.worst), *self.tracked[: self.shown]]}
-        return sorted(listed.values(), key=lambda t: (-t.offences, t.stream, len(t.source), t.source))
+        """The source partitions that are told: the worst, and those with an offset, in the order of
+        their names.
+        """
+        listed = {
+            (t.stream, t.source): t
+            for t in [*(entry[2] for entry in self.worst), *self.tracked[: self.shown]]
+        }
+        return sorted(
+            listed.values(), key=lambda t: (-t.offences, t.stream, len(t.source), t.source)
+        )
 
     @property
     def evidence(self) -> list[Violation]:
@@ -144,8 +166,13 @@ class Summary:
 
     @property
     def torn_parts(self) -> Iterable[Violation]:
-        """Parts of torn transactions, each once: it is seen in its partition, and again beside the others."""
-        return {(o.topic, o.partition, o.offset): o for _, _, o in self.violations.get("torn-transaction", ())}.values()
+        """Parts of torn transactions, each once: it is seen in its partition, and again beside the
+        others.
+        """
+        return {
+            (o.topic, o.partition, o.offset): o
+            for _, _, o in self.violations.get("torn-transaction", ())
+        }.values()
 
 
 def _rank(violation: Violation) -> tuple[object, ...]:

@@ -1,4 +1,6 @@
-"""What the plots show, in bounded memory: numbers over time in a few hundred slots, and sizes in powers of two."""
+"""What the plots show, in bounded memory: numbers over time in a few hundred slots, and sizes in
+powers of two.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ SLOTS = 240
 
 @dataclass
 class Timeline:
-    """Counts by name over time. Slots are ``width`` milliseconds, and grow twofold until ``SLOTS`` of them are enough."""
+    """Counts by name over time. Slots are ``width`` milliseconds, and grow twofold until ``SLOTS``
+    of them are enough.
+    """
 
     width: int = 1000
     slots: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -55,7 +59,9 @@ class Timeline:
     @classmethod
     def of(cls, row: dict[str, Any]) -> Timeline:
         """What ``as_row`` gave, even if it went through JSON."""
-        return cls(row["width"], {int(number): dict(counts) for number, counts in row["slots"].items()})
+        return cls(
+            row["width"], {int(number): dict(counts) for number, counts in row["slots"].items()}
+        )
 
 
 @dataclass

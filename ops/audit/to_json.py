@@ -22,13 +22,17 @@ def as_json(audit: Audit) -> dict[str, Any]:
         "gaps": sums["gaps"] + sums["lost"],
         "reordered": sums["reordered"],
         "torn": torn(summary),
-        "recordsRead": None if summary.reads is None else sum(read.records for read in summary.reads.values()),
+        "recordsRead": None
+        if summary.reads is None
+        else sum(read.records for read in summary.reads.values()),
         "producers": sum(part.producers for part in summary.parts),
         "sourcePartitions": summary.source_partitions + summary.matched.clean,
         "bySourcePartition": [_source(audit, totals) for totals in summary.sources],
         "inputs": None
         if audit.inputs is None
-        else input_partitions.as_json(audit.request.group, audit.request.subset, audit.inputs, summary.matched),
+        else input_partitions.as_json(
+            audit.request.group, audit.request.subset, audit.inputs, summary.matched
+        ),
         "evidence": [violation.as_json() for violation in summary.evidence],
         "findings": [finding.as_json() for finding in audit.findings],
     }
@@ -40,7 +44,9 @@ def named(audit: Audit, totals: SourceTotals) -> Mapping[str, Any]:
     if known is not None:
         return dict(known[0])
     named_ = {audit.request.source.label: totals.source}
-    return ({"topic": totals.stream} if totals.stream and len(audit.request.topics) > 1 else {}) | named_
+    return (
+        {"topic": totals.stream} if totals.stream and len(audit.request.topics) > 1 else {}
+    ) | named_
 
 
 def _source(audit: Audit, totals: SourceTotals) -> dict[str, Any]:

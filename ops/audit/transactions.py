@@ -1,9 +1,11 @@
-"""Transactions put together from their parts in the partitions: which parts are one, and whether all ended alike.
+"""Transactions put together from their parts in the partitions: which parts are one, and whether
+all ended alike.
 
-A part is known by producer id and epoch. With transaction version 2 (KIP-890) the epoch moves with every transaction and
-tells all; a commit marker one above its records' epoch shows it. Before, one epoch holds many transactions. A coordinator
-then begins none before the last is marked everywhere, so that parts of two never overlap in time: parts that end alike are
-put together by time, and for parts that end differently time is the evidence, as far as the clocks can be trusted.
+A part is known by producer id and epoch. With transaction version 2 (KIP-890) the epoch moves with
+every transaction and tells all; a commit marker one above its records' epoch shows it. Before, one
+epoch holds many transactions. A coordinator then begins none before the last is marked everywhere,
+so that parts of two never overlap in time: parts that end alike are put together by time, and for
+parts that end differently time is the evidence, as far as the clocks can be trusted.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 
 NEAR = 2
-"""Milliseconds within which a coordinator marks all partitions of a transaction, where time cannot tell any better.
+"""Milliseconds within which a coordinator marks all partitions of a transaction, where time cannot
+tell any better.
 
-It is a guess, and moves nothing but the number of transactions: parts that end alike are never evidence.
+It is a guess, and moves nothing but the number of transactions: parts that end alike are never
+evidence.
 """
 AT_ONCE = 10
 """The same, for parts that end differently."""
@@ -38,9 +42,13 @@ class Relation(Enum):
 
 @dataclass
 class TransactionTotals:
-    """Transactions and their records in numbers; ``readable`` committed records are below the last stable offset."""
+    """Transactions and their records in numbers; ``readable`` committed records are below the last
+    stable offset.
+    """
 
-    transactions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES.values(), 0))
+    transactions: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(_OUTCOMES.values(), 0)
+    )
     records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES.values(), 0))
     readable: int = 0
     torn: int = 0
@@ -48,7 +56,10 @@ class TransactionTotals:
     timeline: Timeline = field(default_factory=Timeline)
 
     def merge(self, other: dict[str, Any]) -> None:
-        for mine, theirs in ((self.transactions, other["transactions"]), (self.records, other["records"])):
+        for mine, theirs in (
+            (self.transactions, other["transactions"]),
+            (self.records, other["records"]),
+        ):
             for name, count in theirs.items():
                 mine[name] += count
         self.readable += other["readable"]
@@ -68,8 +79,16 @@ class TransactionTotals:
 
 
 def order(part: TransactionPart) -> tuple[Any, ...]:
-    """The order in which ``TransactionJoin`` wants parts: by producer and epoch, then as they ended."""
-    return part.producer_id, part.epoch, part.marker_ts if part.marker_ts >= 0 else 1 << 62, part.topic, part.partition
+    """The order in which ``TransactionJoin`` wants parts: by producer and epoch, then as they
+    ended.
+    """
+    return (
+        part.producer_id,
+        part.epoch,
+        part.marker_ts if part.marker_ts >= 0 else 1 << 62,
+        part.topic,
+        part.partition,
+    )
 
 
 class TransactionJoin:
@@ -95,7 +114,9 @@ class TransactionJoin:
             yield from self._end()
 
     def _watch_clock(self, part: TransactionPart) -> None:
-        """Records that are older than the transaction before in their own partition: their timestamps tell nothing."""
+        """Records that are older than the transaction before in their own partition: their
+        timestamps tell nothing.
+        """
         place = (part.topic, part.partition)
         before = self._ends.get(place)
         if before is not None and part.marker_ts >= 0:
@@ -107,10 +128,14 @@ class TransactionJoin:
         if head.producer_id != part.producer_id:
             self._ends, self._distrust = {}, False
             return False
-        if head.epoch != part.epoch or any((p.topic, p.partition) == (part.topic, part.partition) for p in self._parts):
+        if head.epoch != part.epoch or any(
+            (p.topic, p.partition) == (part.topic, part.partition) for p in self._parts
+        ):
             return False
         relations = {relation(each, part, distrust=self._distrust) for each in self._parts}
-        if relations == {Relation.UNCLEAR} or (Relation.UNCLEAR in relations and Relation.SAME not in relations):
+        if relations == {Relation.UNCLEAR} or (
+            Relation.UNCLEAR in relations and Relation.SAME not in relations
+        ):
             self._unclear = [self._parts[-1], part]
         return Relation.SAME in relations
 
@@ -133,28 +158,40 @@ class TransactionJoin:
             aborted = [part for part in parts if part.outcome == ABORT]
             kept = next(part for part in parts if part.outcome == COMMIT)
             for part in aborted:
-                yield _violation("torn-transaction", part, f"committed in {kept.topic}-{kept.partition}, aborted here")
+                yield _violation(
+                    "torn-transaction",
+                    part,
+                    f"committed in {kept.topic}-{kept.partition}, aborted here",
+                )
         elif whole == OPEN:
             for part in parts:
                 yield _violation("open-transaction", part, "")
         if unclear:
             other = unclear[0]
             yield _violation(
-                "unclear-transaction", unclear[1], f"ended with a different outcome in {other.topic}-{other.partition}"
+                "unclear-transaction",
+                unclear[1],
+                f"ended with a different outcome in {other.topic}-{other.partition}",
             )
 
 
 def relation(a: TransactionPart, b: TransactionPart, *, distrust: bool = False) -> Relation:
     """Whether two parts of one producer epoch, in different partitions, are of one transaction."""
     if OPEN in (a.outcome, b.outcome):
-        # What is open in one partition and marked in another is being marked right now, or began after.
+        # What is open in one partition and marked in another is being marked right now, or began
+        # after.
         ended = a if b.outcome == OPEN else b
         still = b if b.outcome == OPEN else a
         if a.outcome == b.outcome:
             return Relation.SAME
-        return Relation.SAME if moved(ended) and not distrust and still.first_ts < ended.marker_ts else Relation.OTHER
+        return (
+            Relation.SAME
+            if moved(ended) and not distrust and still.first_ts < ended.marker_ts
+            else Relation.OTHER
+        )
     if any(part.outcome == COMMIT and moved(part) for part in (a, b)) or (moved(a) and moved(b)):
-        # The epoch ended with this transaction, so that there is no other of this epoch that moved it.
+        # The epoch ended with this transaction, so that there is no other of this epoch that moved
+        # it.
         return Relation.SAME
     apart = abs(a.marker_ts - b.marker_ts)
     alike = a.outcome == b.outcome

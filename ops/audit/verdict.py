@@ -1,6 +1,7 @@
 """From what was summary to a verdict: pure, so that it can be tried on every combination.
 
-Torn weighs more than duplicates, those more than gaps; undecided is what could still be any of them.
+Torn weighs more than duplicates, those more than gaps; undecided is what could still be any of
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ LONG = 60.0
 
 
 class AuditVerdict(StrEnum):
-    """Whether exactly-once held. HEADERS_IN_ORDER: of headers alone, as requested; records were not read."""
+    """Whether exactly-once held. HEADERS_IN_ORDER: of headers alone, as requested; records were not
+    read.
+    """
 
     EXACTLY_ONCE = "exactly-once"
     DUPLICATES = "duplicates"
@@ -37,13 +40,25 @@ class AuditVerdict(StrEnum):
 
 _RULES: Mapping[AuditVerdict, tuple[Rule, ...]] = {
     AuditVerdict.TORN: (rules.TORN, rules.BEYOND, rules.AHEAD_OF_GROUP, rules.ARCHIVED_AHEAD),
-    AuditVerdict.DUPLICATES: (rules.DUPLICATES, rules.STALE_BATCH, rules.IN_OUTPUT_TWICE, rules.ARCHIVED_TWICE),
+    AuditVerdict.DUPLICATES: (
+        rules.DUPLICATES,
+        rules.STALE_BATCH,
+        rules.IN_OUTPUT_TWICE,
+        rules.ARCHIVED_TWICE,
+    ),
     AuditVerdict.GAPS: (
         *(rules.GAPS, rules.LOST, rules.MISSING_BATCHES, rules.NOT_IN_OUTPUT),
         *(rules.FILE_MISSING, rules.FILE_DIFFERS, rules.NOT_ARCHIVED),
     ),
     AuditVerdict.UNDECIDED: (
-        *(rules.UNCLEAR, rules.DISAGREE, rules.UNREAD, rules.NO_SEQUENCE, rules.UNNUMBERED, rules.NOT_COMPARED),
+        *(
+            rules.UNCLEAR,
+            rules.DISAGREE,
+            rules.UNREAD,
+            rules.NO_SEQUENCE,
+            rules.UNNUMBERED,
+            rules.NOT_COMPARED,
+        ),
         *(rules.NO_SPARK, rules.LINES, rules.NOTHING, rules.GROUP_UNKNOWN, rules.NOTHING_COMMITTED),
         *(rules.UNMATCHED, rules.NOT_PROVABLE),
     ),
@@ -55,7 +70,9 @@ _UNPROVEN = (rules.UNCLEAR.id, rules.NOTHING.id)
 
 @dataclass(frozen=True)
 class Audit:
-    """The answer. ``now`` is in seconds since the epoch, for the age of open transactions; ``offsets`` None: not asked."""
+    """The answer. ``now`` is in seconds since the epoch, for the age of open transactions;
+    ``offsets`` None: not asked.
+    """
 
     cluster_id: str
     request: AuditRequest
@@ -66,7 +83,9 @@ class Audit:
     unread: str | None = None
     """Why records were not looked at, though they were to be."""
     positions: tuple[int, int] | None = None
-    """The position of a file source whose lines the records are, before they were looked at and after."""
+    """The position of a file source whose lines the records are, before they were looked at and
+    after.
+    """
     inputs: tuple[InputPartition, ...] | None = None
     """The inputs that the records were compared with, None where that was not requested."""
     findings: tuple[Finding, ...] = field(default=())
@@ -80,9 +99,14 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether CI may continue: exactly once and in order; or headers only, as requested, and nothing wrong with them."""
+        """Whether CI may continue: exactly once and in order; or headers only, as requested, and
+        nothing wrong with them.
+        """
         errors = any(finding.severity is Severity.ERROR for finding in self.findings)
-        return self.verdict in (AuditVerdict.EXACTLY_ONCE, AuditVerdict.HEADERS_IN_ORDER) and not errors
+        return (
+            self.verdict in (AuditVerdict.EXACTLY_ONCE, AuditVerdict.HEADERS_IN_ORDER)
+            and not errors
+        )
 
 
 def verdict_of(findings: Iterable[Finding]) -> AuditVerdict:
@@ -103,13 +127,17 @@ def committed(summary: Summary) -> int:
 
 
 def torn(summary: Summary) -> int:
-    """How many records are torn off: of transactions that others of their partitions committed, and beyond the offset."""
+    """How many records are torn off: of transactions that others of their partitions committed, and
+    beyond the offset.
+    """
     return summary.sums["torn"] + sum(part.records for part in summary.torn_parts)
 
 
 def findings_of(audit: Audit) -> tuple[Finding, ...]:
     sources = (
-        _of_sources(audit) if audit.inputs is None else findings_of_inputs(audit.request, audit.summary, audit.inputs)
+        _of_sources(audit)
+        if audit.inputs is None
+        else findings_of_inputs(audit.request, audit.summary, audit.inputs)
     )
     return worst_first([*_of_transactions(audit), *sources, *_undecided(audit), *_of_topics(audit)])
 
@@ -117,9 +145,13 @@ def findings_of(audit: Audit) -> tuple[Finding, ...]:
 def _of_transactions(audit: Audit) -> Iterator[Finding]:
     summary = audit.summary
     for part in summary.torn_parts:
-        yield rules.TORN.found(_place(part), f"{counted(part.records, 'record')} of {_who(part)} were {part.detail}.")
+        yield rules.TORN.found(
+            _place(part), f"{counted(part.records, 'record')} of {_who(part)} were {part.detail}."
+        )
     for part in _worst(summary, "unclear-transaction"):
-        yield rules.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
+        yield rules.UNCLEAR.found(
+            _place(part), f"{_who(part)} {part.detail}; they overlap in time."
+        )
     for kind, rule, what in (
         ("missing-batches", rules.MISSING_BATCHES, "are missing"),
         ("stale-batch", rules.STALE_BATCH, "are repeated"),
@@ -131,7 +163,9 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
         age = max(0.0, audit.now - part.timestamp / 1000)
         message = f"{_who(part)} has {counted(part.records, 'record')} open for {age:.0f} s."
         severity = Severity.WARNING if age > LONG else None
-        yield rules.OPEN.found(_place(part), message, "See connectctl transactions list --open.", severity=severity)
+        yield rules.OPEN.found(
+            _place(part), message, "See connectctl transactions list --open.", severity=severity
+        )
 
 
 def _of_sources(audit: Audit) -> Iterator[Finding]:
@@ -146,8 +180,15 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
     ):
         if sums[name]:
             worst = next(iter(_worst(summary, kind)), None)
-            example = f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}" if worst else ""
-            message = f"{counted(sums[name], 'record')} in {counted(found[kind], 'place')} {how}{example}."
+            example = (
+                f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}"
+                if worst
+                else ""
+            )
+            message = (
+                f"{counted(sums[name], 'record')} in {counted(found[kind], 'place')} "
+                f"{how}{example}."
+            )
             yield rule.found(topics, message, "See the evidence; --evidence DIR writes all of it.")
     yield from _of_lines(audit)
 
@@ -162,7 +203,10 @@ def _of_lines(audit: Audit) -> Iterator[Finding]:
     if low <= length <= high or low <= length + lines <= high:
         return
     more = "more" if length > high else "fewer"
-    message = f"{lines:,} lines of {length:,} characters are committed, {more} than the position {high:,}."
+    message = (
+        f"{lines:,} lines of {length:,} characters are committed, {more} than the position "
+        f"{high:,}."
+    )
     yield rules.LINES.found(str(audit.request.connector), message)
 
 
@@ -181,12 +225,18 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         message = f"No committed record {where}: nothing to verify."
         yield rules.NOTHING.found(topics, message, "Check the topic, --since and --until.")
     if audit.unread:
-        yield rules.NO_SPARK.found(topics, f"{audit.unread}.", "Or use --headers-only or --engine local.")
+        yield rules.NO_SPARK.found(
+            topics, f"{audit.unread}.", "Or use --headers-only or --engine local."
+        )
     if summary.reads is not None:
         yield from _disagreements(summary)
         unnumbered = sum(read.unnumbered for read in summary.reads.values())
         if unnumbered and (request.sequence is not None or audit.inputs is not None):
-            what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
+            what = (
+                f"number at {request.sequence.text}"
+                if request.sequence
+                else f"value at {request.source.text}"
+            )
             message = f"{counted(unnumbered, 'record')} of {committed(summary):,} have no {what}."
             option = "--sequence" if request.sequence else "--by"
             yield rules.UNNUMBERED.found(topics, message, f"Check {option} against a record.")
@@ -194,7 +244,9 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
     if behind > 0 and not request.headers_only:
         message = f"{counted(behind, 'record')} are committed but beyond the last stable offset."
         yield rules.UNREAD.found(
-            topics, message, "Audit again when the open transaction has ended: connectctl transactions lag."
+            topics,
+            message,
+            "Audit again when the open transaction has ended: connectctl transactions lag.",
         )
     if (
         audit.inputs is None
@@ -203,9 +255,16 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         and (committed(summary) or request.headers_only)
     ):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
-        proven = "Transactions, markers and producers' sequences were checked; records were not read (--headers-only)"
+        proven = (
+            "Transactions, markers and producers' sequences were checked; records were not "
+            "read (--headers-only)"
+        )
         why_not = proven if request.headers_only else f"--sequence is not set{why}"
-        hint = None if request.headers_only else "Use --sequence '$.field' with --by, or --headers-only."
+        hint = (
+            None
+            if request.headers_only
+            else "Use --sequence '$.field' with --by, or --headers-only."
+        )
         severity = Severity.INFO if request.headers_only else None
         yield rules.NO_SEQUENCE.found(topics, f"{why_not}.", hint, severity=severity)
     if audit.offsets is not None and audit.offsets.why and request.sequence is not None:
@@ -215,7 +274,9 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
 
 
 def _nothing(audit: Audit) -> bool:
-    """Whether there was nothing that could prove anything; of headers alone, aborted and open transactions can."""
+    """Whether there was nothing that could prove anything; of headers alone, aborted and open
+    transactions can.
+    """
     others = sum(audit.summary.totals.records.values()) if audit.request.headers_only else 0
     return committed(audit.summary) + others + audit.summary.matched.processed == 0
 
@@ -225,13 +286,17 @@ def _readable(summary: Summary) -> int:
 
 
 def _disagreements(summary: Summary) -> Iterator[Finding]:
-    """Where the headers and the records differ; by partition as far as headers tell it there, else over all."""
+    """Where the headers and the records differ; by partition as far as headers tell it there, else
+    over all.
+    """
     assert summary.reads is not None
     read = sum(each.records for each in summary.reads.values())
     readable = _readable(summary)
     if read != readable and not any(part.legacy for part in summary.parts):
         subject = ", ".join(sorted({part.topic for part in summary.parts}))
-        message = f"Batch headers count {readable:,} readable committed records, but {read:,} were read."
+        message = (
+            f"Batch headers count {readable:,} readable committed records, but {read:,} were read."
+        )
         yield rules.DISAGREE.found(
             subject, message, "Audit again; if the difference persists, check the brokers' logs."
         )
@@ -244,7 +309,9 @@ def _of_topics(audit: Audit) -> Iterator[Finding]:
         plain[part.topic] = plain.get(part.topic, 0) + part.plain
     for topic, count in plain.items():
         if count:
-            yield rules.PLAIN.found(topic, f"{counted(count, 'record')} are outside of transactions.")
+            yield rules.PLAIN.found(
+                topic, f"{counted(count, 'record')} are outside of transactions."
+            )
     if audit.request.since is None:
         for topic in sorted({part.topic for part in summary.parts if part.start > 0}):
             first = min(part.start for part in summary.parts if part.topic == topic)
@@ -252,7 +319,9 @@ def _of_topics(audit: Audit) -> Iterator[Finding]:
 
 
 def _worst(summary: Summary, kind: str) -> list[Violation]:
-    return [entry[2] for entry in sorted(summary.violations.get(kind, ()), key=lambda e: (-e[0], -e[1]))]
+    return [
+        entry[2] for entry in sorted(summary.violations.get(kind, ()), key=lambda e: (-e[0], -e[1]))
+    ]
 
 
 def _place(part: Violation) -> str:
@@ -264,16 +333,23 @@ def _who(part: Violation) -> str:
 
 
 def matching(summary: Summary, offsets: Offsets) -> Offsets:
-    """``offsets``, unless none of them is of a source partition that was found: then the two are named differently."""
+    """``offsets``, unless none of them is of a source partition that was found: then the two are
+    named differently.
+    """
     read = any(each.records for each in (summary.reads or {}).values())
     if offsets.numbers and (summary.source_partitions or read) and not summary.tracked:
         some = next(iter(offsets.numbers))
-        return Offsets(why=f"no record belongs to the source partition {some!r} of the committed offsets; use --by")
+        return Offsets(
+            why=f"no record belongs to the source partition {some!r} of the committed offsets; "
+            "use --by"
+        )
     return offsets
 
 
 def unseen(summary: Summary, offsets: Offsets, first: int | None) -> Iterator[SourceTotals]:
-    """Source partitions that have an offset and no record at all: all of them up to the offset are lost."""
+    """Source partitions that have an offset and no record at all: all of them up to the offset are
+    lost.
+    """
     seen = {totals.source for totals in summary.tracked}
     for name, committed_ in offsets.numbers.items():
         if name not in seen:

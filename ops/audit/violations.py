@@ -1,4 +1,6 @@
-"""One thing that is wrong, as a row: the same columns whatever it is, so that all of them fit one table and one Parquet."""
+"""One thing that is wrong, as a row: the same columns whatever it is, so that all of them fit one
+table and one Parquet.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ KINDS = {
     "lost": "source records before the committed offset that are missing",
     "unmatched": "records of an input or the output without a counterpart",
     "torn-transaction": "a transaction that was committed in one partition and aborted in another",
-    "unclear-transaction": "two partitions with different outcomes, of the same transaction or of two",
+    "unclear-transaction": "two partitions with different outcomes, of the same transaction or of "
+    "two",
     "missing-batches": "batches of a producer that are missing from the log",
     "stale-batch": "a batch that is a duplicate or of a fenced producer",
     "open-transaction": "a transaction that is still open",
@@ -22,10 +25,12 @@ KINDS = {
 class Violation(NamedTuple):
     """One thing that is wrong, and where.
 
-    ``first`` to ``last`` are sequence numbers (offsets for transactions), ``records`` how many of them. ``offset`` is where
-    to look; ``other`` where its counterpart is: the first copy of a duplicate. ``timestamp`` in milliseconds, -1 for none.
-    A run of numbers may have other records between its own. Then ``offset`` and ``other`` are the lowest offsets at which
-    the number ``first`` can be, and ``until`` and ``other_until`` the highest; they are equal where the place is exact.
+    ``first`` to ``last`` are sequence numbers (offsets for transactions), ``records`` how many of
+    them. ``offset`` is where to look; ``other`` where its counterpart is: the first copy of a
+    duplicate. ``timestamp`` in milliseconds, -1 for none. A run of numbers may have other records
+    between its own. Then ``offset`` and ``other`` are the lowest offsets at which the number
+    ``first`` can be, and ``until`` and ``other_until`` the highest; they are equal where the place
+    is exact.
     """
 
     kind: str
@@ -54,7 +59,11 @@ class Violation(NamedTuple):
             "partition": self.partition,
             "offset": self.offset,
             "otherOffset": self.other,
-            **(self._elsewhere if (self.other_topic, self.other_partition) != (self.topic, self.partition) else {}),
+            **(
+                self._elsewhere
+                if (self.other_topic, self.other_partition) != (self.topic, self.partition)
+                else {}
+            ),
             "first": self.first,
             "last": self.last,
             "records": self.records,

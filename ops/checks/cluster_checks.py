@@ -69,9 +69,13 @@ def edges_of(clients: Clients, group: ConnectGroup) -> Edges:
 
 
 def _roll(clients: Clients, view: ClusterView) -> RollState:
-    """Return how far a rolling change of the workers is; a journal that does not exist is not created."""
+    """Return how far a rolling change of the workers is; a journal that does not exist is not
+    created.
+    """
     directory = paths.journal_directory()
     journal = Journal(directory) if (directory / "journal.db").exists() else None
     calls = clients.connect_to(view.group)
-    reader = ClusterReader(clients.kafka, calls, view.group.id, clients.transactions, clients.driver())
+    reader = ClusterReader(
+        clients.kafka, calls, view.group.id, clients.transactions, clients.driver()
+    )
     return roll_state(reader, journal, view.group, view.workers)

@@ -11,7 +11,13 @@ from functools import cached_property, partial
 
 from connectctl.ops.checks.acls.clusters import Open
 from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
-from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
+from connectctl.ops.clients.protocols import (
+    AclReads,
+    BrokerReads,
+    ConnectCalls,
+    KafkaReads,
+    TransactionCalls,
+)
 from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -34,10 +40,11 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True)
 class Edges:
-    """The clients that preflight reads with; a client that is a function is opened when it is needed.
+    """The clients that preflight reads with; a client that is a function is opened when it is
+    needed.
 
-    ``configured`` returns the value of a worker's property, by its address, as its driver reports it; None if unknown.
-    ``roll`` returns the progress of a rolling change of the workers.
+    ``configured`` returns the value of a worker's property, by its address, as its driver reports
+    it; None if unknown. ``roll`` returns the progress of a rolling change of the workers.
     """
 
     kafka: KafkaReads
@@ -58,8 +65,9 @@ class Edges:
 class CheckContext:
     """The observations of the cluster for all areas.
 
-    ``checked`` are the connectors that the user named, or all of them. ``written`` is when the newest record of each
-    key of the config and status topics was written, in seconds since the epoch.
+    ``checked`` are the connectors that the user named, or all of them. ``written`` is when the
+    newest record of each key of the config and status topics was written, in seconds since the
+    epoch.
     """
 
     edges: Edges
@@ -88,7 +96,9 @@ class CheckContext:
 
     @property
     def all_connectors(self) -> tuple[Connector, ...]:
-        """Return all connectors, named by the user or not: any sink may read what one of them writes."""
+        """Return all connectors, named by the user or not: any sink may read what one of them
+        writes.
+        """
         return tuple(health.connector for health in self.view.connectors)
 
     @property
@@ -111,19 +121,26 @@ class CheckContext:
         """Return the visible connectors of all groups."""
         try:
             sources = FenceSources(
-                self.edges.transactions(), self.group.id, self.edges.kafka.group, lambda g: frozenset()
+                self.edges.transactions(),
+                self.group.id,
+                self.edges.kafka.group,
+                lambda g: frozenset(),
             )
             visible = visible_connectors(sources)
         except ConnectctlError as e:
             self.unseen.append(unseen_by("connectors of other groups", e))
             return TransactionalIdIndex({self.group.id: frozenset()})
-        self.unseen += [Unseen("connectors of other groups", gap.why, gap.next_step) for gap in visible.gaps]
+        self.unseen += [
+            Unseen("connectors of other groups", gap.why, gap.next_step) for gap in visible.gaps
+        ]
         return visible.seen
 
     def worker_property(self, name: str) -> str | None:
         """Return a property of the workers, if all drivers that report it report the same value."""
         if name not in self._properties:
-            values = {self.edges.configured(worker.address, name) for worker in self.view.workers} - {None}
+            values = {
+                self.edges.configured(worker.address, name) for worker in self.view.workers
+            } - {None}
             self._properties[name] = values.pop() if len(values) == 1 else None
         return self._properties[name]
 
@@ -131,14 +148,18 @@ class CheckContext:
 def observe_cluster(
     edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]
 ) -> CheckContext:
-    """Observe the cluster. Raises ``BadInput`` for a connector in ``wanted`` that does not exist."""
+    """Observe the cluster. Raises ``BadInput`` for a connector in ``wanted`` that does not
+    exist.
+    """
     edges = replace(edges, kafka=read_once(edges.kafka))
     view = observe.observe_cluster(edges.kafka, edges.calls, group, named)
     known = {health.name: health.connector for health in view.connectors}
     _check_names(wanted, list(known))
     context = CheckContext(edges, view)
     picked = frozenset(wanted) or known.keys()
-    context.checked = tuple(connector for name, connector in sorted(known.items()) if name in picked)
+    context.checked = tuple(
+        connector for name, connector in sorted(known.items()) if name in picked
+    )
     _read_config_topic(context)
     return context
 
@@ -163,4 +184,6 @@ def _read_config_topic(context: CheckContext) -> None:
     status = context.internal.get("status")
     if status in images:
         context.recorded = status_topic.topics(images[status].latest)
-    context.written = {key: at for image in images.values() for key, at in write_times(image.latest).items()}
+    context.written = {
+        key: at for image in images.values() for key, at in write_times(image.latest).items()
+    }

@@ -1,4 +1,6 @@
-"""The evaluation of configurations from files, with no cluster, with some of its workers, or with all of them."""
+"""The evaluation of configurations from files, with no cluster, with some of its workers, or with
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ WORKERS = "the workers' validation"
 
 @dataclass(frozen=True)
 class Known:
-    """The known facts about the cluster. ``answers`` are the workers' validations, one tuple for each configuration."""
+    """The known facts about the cluster. ``answers`` are the workers' validations, one tuple for
+    each configuration.
+    """
 
     answers: tuple[tuple[Validation, ...], ...] = ()
     group_id: str | None = None
@@ -54,7 +58,11 @@ class Report:
     @property
     def not_validated(self) -> tuple[str, ...]:
         """Return the configurations that workers should have validated and none did."""
-        return tuple(verdict.given.name for verdict in self.verdicts if verdict.outcome is ConfigOutcome.NOT_VALIDATED)
+        return tuple(
+            verdict.given.name
+            for verdict in self.verdicts
+            if verdict.outcome is ConfigOutcome.NOT_VALIDATED
+        )
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -71,7 +79,8 @@ class Report:
 def ask_workers(
     calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given], most: int | None = None
 ) -> tuple[tuple[Validation, ...], ...]:
-    """Return the validations of each configuration by the workers at ``urls``, in the order of ``given``.
+    """Return the validations of each configuration by the workers at ``urls``, in the order of
+    ``given``.
 
     Raises nothing. ``most``: see ``validations.ask``.
     """
@@ -100,14 +109,19 @@ def observe_cluster(
     named_servers: tuple[str, ...],
     most: int | None = None,
 ) -> Known:
-    """Return the cluster's facts about configurations; ``kafka`` and ``group`` are None to ask workers only.
+    """Return the cluster's facts about configurations; ``kafka`` and ``group`` are None to ask
+    workers only.
 
-    ``named`` are the internal topics that the user named; ``most``: see ``validations.ask``. ``named_servers`` are the
-    bootstrap servers of the clusters in the context.
+    ``named`` are the internal topics that the user named; ``most``: see ``validations.ask``.
+    ``named_servers`` are the bootstrap servers of the clusters in the context.
     """
     unseen: tuple[Unseen, ...] = ()
     if not calls.urls:
-        unseen = (Unseen(WORKERS, f"no worker is in the group {group_id}", "Start a worker, or give --rest."),)
+        unseen = (
+            Unseen(
+                WORKERS, f"no worker is in the group {group_id}", "Start a worker, or give --rest."
+            ),
+        )
     offsets, hidden = _offsets_topic(kafka, group, named)
     answers = ask_workers(calls, calls.urls, given, most)
     return Known(answers, group_id, offsets, (*unseen, *hidden), named_servers)
@@ -116,7 +130,9 @@ def observe_cluster(
 def _offsets_topic(
     kafka: KafkaReads | None, group: ConnectGroup | None, named: Mapping[str, str | None]
 ) -> tuple[str | None, tuple[Unseen, ...]]:
-    """Return the workers' ``offset.storage.topic``, None if unknown, and the missing rights to discover it."""
+    """Return the workers' ``offset.storage.topic``, None if unknown, and the missing rights to
+    discover it.
+    """
     if named.get("offsets") or kafka is None or group is None:
         return named.get("offsets"), ()
     what = "the workers' offsets topic"
@@ -126,19 +142,31 @@ def _offsets_topic(
         return None, (Unseen(what, e.why or e.what, e.next_step),)
     except ConnectctlError:
         return None, ()  # only one rule needs it
-    return choice.topic, tuple(Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps)
+    return choice.topic, tuple(
+        Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps
+    )
 
 
-def report(given: Sequence[Given], goal: Goal, known: Known | None, release: tuple[int, int] | None = None) -> Report:
-    """Evaluate every configuration; ``known`` is None without a cluster, ``release`` is the planned one."""
+def report(
+    given: Sequence[Given], goal: Goal, known: Known | None, release: tuple[int, int] | None = None
+) -> Report:
+    """Evaluate every configuration; ``known`` is None without a cluster, ``release`` is the planned
+    one.
+    """
     answers = known.answers if known is not None and known.answers else ((),) * len(given)
     pairs = zip(given, answers, strict=True)
-    verdicts = tuple(_verdict(configuration, goal, found, known, release) for configuration, found in pairs)
+    verdicts = tuple(
+        _verdict(configuration, goal, found, known, release) for configuration, found in pairs
+    )
     return Report(verdicts, tuple(_general(verdicts, goal, known)))
 
 
 def _verdict(
-    given: Given, goal: Goal, answers: tuple[Validation, ...], known: Known | None, release: tuple[int, int] | None
+    given: Given,
+    goal: Goal,
+    answers: tuple[Validation, ...],
+    known: Known | None,
+    release: tuple[int, int] | None,
 ) -> ConfigVerdict:
     cluster = known or Known()
     subject = Subject(
@@ -152,20 +180,29 @@ def _verdict(
         named_servers=cluster.named_servers,
     )
     evaluated = rules.evaluate(subject)
-    refused = tuple(rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets))
+    refused = tuple(
+        rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets)
+    )
     doubled = rules.given_twice(given.name, given.doubled)
     found = (*evaluated.findings, *refused, *rules.repeated(given.name, given.repeated), *doubled)
-    named = tuple(finding if finding.subject.strip() else replace(finding, subject=given.file) for finding in found)
+    named = tuple(
+        finding if finding.subject.strip() else replace(finding, subject=given.file)
+        for finding in found
+    )
     outcome = ConfigOutcome.REFUSED if refused else evaluated.outcome
     if outcome is ConfigOutcome.TAKEN and known is not None and not subject.answers:
         outcome = ConfigOutcome.NOT_VALIDATED
     return ConfigVerdict(given, subject, named, outcome)
 
 
-def _general(verdicts: Sequence[ConfigVerdict], goal: Goal, known: Known | None) -> Iterator[Finding]:
+def _general(
+    verdicts: Sequence[ConfigVerdict], goal: Goal, known: Known | None
+) -> Iterator[Finding]:
     count = Counter(verdict.given.name for verdict in verdicts)
     for name in (name for name, n in count.items() if name and n > 1):
-        files = ", ".join(dict.fromkeys(verdict.given.file for verdict in verdicts if verdict.given.name == name))
+        files = ", ".join(
+            dict.fromkeys(verdict.given.file for verdict in verdicts if verdict.given.name == name)
+        )
         message = f"{count[name]} configurations have this name, in {files}."
         yield SAME_NAME.found(name, message, "Give each connector a name of its own.")
     if known is None:
@@ -176,9 +213,9 @@ def _general(verdicts: Sequence[ConfigVerdict], goal: Goal, known: Known | None)
     validated: dict[str, tuple[Validation, ...]] = {}
     for verdict in verdicts:
         names[verdict.given.name] += 1
-        validated[f"{verdict.given.name or verdict.given.file}{'' if names[verdict.given.name] == 1 else ' again'}"] = (
-            verdict.subject.validations
-        )
+        validated[
+            f"{verdict.given.name or verdict.given.file}{'' if names[verdict.given.name] == 1 else ' again'}"
+        ] = verdict.subject.validations
     yield from map(finding_of, validations.unseen(validated))
 
 
@@ -190,10 +227,17 @@ def undecided(verdicts: Sequence[ConfigVerdict], goal: Goal) -> Finding:
         parts += ["whether the workers do (see --for)"] if goal is Goal.NOW else []
     if any(".override." in name for verdict in verdicts for name in verdict.given.config):
         parts.append("whether the overrides are allowed")
-    if any(has_reference(value or "") for verdict in verdicts for value in verdict.given.config.values()):
+    if any(
+        has_reference(value or "")
+        for verdict in verdicts
+        for value in verdict.given.config.values()
+    ):
         parts.append("the values of the references ${…}")
     message = f"Not checked, because no worker was asked: {', '.join(parts)}."
-    step = "Give a cluster, without --offline: --context, --rest, or --bootstrap-servers and --group-id."
+    step = (
+        "Give a cluster, without --offline: --context, --rest, or --bootstrap-servers and "
+        "--group-id."
+    )
     return NOT_SEEN.found(WORKERS, message, step, severity=Severity.INFO)
 
 

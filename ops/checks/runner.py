@@ -1,4 +1,5 @@
-"""The areas of preflight over one context: each observes its facts and reports findings, independently of the others.
+"""The areas of preflight over one context: each observes its facts and reports findings,
+independently of the others.
 
 An area that cannot observe reports this as a finding. A finding of several areas is returned once.
 """
@@ -49,7 +50,8 @@ Reports = Iterable["Finding | Unseen"]
 
 @dataclass
 class CheckRun:
-    """An evaluation of ``context`` for ``goal``. ``principals`` are those that the user gave, None without ACL checks.
+    """An evaluation of ``context`` for ``goal``. ``principals`` are those that the user gave, None
+    without ACL checks.
 
     ``release`` is the planned one of Kafka, None for the workers' own.
     """
@@ -84,7 +86,9 @@ def _reports_of(area: Callable[[CheckRun], Reports], run: CheckRun) -> list[Find
 
 
 def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Callable[[CheckRun], Reports]:
-    """Return the reports of an area: first the failed observations, then the findings of its rules."""
+    """Return the reports of an area: first the failed observations, then the findings of its
+    rules.
+    """
 
     def report(run: CheckRun) -> Reports:
         facts = observe(run)
@@ -127,11 +131,15 @@ def _configurations(run: CheckRun) -> Reports:
 
 def _offset_stores(run: CheckRun) -> Reports:
     if "offsets" in run.context.internal:  # otherwise TOPIC002 reports it
-        yield from _area(lambda run: store_observe.observe(run.context, run.goal, run.now), store_rules)(run)
+        yield from _area(
+            lambda run: store_observe.observe(run.context, run.goal, run.now), store_rules
+        )(run)
 
 
 def _tasks(run: CheckRun) -> Reports:
-    facts = tasks_max_observe.observe(run.context.view, run.context.edges.kafka).only(run.context.names)
+    facts = tasks_max_observe.observe(run.context.view, run.context.edges.kafka).only(
+        run.context.names
+    )
     # CLUSTER004 and CLUSTER011 already report workers that do not answer and unknown connectors.
     yield from (gap for gap in facts.unseen if not gap.what.startswith(("worker ", "connectors")))
     yield from check(tasks_max_rules, facts, run.release)
@@ -148,11 +156,17 @@ AREAS: dict[str, Callable[[CheckRun], Reports]] = {
     "the brokers": _area(lambda run: broker_observe.observe(run.context, run.goal), broker_rules),
     "the workers": _area(_workers, worker_rules),
     "rolls of the workers": _area(lambda run: run.context.edges.roll(run.context.view), roll_rules),
-    "internal topics": _area(lambda run: internal_topics_rules.observe(run.context, run.now), internal_topics_rules),
+    "internal topics": _area(
+        lambda run: internal_topics_rules.observe(run.context, run.now), internal_topics_rules
+    ),
     "configurations": _configurations,
     "offset stores": _offset_stores,
-    "rounds of fencing": _area(lambda run: fencing_observe.observe(run.context, run.now), fencing_rules),
-    "transactions": _area(lambda run: transaction_observe.observe(run.context, run.now), transaction_rules),
+    "rounds of fencing": _area(
+        lambda run: fencing_observe.observe(run.context, run.now), fencing_rules
+    ),
+    "transactions": _area(
+        lambda run: transaction_observe.observe(run.context, run.now), transaction_rules
+    ),
     "tasks": _tasks,
     "readers": _area(lambda run: consumer_observe.observe(run.context, run.goal), consumer_rules),
     "ACLs": _acls,

@@ -1,4 +1,6 @@
-"""Types that several checks use: the goal and its effect on a severity, workers' validations, failed observations."""
+"""Types that several checks use: the goal and its effect on a severity, workers' validations,
+failed observations.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,11 @@ class Goal(StrEnum):
 
 
 def leads_to_enabled(enabled: bool | None, goal: Goal) -> bool:
-    """Return whether tasks have transactions under the goal; False if that is the present state and unknown.
+    """Return whether tasks have transactions under the goal; False if that is the present state and
+    unknown.
 
-    ``preparing`` leads to ``enabled`` for workers that are disabled, and to ``disabled`` for workers that are enabled.
+    ``preparing`` leads to ``enabled`` for workers that are disabled, and to ``disabled`` for
+    workers that are enabled.
     """
     if goal is Goal.NOW:
         return bool(enabled)
@@ -65,10 +69,11 @@ class PluginAnswer(StrEnum):
 class Validation:
     """One worker's validation of one configuration: its error messages by property.
 
-    ``worker`` is an address, ``host:port``; ``problem`` is why there is no answer. An error that concerns no property
-    is under the empty name. ``plugin`` is the answer of the connector's class about exactly-once with this
-    configuration, and ``detail`` its error if it fails; ``kind`` is ``source`` or ``sink``. ``once_enabled`` are the
-    additional errors of an enabled worker; ``properties`` are those that Connect and the plugin define.
+    ``worker`` is an address, ``host:port``; ``problem`` is why there is no answer. An error that
+    concerns no property is under the empty name. ``plugin`` is the answer of the connector's class
+    about exactly-once with this configuration, and ``detail`` its error if it fails; ``kind`` is
+    ``source`` or ``sink``. ``once_enabled`` are the additional errors of an enabled worker;
+    ``properties`` are those that Connect and the plugin define.
     """
 
     worker: str
@@ -97,7 +102,9 @@ def unseen_by(what: str, error: ConnectctlError) -> Unseen:
 
 
 def answer_of(ask: Callable[[], T], unseen: list[Unseen], what: str) -> T | None:
-    """Return the result of ``ask``; None if it raises ``ConnectctlError``: then ``what`` is added to ``unseen``."""
+    """Return the result of ``ask``; None if it raises ``ConnectctlError``: then ``what`` is added
+    to ``unseen``.
+    """
     try:
         return ask()
     except ConnectctlError as e:

@@ -1,8 +1,10 @@
-"""Why a connection does not come about, in words: one table for all clients, and one look for what they do not tell.
+"""Why a connection does not come about, in words: one table for all clients, and one look for what
+they do not tell.
 
-librdkafka says of an expired certificate, of one for another host and of an unknown authority the same; a port that speaks
-no TLS, or nothing else, looks to each client like a connection that was reset. So when a client has failed, the handshake is
-made once more by hand, with the client's own settings.
+librdkafka says of an expired certificate, of one for another host and of an unknown authority the
+same; a port that speaks no TLS, or nothing else, looks to each client like a connection that was
+reset. So when a client has failed, the handshake is made once more by hand, with the client's own
+settings.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from typing import Any
 
 from connectctl.ops.config.endpoints import HIGHEST_PORT
 from connectctl.ops.config.numbers import whole_number
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Unreachable
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    NotTrusted,
+    Unreachable,
+)
 
 PATIENCE = 3.0
 """Seconds for the handshake: who is there answers at once, and the client has waited before."""
@@ -27,7 +35,9 @@ DYING = 0.5
 CONNECTING = 1.0
 """Seconds for a connection alone."""
 ALERT_PATIENCE = 0.5
-"""Seconds for a server's objection to our certificate, which in TLS 1.3 comes behind the handshake."""
+"""Seconds for a server's objection to our certificate, which in TLS 1.3 comes behind the
+handshake.
+"""
 
 _VERIFY = {
     9: "its certificate is not valid yet; check both clocks",
@@ -46,15 +56,30 @@ _SAID = (
     (r"alert.certificate.expired", "it does not accept the client's certificate: that has expired"),
     (r"alert.certificate.revoked", "it does not accept the client's certificate: that was revoked"),
     (r"alert.access.denied", "it does not accept the client's certificate: access is denied"),
-    (r"alert.(bad|unknown).(certificate|ca)|alert.certificate.unknown", "it does not accept the client's certificate"),
-    (r"alert.protocol.version|unsupported.protocol", "it supports no version of TLS that this client supports"),
-    (r"alert.handshake.failure|no.shared.cipher", "it accepts neither the client's ciphers nor its certificate"),
+    (
+        r"alert.(bad|unknown).(certificate|ca)|alert.certificate.unknown",
+        "it does not accept the client's certificate",
+    ),
+    (
+        r"alert.protocol.version|unsupported.protocol",
+        "it supports no version of TLS that this client supports",
+    ),
+    (
+        r"alert.handshake.failure|no.shared.cipher",
+        "it accepts neither the client's ciphers nor its certificate",
+    ),
     (
         r"invalid.credentials|invalid username or password|invalid_token|SaslAuthenticationFailed|Authentication failed",
         "the user name, the password or the token is wrong",
     ),
-    (r"insufficient_scope", "the token is not accepted: its scope is another one, or it has expired"),
-    (r"unsupported sasl mechanism|does not support .* sasl mechanism", "it does not support this SASL mechanism"),
+    (
+        r"insufficient_scope",
+        "the token is not accepted: its scope is another one, or it has expired",
+    ),
+    (
+        r"unsupported sasl mechanism|does not support .* sasl mechanism",
+        "it does not support this SASL mechanism",
+    ),
 )
 """What clients say, and what it means."""
 NO_TLS = "it does not use TLS on this port"
@@ -68,10 +93,11 @@ def in_words(said: str | None) -> str | None:
 
 
 def cause(address: str, context: ssl.SSLContext | None, patience: float = PATIENCE) -> str | None:
-    """Why a client with this ``context``, None for one without TLS, gets no connection to ``HOST:PORT``.
+    """Why a client with this ``context``, None for one without TLS, gets no connection to
+    ``HOST:PORT``.
 
-    None where that is not the reason: nobody listens, or the handshake succeeds. A server that only hangs up may be dying:
-    then it does not do so a second time.
+    None where that is not the reason: nobody listens, or the handshake succeeds. A server that only
+    hangs up may be dying: then it does not do so a second time.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
@@ -93,7 +119,9 @@ def _objection(host: str, port: int, context: ssl.SSLContext, patience: float) -
         return _VERIFY.get(e.verify_code, f"its certificate is invalid: {e.verify_message}")
     except ssl.SSLError as e:
         # Only what speaks TLS sends an alert.
-        return in_words(str(e)) or (f"it ends the TLS handshake ({e.reason})" if "ALERT" in str(e) else NO_TLS)
+        return in_words(str(e)) or (
+            f"it ends the TLS handshake ({e.reason})" if "ALERT" in str(e) else NO_TLS
+        )
     except ConnectionResetError:
         return NO_TLS
     except OSError:
@@ -101,15 +129,20 @@ def _objection(host: str, port: int, context: ssl.SSLContext, patience: float) -
     return None
 
 
-def explained(error: ConnectctlError, addresses: str, context: Callable[[], ssl.SSLContext | None]) -> ConnectctlError:
+def explained(
+    error: ConnectctlError, addresses: str, context: Callable[[], ssl.SSLContext | None]
+) -> ConnectctlError:
     """``error`` of any client with its cause in words, where there is one to be found.
 
-    ``addresses`` are ``HOST:PORT,HOST:PORT…``; ``context`` makes the client's TLS settings, None for a client without.
+    ``addresses`` are ``HOST:PORT,HOST:PORT…``; ``context`` makes the client's TLS settings, None
+    for a client without.
     """
     if isinstance(error, NotAuthorized):
         if (words := in_words(error.why)) and words not in str(error.why):
             why = f"{words} ({error.why})"
-            return NotAuthorized(error.what, why=why, next_step=error.next_step, code=error.code, right=error.right)
+            return NotAuthorized(
+                error.what, why=why, next_step=error.next_step, code=error.code, right=error.right
+            )
         return error
     if not isinstance(error, Unreachable) or isinstance(error, NotTrusted):
         return error
@@ -121,7 +154,9 @@ def explained(error: ConnectctlError, addresses: str, context: Callable[[], ssl.
 
 
 def first_cause(addresses: str, context: Callable[[], ssl.SSLContext | None]) -> str | None:
-    """The first cause among ``HOST:PORT,HOST:PORT…``, as ``cause`` tells; None where there is none."""
+    """The first cause among ``HOST:PORT,HOST:PORT…``, as ``cause`` tells; None where there is
+    none.
+    """
     end = time.monotonic() + 2 * PATIENCE
     given = context()
     for address in addresses.split(","):
@@ -131,12 +166,16 @@ def first_cause(addresses: str, context: Callable[[], ssl.SSLContext | None]) ->
 
 
 def decided(addresses: str, context: Callable[[], ssl.SSLContext | None]) -> str | None:
-    """The cause that the first handshake shows at every one of ``HOST:PORT,HOST:PORT…``; None where one may still answer.
+    """The cause that the first handshake shows at every one of ``HOST:PORT,HOST:PORT…``; None where
+    one may still answer.
 
-    No later attempt changes what certificates and ports are, so that nobody has to wait for the end of the time-out.
+    No later attempt changes what certificates and ports are, so that nobody has to wait for the end
+    of the time-out.
     """
     found = [
-        cause(address.strip().rpartition("//")[2], context()) for address in addresses.split(",") if address.strip()
+        cause(address.strip().rpartition("//")[2], context())
+        for address in addresses.split(",")
+        if address.strip()
     ]
     return found[0] if found and all(found) else None
 
@@ -146,12 +185,15 @@ def login_refused(doing: str, bootstrap: str, why: str | None) -> NotAuthorized:
     return NotAuthorized(
         f"Authentication failed: Kafka at {bootstrap} refuses the login (to {doing})",
         why=why,
-        next_step="Check the user name, the password or the token in client: connectctl context show.",
+        next_step="Check the user name, the password or the token in client: connectctl context "
+        "show.",
     )
 
 
 def check_files(files: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` with the setting and the path of a file that cannot be read. ``files`` are paths by setting."""
+    """Raise ``BadInput`` with the setting and the path of a file that cannot be read. ``files`` are
+    paths by setting.
+    """
     for name, path in files.items():
         if not path or str(path) == "probe":
             continue
@@ -163,13 +205,16 @@ def check_files(files: Mapping[str, Any]) -> None:
             raise BadInput(
                 f"The file of {name} cannot be read: {path}",
                 why=e.strerror,
-                next_step="Correct it in the context (connectctl context show prints the source of each value).",
+                next_step="Correct it in the context (connectctl context show prints the source "
+                "of each value).",
             ) from e
 
 
 @contextmanager
 def naming(path: Any) -> Iterator[None]:
-    """Put the path of a file into the error of the TLS library, which does not name it. Raises ``OSError``."""
+    """Put the path of a file into the error of the TLS library, which does not name it. Raises
+    ``OSError``.
+    """
     try:
         yield
     except (OSError, ValueError) as e:
@@ -187,7 +232,9 @@ def listens(address: str, patience: float = CONNECTING) -> bool:
 
 
 def _shake(host: str, port: int, context: ssl.SSLContext, patience: float) -> None:
-    """Make a handshake, and hear what the server has against it. Raises ``ssl.SSLError``, ``OSError``."""
+    """Make a handshake, and hear what the server has against it. Raises ``ssl.SSLError``,
+    ``OSError``.
+    """
     with socket.create_connection((host, port), timeout=patience) as plain:
         try:
             secure = context.wrap_socket(plain, server_hostname=host)

@@ -14,8 +14,12 @@ DEFAULT = "vi"
 
 
 def edit(path: Path, environment: Mapping[str, str]) -> None:
-    """Have ``path`` edited. Raises ``BadInput`` where there is no such editor, ``Refused`` where it ends with an error."""
-    words = next((environment[name] for name in VARIABLES if environment.get(name, "").strip()), DEFAULT)
+    """Have ``path`` edited. Raises ``BadInput`` where there is no such editor, ``Refused`` where it
+    ends with an error.
+    """
+    words = next(
+        (environment[name] for name in VARIABLES if environment.get(name, "").strip()), DEFAULT
+    )
     try:
         command = [*shlex.split(words), str(path)]
         code = subprocess.run(command, check=False).returncode
@@ -26,4 +30,6 @@ def edit(path: Path, environment: Mapping[str, str]) -> None:
             next_step="Set EDITOR to the command of an editor.",
         ) from e
     if code:
-        raise Refused(f"The editor {words} ended with {code}; nothing was done", code="not-confirmed")
+        raise Refused(
+            f"The editor {words} ended with {code}; nothing was done", code="not-confirmed"
+        )

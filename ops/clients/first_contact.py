@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from connectctl.ops.core.errors import NeverAnswered, NotAuthorized, NotTrusted, UnknownHost, Unreachable
+from connectctl.ops.core.errors import (
+    NeverAnswered,
+    NotAuthorized,
+    NotTrusted,
+    UnknownHost,
+    Unreachable,
+)
 
 Resolve = Callable[[str, None], Any]
 _UNKNOWN = {getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)}
@@ -16,15 +22,17 @@ _UNKNOWN = {getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if ha
 
 @contextmanager
 def first_contact(bootstrap: str, resolve: Resolve = socket.getaddrinfo) -> Iterator[None]:
-    """Tells apart what a cluster's first request fails with. Raises ``NeverAnswered``, and ``UnknownHost`` where DNS has
-    none of its names; lets through what only a person mends.
+    """Tells apart what a cluster's first request fails with. Raises ``NeverAnswered``, and
+    ``UnknownHost`` where DNS has none of its names; lets through what only a person mends.
     """
     try:
         yield
     except (NotAuthorized, NotTrusted):
         raise
     except Unreachable as e:
-        names = [server.strip().rpartition(":")[0].rpartition("/")[2] for server in bootstrap.split(",")]
+        names = [
+            server.strip().rpartition(":")[0].rpartition("/")[2] for server in bootstrap.split(",")
+        ]
         if names and all(_unknown(name.strip("[]"), resolve) for name in names):
             why = f"DNS has no address of {', '.join(dict.fromkeys(names))}"
             raise UnknownHost(e.what, why=why, next_step=e.next_step) from e

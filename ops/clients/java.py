@@ -18,7 +18,9 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A ``java`` that Kafka runs on. ``build`` is what it says about itself: two with one build are interchangeable."""
+    """A ``java`` that Kafka runs on. ``build`` is what it says about itself: two with one build are
+    interchangeable.
+    """
 
     path: str
     build: str
@@ -39,8 +41,8 @@ def find_java() -> Java:
     raise ConnectctlError(
         f"Kafka needs Java {OLDEST} or later",
         why="; ".join(seen) or "none found in JAVA_HOME or on PATH",
-        next_step="Install one (Debian: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17), "
-        "or set JAVA_HOME.",
+        next_step="Install one (Debian: apt install openjdk-17-jre-headless; macOS: brew install "
+        "openjdk@17), or set JAVA_HOME.",
         code="no-java",
     )
 
@@ -60,7 +62,9 @@ def _candidates() -> Iterator[str]:
 
 def _build(java: str) -> str:
     try:
-        run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
+        run = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     # macOS ships a java that only says that there is none.

@@ -1,4 +1,6 @@
-"""What operations may ask of the network: types only. The real edges and the fakes of the tests both keep to these."""
+"""What operations may ask of the network: types only. The real edges and the fakes of the tests
+both keep to these.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 
 
 class KafkaReads(Protocol):
-    """Reading from one Kafka cluster. Every method raises ``Unreachable``, ``NotAuthorized`` or ``TimedOut``."""
+    """Reading from one Kafka cluster. Every method raises ``Unreachable``, ``NotAuthorized`` or
+    ``TimedOut``.
+    """
 
     def cluster_id(self) -> str:
         """The cluster's id."""
@@ -40,29 +44,36 @@ class KafkaReads(Protocol):
         """How many brokers the cluster has."""
 
     def topic_names(self) -> frozenset[str]:
-        """The names of the topics that this principal may see: at least these exist. For one topic ask ``existing``."""
+        """The names of the topics that this principal may see: at least these exist. For one topic
+        ask ``existing``.
+        """
 
     def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
         """Those of ``names`` that exist, with a gap for each that this principal may not see."""
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
-        """Layout and ``cleanup.policy`` of the topics in ``names`` that exist. Raises ``NotAuthorized`` for a hidden one."""
+        """Layout and ``cleanup.policy`` of the topics in ``names`` that exist. Raises
+        ``NotAuthorized`` for a hidden one.
+        """
 
     def compacted(self) -> Observation[dict[str, TopicFacts]]:
         """Every topic that may be seen whose clean-up policy includes compaction, or is empty.
 
-        Kafka's own internal ones are left out. With a gap for each whose configuration may not be seen; what may not be
-        seen at all is left out in silence.
+        Kafka's own internal ones are left out. With a gap for each whose configuration may not be
+        seen; what may not be seen at all is left out in silence.
         """
 
     def group(self, group_id: str) -> ConnectGroup:
-        """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator knows none.
+        """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator
+        knows none.
 
         Raises ``NotAuthorized`` where this principal may not see it.
         """
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
-        """The runs of connectctl that have ``connector`` of the Connect group; one that died counts for a few seconds."""
+        """The runs of connectctl that have ``connector`` of the Connect group; one that died counts
+        for a few seconds.
+        """
 
     def image(
         self,
@@ -74,52 +85,77 @@ class KafkaReads(Protocol):
     ) -> dict[str, TopicImage]:
         """Read ``topics`` with read_committed to their ends as they stand now.
 
-        Where an open transaction keeps the end from being read for more than ``patience`` seconds, what could be read is
-        given with ``held_back`` telling the rest. Topics that do not exist are left out, hidden ones are ``NotAuthorized``.
-        With ``includes`` the source offsets of other connectors are left out. Raises ``ConnectctlError`` for what memory
-        does not hold.
+        Where an open transaction keeps the end from being read for more than ``patience`` seconds,
+        what could be read is given with ``held_back`` telling the rest. Topics that do not exist
+        are left out, hidden ones are ``NotAuthorized``. With ``includes`` the source offsets of
+        other connectors are left out. Raises ``ConnectctlError`` for what memory does not hold.
         """
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
-        """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out, as in ``image``."""
+        """Where every partition of ``topics`` begins and ends. Topics that do not exist are left
+        out, as in ``image``.
+        """
 
     def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
-        """Those of ``topics`` to which one of the transactional ids ``ids`` is known to have written lately.
+        """Those of ``topics`` to which one of the transactional ids ``ids`` is known to have
+        written lately.
 
         Brokers forget a producer a day after its last write, and report none to who may not see it.
         """
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
-        """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to tell topics apart."""
+        """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to
+        tell topics apart.
+        """
 
 
 class KafkaWrites(KafkaReads, Protocol):
-    """Changing one Kafka cluster, besides reading it. Raises what ``KafkaReads`` raises, and ``ConnectctlError``."""
+    """Changing one Kafka cluster, besides reading it. Raises what ``KafkaReads`` raises, and
+    ``ConnectctlError``.
+    """
 
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
-        """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``.
+        """Write ``(topic, partition, key, value)`` in one transaction of the transactional id
+        ``id_``.
 
-        Gives how many. After an error it is unknown whether the transaction was committed: read again.
+        Gives how many. After an error it is unknown whether the transaction was committed: read
+        again.
         """
 
     def create_topic(
-        self, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+        self,
+        name: str,
+        partitions: int,
+        replicas: int,
+        config: Mapping[str, str],
+        *,
+        exactly: bool = False,
     ) -> None:
-        """Create a topic; one that exists already is fine. On a cluster of fewer brokers than ``replicas`` it has one on
-        each, unless it must have ``exactly`` so many.
+        """Create a topic; one that exists already is fine. On a cluster of fewer brokers than
+        ``replicas`` it has one on each, unless it must have ``exactly`` so many.
         """
 
 
 class ConnectCalls(Protocol):
-    """The REST servers of a Connect cluster's workers. Raises ``Unreachable`` and ``ConnectctlError``."""
+    """The REST servers of a Connect cluster's workers. Raises ``Unreachable`` and
+    ``ConnectctlError``.
+    """
 
     urls: tuple[str, ...]
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
-        """The JSON at ``path``, from the worker at ``url`` or from the first that answers; ``timeout`` in seconds."""
+        """The JSON at ``path``, from the worker at ``url`` or from the first that answers;
+        ``timeout`` in seconds.
+        """
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         """Send a changing request; retried while workers answer that a rebalance is under way."""
 
@@ -130,16 +166,19 @@ class ClusterLock(Protocol):
     def holder(self) -> LockHolder | None:
         """Its holder, None without one. Raises ``NotAuthorized``, ``Unreachable``, ``TimedOut``."""
 
-    def held(self, run: str, ours: Callable[[str], bool]) -> AbstractContextManager[Callable[[], None]]:
+    def held(
+        self, run: str, ours: Callable[[str], bool]
+    ) -> AbstractContextManager[Callable[[], None]]:
         """Hold it as ``run`` of the journal, which knows the runs of which ``ours`` is true.
 
-        Gives a function that returns while it is held, and raises ``ConnectctlError`` where it is not, or where that
-        cannot be determined. Raises ``Refused`` where another client holds it.
+        Gives a function that returns while it is held, and raises ``ConnectctlError`` where it is
+        not, or where that cannot be determined. Raises ``Refused`` where another client holds it.
         """
 
 
 class TransactionCalls(Protocol):
-    """Coordinators and partition leaders of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput``.
+    """Coordinators and partition leaders of one Kafka cluster. Raises ``Unreachable``,
+    ``NotAuthorized``, ``BadInput``.
 
     What concerns one id, one partition or one broker is not an exception but a code in the result.
     """
@@ -151,49 +190,70 @@ class TransactionCalls(Protocol):
         """Every id of ``ids`` as its coordinator has it, asked once."""
 
     def fence(
-        self, timeouts: Mapping[str, int], patience: float, on_result: Callable[[str, InitProducerIdResponse], None]
+        self,
+        timeouts: Mapping[str, int],
+        patience: float,
+        on_result: Callable[[str, InitProducerIdResponse], None],
     ) -> None:
-        """Send one InitProducerId for each id, with its transaction timeout in milliseconds; all in flight at once.
+        """Send one InitProducerId for each id, with its transaction timeout in milliseconds; all in
+        flight at once.
 
-        ``on_result`` is called with each answer when it arrives, on another thread; exactly once for each id. ``patience``
-        is in seconds, for each answer.
+        ``on_result`` is called with each answer when it arrives, on another thread; exactly once
+        for each id. ``patience`` is in seconds, for each answer.
         """
 
     def listed(
-        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        prefixes: Sequence[str] = (),
     ) -> Observation[tuple[Listing, ...]]:
-        """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of ``prefixes``; empty: any.
+        """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of
+        ``prefixes``; empty: any.
 
-        By id. Complete where every coordinator answered, and it is proven that this principal is allowed to see every id
-        that begins so, whoever has it.
+        By id. Complete where every coordinator answered, and it is proven that this principal is
+        allowed to see every id that begins so, whoever has it.
         """
 
     def connect_groups(self) -> Observation[frozenset[str]]:
-        """The groups of Connect workers on this cluster. Complete with Describe on the cluster, if all brokers answer."""
+        """The groups of Connect workers on this cluster. Complete with Describe on the cluster, if
+        all brokers answer.
+        """
 
     def places(self, topics: Sequence[str]) -> list[TopicPartition]:
-        """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that may not be seen."""
+        """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that
+        may not be seen.
+        """
 
     def all_places(self) -> Observation[list[TopicPartition]]:
-        """The partitions of all topics, Kafka's internal ones included. Complete as ``listed`` is."""
+        """The partitions of all topics, Kafka's internal ones included. Complete as ``listed``
+        is.
+        """
 
-    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
+    def producers(
+        self, places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         """The producers that the leader of each place remembers."""
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
         """Last stable offset and high watermark of each place."""
 
     def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
-        """Write the marker that ends the producer's open transaction in that partition, as its coordinator would."""
+        """Write the marker that ends the producer's open transaction in that partition, as its
+        coordinator would.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class PrecedingLog:
-    """What the log of a partition has before an open transaction of a producer, and where that begins.
+    """What the log of a partition has before an open transaction of a producer, and where that
+    begins.
 
-    ``epoch`` is that of the batch with which it begins, None where there is none. ``marker`` is the producer's newest one
-    before it. Where there is none, ``since_ms`` says from which time on there certainly is none, in milliseconds since the
-    epoch; infinite where the log could not be seen whole. ``right`` is the one without which that is so.
+    ``epoch`` is that of the batch with which it begins, None where there is none. ``marker`` is the
+    producer's newest one before it. Where there is none, ``since_ms`` says from which time on there
+    certainly is none, in milliseconds since the epoch; infinite where the log could not be seen
+    whole. ``right`` is the one without which that is so.
     """
 
     epoch: int | None
@@ -203,25 +263,34 @@ class PrecedingLog:
 
 
 class TransactionLogReads(Protocol):
-    """What coordinators wrote down, and what came of it in partitions. Raises what ``KafkaReads`` raises."""
+    """What coordinators wrote down, and what came of it in partitions. Raises what ``KafkaReads``
+    raises.
+    """
 
     def entries(
         self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]
     ) -> list[ConsumerRecord]:
-        """The records of ``__transaction_state`` whose key and value are ``wanted``, in the order of the log.
+        """The records of ``__transaction_state`` whose key and value are ``wanted``, in the order
+        of the log.
 
         Only the partitions of the transactional ``ids`` are read; None: all.
         """
 
-    def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
-        """What the log has before the open transaction of ``producer``, as far back as ``since_ms``; None: nothing."""
+    def behind(
+        self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None
+    ) -> PrecedingLog:
+        """What the log has before the open transaction of ``producer``, as far back as
+        ``since_ms``; None: nothing.
+        """
 
 
 @dataclass(frozen=True)
 class ConfiguredValue:
-    """What a driver says of a property's value on a worker. ``source`` is where from: a file, a hook, a resource.
+    """What a driver says of a property's value on a worker. ``source`` is where from: a file, a
+    hook, a resource.
 
-    ``value`` is None where the property is not set there; what the worker was started with may be older than that.
+    ``value`` is None where the property is not set there; what the worker was started with may be
+    older than that.
     """
 
     value: str | None
@@ -232,9 +301,10 @@ class ConfiguredValue:
 class RestartMode:
     """How a worker comes to be restarted, as far as the one who waits for it must know.
 
-    ``together`` names what restarts this worker along with every other worker of the same name, in an order of its own
-    (``KafkaConnect prod/connect``): change and restart are then done once for all of them. None: one by one.
-    ``by_hand``: ``change`` and ``restart`` tell a person what to do and return at once; wait until it is proven.
+    ``together`` names what restarts this worker along with every other worker of the same name, in
+    an order of its own (``KafkaConnect prod/connect``): change and restart are then done once for
+    all of them. None: one by one. ``by_hand``: ``change`` and ``restart`` tell a person what to do
+    and return at once; wait until it is proven.
     """
 
     together: str | None = None
@@ -242,9 +312,11 @@ class RestartMode:
 
 
 class WorkerDriver(Protocol):
-    """How the operator changes and restarts workers. ``worker`` is an address, ``host:port``, as the group tells it.
+    """How the operator changes and restarts workers. ``worker`` is an address, ``host:port``, as
+    the group tells it.
 
-    Every method raises ``ConnectctlError`` (``TimedOut`` where a command takes longer than it may), with secrets masked.
+    Every method raises ``ConnectctlError`` (``TimedOut`` where a command takes longer than it may),
+    with secrets masked.
     """
 
     @property
@@ -252,28 +324,36 @@ class WorkerDriver(Protocol):
         """The driver's name in the context file."""
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """Whether it is restarted alone or with others, and by whom; alone where a driver does not say. Sends no request."""
+        """Whether it is restarted alone or with others, and by whom; alone where a driver does not
+        say. Sends no request.
+        """
         return RestartMode()
 
     def describe(self, worker: str, name: str, value: str) -> str:
         """In one line, what changing the property and restarting will do, for the plan."""
 
     def check(self, worker: str) -> str | None:
-        """Why this worker could not be changed (a file that cannot be written, no template), else None. Changes nothing."""
+        """Why this worker could not be changed (a file that cannot be written, no template), else
+        None. Changes nothing.
+        """
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         """The property's value by file or hook; None where this driver has no way to know."""
         return None
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """Give the property its value, effective at the next start. Done twice, it makes no difference."""
+        """Give the property its value, effective at the next start. Done twice, it makes no
+        difference.
+        """
 
     def restart(self, worker: str) -> str | None:
         """Stop and start the worker; does not wait until it is in the group again."""
 
 
 class RightsReads(Protocol):
-    """What the principal in use may do on one Kafka cluster, by requests that change nothing (KIP-430)."""
+    """What the principal in use may do on one Kafka cluster, by requests that change nothing
+    (KIP-430).
+    """
 
     def cluster_id(self) -> str:
         """The Kafka cluster's id."""
@@ -285,20 +365,28 @@ class RightsReads(Protocol):
         """The operations on each topic; none at all for one that may not be described."""
 
     def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
-        """The operations on each group, whether it is there or not; none at all for one that may not be described."""
+        """The operations on each group, whether it is there or not; none at all for one that may
+        not be described.
+        """
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
         """Whether each transactional id may be described, known or not; None without an answer."""
 
     def unseen(self, resource: Resource) -> tuple[Gap, ...]:
-        """What may be left out of a listing of every topic or transactional id; none where that is nothing, proven."""
+        """What may be left out of a listing of every topic or transactional id; none where that is
+        nothing, proven.
+        """
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
-        """Whether each topic could be created, by a creation that is only validated; None where that is not told."""
+        """Whether each topic could be created, by a creation that is only validated; None where
+        that is not told.
+        """
 
 
 class AclReads(Protocol):
-    """The ACLs of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput`` and ``ConnectctlError``."""
+    """The ACLs of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput`` and
+    ``ConnectctlError``.
+    """
 
     @property
     def bootstrap(self) -> str:
@@ -308,20 +396,27 @@ class AclReads(Protocol):
         """The cluster's id."""
 
     def bindings(self) -> tuple[Binding, ...] | None:
-        """Every ACL there is; None where the brokers have no authorizer. Needs Describe on the cluster."""
+        """Every ACL there is; None where the brokers have no authorizer. Needs Describe on the
+        cluster.
+        """
 
     def authorizer(self) -> Authorizer:
-        """How one of the brokers configures its authorizer. Needs DescribeConfigs on the cluster."""
+        """How one of the brokers configures its authorizer. Needs DescribeConfigs on the
+        cluster.
+        """
 
     def topic_names(self) -> frozenset[str]:
         """The topics that this principal may see."""
 
     def wants_idempotent_write(self) -> bool:
-        """Whether idempotent producers need an ACL of their own here: on brokers before 2.8 (KIP-679)."""
+        """Whether idempotent producers need an ACL of their own here: on brokers before 2.8
+        (KIP-679).
+        """
 
 
 class BrokerReads(Protocol):
-    """The brokers of one Kafka cluster and the groups that read from it. Raises what ``KafkaReads`` raises.
+    """The brokers of one Kafka cluster and the groups that read from it. Raises what ``KafkaReads``
+    raises.
 
     What concerns one broker or one group is not an exception but an error in the result.
     """
@@ -333,20 +428,28 @@ class BrokerReads(Protocol):
         """What every broker speaks, by its id, and which features the cluster has agreed on."""
 
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
-        """Properties of every broker, without those that it does not know or hides. Needs DescribeConfigs on the cluster."""
+        """Properties of every broker, without those that it does not know or hides. Needs
+        DescribeConfigs on the cluster.
+        """
 
     def hidden(self, topics: Sequence[str]) -> frozenset[str]:
-        """Those of ``topics`` of which this principal may not know whether they exist: it lacks Describe on them."""
+        """Those of ``topics`` of which this principal may not know whether they exist: it lacks
+        Describe on them.
+        """
 
     def readers(self) -> ReaderGroups:
-        """Every group of readers with its members and committed offsets. Needs Describe on groups, topics and cluster."""
+        """Every group of readers with its members and committed offsets. Needs Describe on groups,
+        topics and cluster.
+        """
 
 
 class GroupReads(Protocol):
     """Groups of consumers, asked for by name. Raises what ``KafkaReads`` raises."""
 
     def group(self, group_id: str) -> ClientGroup:
-        """The group called ``group_id`` with its members; state ``Dead`` as in ``KafkaReads.group``."""
+        """The group called ``group_id`` with its members; state ``Dead`` as in
+        ``KafkaReads.group``.
+        """
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """The offsets that the group has committed, by topic and partition."""
@@ -356,16 +459,23 @@ class GroupReads(Protocol):
 
 
 class GroupOffsetWrites(GroupReads, Protocol):
-    """Committed offsets of groups, which are changed only while a group has no members. Raises what ``GroupReads`` raises.
+    """Committed offsets of groups, which are changed only while a group has no members. Raises what
+    ``GroupReads`` raises.
 
     ``group`` gives groups of KIP-848, too, with their state and without members' names.
     """
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
-        """As ``committed``; raises ``Refused`` where an open transaction holds offsets of the group (KIP-447)."""
+        """As ``committed``; raises ``Refused`` where an open transaction holds offsets of the group
+        (KIP-447).
+        """
 
-    def pending(self, group_id: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those of ``partitions`` for which an open transaction holds an offset of the group (KIP-447)."""
+    def pending(
+        self, group_id: str, partitions: Collection[TopicPartition]
+    ) -> frozenset[TopicPartition]:
+        """Those of ``partitions`` for which an open transaction holds an offset of the group
+        (KIP-447).
+        """
 
     def holder(self, group_id: str) -> str:
         """The transactions that may hold pending offsets of the group, in words."""
@@ -373,18 +483,24 @@ class GroupOffsetWrites(GroupReads, Protocol):
     def names(self) -> frozenset[str]:
         """The groups that this principal may describe."""
 
-    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
+    def committed_of(
+        self, group_ids: Sequence[str]
+    ) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """``committed`` of each group, ``NotAuthorized`` of those that may not be described."""
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit ``offsets`` for the group. Raises ``Refused`` where it has members; what is not named stays."""
+        """Commit ``offsets`` for the group. Raises ``Refused`` where it has members; what is not
+        named stays.
+        """
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """Delete what the group has committed of ``partitions``. Raises as ``commit`` does."""
 
 
 class Clients(Protocol):
-    """The clients and settings of one command; ``connectctl.cli.session.Session`` opens each when it is first used."""
+    """The clients and settings of one command; ``connectctl.cli.session.Session`` opens each when
+    it is first used.
+    """
 
     @property
     def settings(self) -> Settings:
@@ -458,7 +574,9 @@ class Clients(Protocol):
         """The driver of the workers."""
 
     def application(self, name: str) -> tuple[WorkerDriver, list[str]]:
-        """The driver of a stream application's instances, and their names. Raises ``BadInput`` for an unknown one."""
+        """The driver of a stream application's instances, and their names. Raises ``BadInput`` for
+        an unknown one.
+        """
 
     @property
     def client_groups(self) -> GroupReads:

@@ -1,4 +1,6 @@
-"""Turns a reference to a secret into the secret, at the moment a connection is opened and not before."""
+"""Turns a reference to a secret into the secret, at the moment a connection is opened and not
+before.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ COMMAND_TIMEOUT = 30.0
 
 
 def reveal(name: str, value: Any) -> Any:
-    """``value`` itself, or the secret it refers to. Raises ``BadInput`` that names ``name``, never the secret."""
+    """``value`` itself, or the secret it refers to. Raises ``BadInput`` that names ``name``, never
+    the secret.
+    """
     if not isinstance(value, SecretSource):
         return value
     try:
@@ -25,19 +29,32 @@ def reveal(name: str, value: Any) -> Any:
         return secret
     except KeyError as e:
         raise BadInput(
-            f"{name}: the environment variable {value.value} is not set", next_step=f"Set {value.value}."
+            f"{name}: the environment variable {value.value} is not set",
+            next_step=f"Set {value.value}.",
         ) from e
     except OSError as e:
         raise BadInput(f"{name}: {value.value} cannot be read", why=e.strerror) from e
     except subprocess.SubprocessError as e:
-        why = f"exit status {e.returncode}" if isinstance(e, subprocess.CalledProcessError) else "it took too long"
-        raise BadInput(f"{name}: its command printed no secret", why=why, next_step=f"Try it: {value.value}") from e
+        why = (
+            f"exit status {e.returncode}"
+            if isinstance(e, subprocess.CalledProcessError)
+            else "it took too long"
+        )
+        raise BadInput(
+            f"{name}: its command printed no secret", why=why, next_step=f"Try it: {value.value}"
+        ) from e
 
 
 def _from_command(command: str) -> str:
-    # The person's own shell line from their own context file; its standard error reaches their terminal.
+    # The person's own shell line from their own context file; its standard error reaches their
+    # terminal.
     done = subprocess.run(
-        command, shell=True, check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=COMMAND_TIMEOUT
+        command,
+        shell=True,
+        check=True,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        timeout=COMMAND_TIMEOUT,
     )
     return done.stdout.decode()
 

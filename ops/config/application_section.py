@@ -1,4 +1,5 @@
-"""The ``applications`` section of a context: stream applications, and how their instances are changed and restarted.
+"""The ``applications`` section of a context: stream applications, and how their instances are
+changed and restarted.
 
 ::
 
@@ -9,7 +10,8 @@
         file: /etc/totals/{host}.properties
         restart: ssh {host} sudo systemctl restart totals
 
-The name is the application's ``application.id``. An instance has the name of its ``application.server``, if it is set.
+The name is the application's ``application.id``. An instance has the name of its
+``application.server``, if it is set.
 """
 
 from __future__ import annotations
@@ -36,9 +38,15 @@ class ApplicationSection(WorkersSection):
 
 
 def from_settings(application: str, section: Mapping[str, Any]) -> ApplicationSection | None:
-    """Return the section of an application from the settings under ``applications``; None if there are none."""
+    """Return the section of an application from the settings under ``applications``; None if there
+    are none.
+    """
     # An application's name may have dots, and may be a prefix of another's.
     prefix = f"{application}."
-    values = {key.removeprefix(prefix): value for key, value in section.items() if key.startswith(prefix)}
-    found = nested({key: value for key, value in values.items() if "." not in key or key.startswith("each.")})
+    values = {
+        key.removeprefix(prefix): value for key, value in section.items() if key.startswith(prefix)
+    }
+    found = nested(
+        {key: value for key, value in values.items() if "." not in key or key.startswith("each.")}
+    )
     return ApplicationSection.model_validate(found) if found.keys() - {"each"} else None

@@ -1,8 +1,9 @@
 """Changes of the context file as text: the rest of the file is kept byte for byte.
 
-A library that writes YAML keeps comments, but indents lists, folds lines and spaces braces in its own way. Here the
-position of a change comes from the marks of PyYAML's nodes. Only the text at that position is replaced, and the result
-is parsed again: nothing is written unless it has the expected values.
+A library that writes YAML keeps comments, but indents lists, folds lines and spaces braces in its
+own way. Here the position of a change comes from the marks of PyYAML's nodes. Only the text at that
+position is replaced, and the result is parsed again: nothing is written unless it has the expected
+values.
 """
 
 from __future__ import annotations
@@ -26,12 +27,17 @@ _BY_HAND = "Change the file by hand."
 
 
 def use(text: str, name: str) -> str:
-    """Return ``text`` with ``current`` set to ``name``. Raises ``BadInput`` if the file cannot be changed safely."""
+    """Return ``text`` with ``current`` set to ``name``. Raises ``BadInput`` if the file cannot be
+    changed safely.
+    """
     root = _mapping(text)
     found = _entry(root, "current")
     if found is None:
         at = root.value[0][0].start_mark.index
-        changed = f"{text[:at]}current: {scalar(name)}{', ' if root.flow_style else _newline(text)}{text[at:]}"
+        changed = (
+            f"{text[:at]}current: "
+            f"{scalar(name)}{', ' if root.flow_style else _newline(text)}{text[at:]}"
+        )
     else:
         start, end = found[1].start_mark.index, found[1].end_mark.index
         changed = f"{text[:start]}{' ' if start == end else ''}{scalar(name)}{text[end:]}"
@@ -39,7 +45,9 @@ def use(text: str, name: str) -> str:
 
 
 def add(text: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Return ``text`` with the context ``name`` after the others. Raises ``BadInput`` as ``use``; ``name`` must be new."""
+    """Return ``text`` with the context ``name`` after the others. Raises ``BadInput`` as ``use``;
+    ``name`` must be new.
+    """
     data = yaml_text.read_yaml(text) or {}
     expected = {**data, "contexts": {**(data.get("contexts") or {}), name: entry}}
     if not data:
@@ -70,7 +78,9 @@ def remove(text: str, name: str) -> str:
     found = _entry(_mapping(text), "contexts")
     entry = _entry(found[1], name) if found else None
     if found is None or entry is None:
-        raise BadInput(f"The context {name} is not written under contexts: itself", next_step=_BY_HAND)
+        raise BadInput(
+            f"The context {name} is not written under contexts: itself", next_step=_BY_HAND
+        )
     changed = _without(text, found, entry)
     if data.get("current") == name:
         del expected["current"]
@@ -88,19 +98,29 @@ def scalar(value: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """Return JSON, which YAML reads, with escapes for characters that only YAML treats as line ends."""
-    return json.dumps(value, ensure_ascii=False).translate({0x85: r"\N", 0x2028: r"\L", 0x2029: r"\P"})
+    """Return JSON, which YAML reads, with escapes for characters that only YAML treats as line
+    ends.
+    """
+    return json.dumps(value, ensure_ascii=False).translate(
+        {0x85: r"\N", 0x2028: r"\L", 0x2029: r"\P"}
+    )
 
 
 def _lines(entry: Mapping[str, Any], column: int, step: int = 2) -> list[str]:
-    """Return a mapping as lines of YAML; a mapping of one reference (``{env: NAME}``) and lists stay on one line."""
+    """Return a mapping as lines of YAML; a mapping of one reference (``{env: NAME}``) and lists
+    stay on one line.
+    """
     lines: list[str] = []
     for name, value in entry.items():
         key = " " * column + scalar(name)
-        if isinstance(value, Mapping) and not (len(value) == 1 and value.keys() & {"env", "file", "command"}):
+        if isinstance(value, Mapping) and not (
+            len(value) == 1 and value.keys() & {"env", "file", "command"}
+        ):
             lines += [f"{key}:", *_lines(value, column + step, step)] if value else [f"{key}: {{}}"]
         elif isinstance(value, Mapping):
-            lines.append(f"{key}: {{{', '.join(f'{k}: {_in_braces(v)}' for k, v in value.items())}}}")
+            lines.append(
+                f"{key}: {{{', '.join(f'{k}: {_in_braces(v)}' for k, v in value.items())}}}"
+            )
         else:
             lines.append(f"{key}: {scalar(value)}")
     return lines
@@ -132,7 +152,9 @@ def _added_in_braces(text: str, found: tuple[Any, Any], name: str, entry: Mappin
     if contexts.value:
         comma = "" if text[: end - 1].rstrip().endswith(",") else ", "
         return f"{text[: end - 1].rstrip()}{comma}{flow}{text[end - 1 :]}"
-    block = "".join(_newline(text) + line for line in _lines({name: entry}, found[0].start_mark.column + 2))
+    block = "".join(
+        _newline(text) + line for line in _lines({name: entry}, found[0].start_mark.column + 2)
+    )
     start = found[0].end_mark.index + text[found[0].end_mark.index :].index(":") + 1
     return text[:start] + block + text[max(start, end) :]
 
@@ -147,7 +169,9 @@ def _without(text: str, found: tuple[Any, Any], entry: tuple[Any, Any]) -> str:
 
 
 def _without_entry(text: str, node: Any, entry: tuple[Any, Any]) -> str:
-    """Return ``text`` without one entry of a mapping: without its lines in a block, without its part in braces."""
+    """Return ``text`` without one entry of a mapping: without its lines in a block, without its
+    part in braces.
+    """
     key, value = entry
     if not node.flow_style:
         start = text.rfind("\n", 0, key.start_mark.index) + 1
@@ -160,14 +184,18 @@ def _without_entry(text: str, node: Any, entry: tuple[Any, Any]) -> str:
 
 
 def _end_of(text: str, entry: tuple[Any, Any], column: int) -> int:
-    """Return the end of a block entry's lines, with the following comments that are indented deeper than its key."""
+    """Return the end of a block entry's lines, with the following comments that are indented deeper
+    than its key.
+    """
     at = _last_index(entry[1])
     at = at if text[at - 1 : at] == "\n" and at > entry[0].end_mark.index else _next_line(text, at)
     end = at
     while at < len(text):
         following = _next_line(text, at)
         line = text[at:following]
-        if line.strip() and not (line.lstrip().startswith("#") and len(line) - len(line.lstrip()) > column):
+        if line.strip() and not (
+            line.lstrip().startswith("#") and len(line) - len(line.lstrip()) > column
+        ):
             break
         at = following
         end = at if line.strip() else end
@@ -205,14 +233,17 @@ def _checked(text: str, expected: Any) -> str:
     except yaml.YAMLError as e:
         why = getattr(e, "problem", None) or "it would no longer be YAML"
     raise BadInput(
-        "The context file cannot be changed without a risk for its other contents", why=why, next_step=_BY_HAND
+        "The context file cannot be changed without a risk for its other contents",
+        why=why,
+        next_step=_BY_HAND,
     )
 
 
 def replace_file(path: Path, text: str, former: bytes | None) -> None:
     """Replace ``former`` by ``text`` atomically, with the file's own mode, or 0600 for a new one.
 
-    A link stays a link. Raises ``Refused`` if the file is no longer ``former``, ``BadInput`` if it cannot be written.
+    A link stays a link. Raises ``Refused`` if the file is no longer ``former``, ``BadInput`` if it
+    cannot be written.
     """
     real = Path(os.path.realpath(path))
     try:
@@ -225,7 +256,9 @@ def replace_file(path: Path, text: str, former: bytes | None) -> None:
                 file.flush()
                 os.fsync(number)
             if (real.read_bytes() if real.exists() else None) != former:
-                raise Refused(f"{path} was changed meanwhile; nothing was written", next_step="Try again.")
+                raise Refused(
+                    f"{path} was changed meanwhile; nothing was written", next_step="Try again."
+                )
             Path(draft).replace(real)
         finally:
             Path(draft).unlink(missing_ok=True)

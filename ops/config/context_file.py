@@ -1,9 +1,10 @@
 """The context file, read with the line of every value.
 
-Its shape is specified in docs/commands/context.md: ``current`` and ``contexts``, each context with the cluster's
-addresses, the client properties under librdkafka's own names, and how workers are restarted. An unknown key is an error
-that reports its line and the nearest known key, because a misspelt ``protected`` must not be ignored. An error in one
-context is an error of that context: the others can be used.
+Its shape is specified in docs/commands/context.md: ``current`` and ``contexts``, each context with
+the cluster's addresses, the client properties under librdkafka's own names, and how workers are
+restarted. An unknown key is an error that reports its line and the nearest known key, because a
+misspelt ``protected`` must not be ignored. An error in one context is an error of that context: the
+others can be used.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class _Strict(BaseModel):
 
 
 class SecretRef(_Strict):
-    """The source of a secret: exactly one of an environment name, a file, or a command that prints it."""
+    """The source of a secret: exactly one of an environment name, a file, or a command that prints
+    it.
+    """
 
     env: str | None = None
     file: str | None = None
@@ -40,9 +43,11 @@ class SecretRef(_Strict):
 
 
 class RestAuth(_Strict):
-    """Basic authentication (``username`` and ``password``) or a bearer ``token`` for the workers' REST servers.
+    """Basic authentication (``username`` and ``password``) or a bearer ``token`` for the workers'
+    REST servers.
 
-    ``hosts`` are patterns of the hosts that receive it, besides those in ``rest``; ``http``: also without encryption.
+    ``hosts`` are patterns of the hosts that receive it, besides those in ``rest``; ``http``: also
+    without encryption.
     """
 
     username: str | None = None
@@ -53,7 +58,9 @@ class RestAuth(_Strict):
 
 
 class RestTls(_Strict):
-    """PEM files for the workers' REST servers: ``ca`` to trust, ``certificate`` and ``key`` to present."""
+    """PEM files for the workers' REST servers: ``ca`` to trust, ``certificate`` and ``key`` to
+    present.
+    """
 
     ca: str | None = None
     certificate: str | None = None
@@ -95,9 +102,13 @@ class ContextEntry(_Strict):
     rest_tls: RestTls = RestTls()
     topics: Topics = Topics()
     client: dict[str, SecretRef | Scalar] = Field(default_factory=dict)
-    clusters: dict[Annotated[str, Field(pattern=r"^[\w-]+$")], OtherCluster] = Field(default_factory=dict)
+    clusters: dict[Annotated[str, Field(pattern=r"^[\w-]+$")], OtherCluster] = Field(
+        default_factory=dict
+    )
     workers: WorkersSection = WorkersSection()
-    applications: dict[Annotated[str, Field(pattern=r"^[\w.-]+$")], ApplicationSection] = Field(default_factory=dict)
+    applications: dict[Annotated[str, Field(pattern=r"^[\w.-]+$")], ApplicationSection] = Field(
+        default_factory=dict
+    )
     spark: SparkSettings = SparkSettings()
     protected: bool = False
     lock: Literal["cluster", "local"] = "cluster"
@@ -111,7 +122,8 @@ class ContextFile(_Strict):
 
 @dataclass(frozen=True)
 class Parsed:
-    """A parsed context file, and the line of each value by its dotted path (``contexts.prod.group_id``).
+    """A parsed context file, and the line of each value by its dotted path
+    (``contexts.prod.group_id``).
 
     ``content`` has the valid contexts, ``broken`` the error of each of the others.
     """
@@ -127,14 +139,17 @@ class Parsed:
         return [*self.content.contexts, *self.broken]
 
     def entry(self, context: str) -> ContextEntry:
-        """Return the context of that name. Raises ``BadInput`` if it is not valid, ``KeyError`` if it does not exist."""
+        """Return the context of that name. Raises ``BadInput`` if it is not valid, ``KeyError`` if
+        it does not exist.
+        """
         if context in self.broken:
             raise self.broken[context]
         return self.content.contexts[context]
 
 
 def read(path: Path, text: str | None = None) -> Parsed:
-    """Read and validate a context file. Raises ``BadInput`` with the line of an error outside of its contexts.
+    """Read and validate a context file. Raises ``BadInput`` with the line of an error outside of
+    its contexts.
 
     ``text`` is the intended content of the file, if it differs from the present one.
     """
@@ -146,7 +161,9 @@ def read(path: Path, text: str | None = None) -> Parsed:
         data = yaml_text.read_yaml(text)
     except OSError as e:
         raise BadInput(
-            f"The context file {path} cannot be read", why=e.strerror, next_step="Name another one with --config."
+            f"The context file {path} cannot be read",
+            why=e.strerror,
+            next_step="Name another one with --config.",
         ) from e
     except (yaml.YAMLError, UnicodeDecodeError) as e:
         mark = getattr(e, "problem_mark", None)
@@ -157,13 +174,21 @@ def read(path: Path, text: str | None = None) -> Parsed:
     content, broken = _validated(path, data or {}, lines)
     for name, entry in content.contexts.items():
         for location, why in _problems(name, entry):
-            where = f"{path}, line {lines[known]}" if (known := _longest_known(location, lines)) else f"{path}"
-            broken.setdefault(name, BadInput(f"{where}: {'.'.join(location)} does not fit", why=why))
+            where = (
+                f"{path}, line {lines[known]}"
+                if (known := _longest_known(location, lines))
+                else f"{path}"
+            )
+            broken.setdefault(
+                name, BadInput(f"{where}: {'.'.join(location)} does not fit", why=why)
+            )
     valid = {name: entry for name, entry in content.contexts.items() if name not in broken}
     return Parsed(path, content.model_copy(update={"contexts": valid}), lines, broken)
 
 
-def _validated(path: Path, data: Any, lines: dict[str, int]) -> tuple[ContextFile, dict[str, BadInput]]:
+def _validated(
+    path: Path, data: Any, lines: dict[str, int]
+) -> tuple[ContextFile, dict[str, BadInput]]:
     """Return the file without its invalid contexts, and the error of each of these."""
     broken: dict[str, BadInput] = {}
     try:
@@ -178,7 +203,9 @@ def _validated(path: Path, data: Any, lines: dict[str, int]) -> tuple[ContextFil
 
 
 def _problems(name: str, entry: ContextEntry) -> Iterator[tuple[list[str], str]]:
-    """Yield the inconsistencies in a context's sections of workers and applications, each with its path."""
+    """Yield the inconsistencies in a context's sections of workers and applications, each with its
+    path.
+    """
     for path, why in entry.workers.problems():
         yield ["contexts", name, "workers", *path], why
     for application, section in entry.applications.items():
@@ -248,7 +275,9 @@ def _siblings(location: list[str]) -> list[str]:
     if len(location) == 3:
         return list(ContextEntry.model_fields)
     if location[2] == "applications":
-        return list(ApplicationSection.model_fields if len(location) == 5 else WorkerSettings.model_fields)
+        return list(
+            ApplicationSection.model_fields if len(location) == 5 else WorkerSettings.model_fields
+        )
     section = _SECTIONS.get(location[2], SecretRef)
     if section is WorkersSection and len(location) > 4:
         return list(WorkerSettings.model_fields)

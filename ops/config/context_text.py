@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def masked_text(text: str) -> str:
-    """Return ``text`` without its secrets, values of several lines included. The result is valid YAML."""
+    """Return ``text`` without its secrets, values of several lines included. The result is valid
+    YAML.
+    """
     spans = sorted(_secrets(yaml_text.compose(text), ""), reverse=True)
     for start, end in spans:
         value = text[start:end]

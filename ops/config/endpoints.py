@@ -1,7 +1,8 @@
 """The addresses of brokers and workers in user input, validated before a client connects to them.
 
-A client that is given an invalid address misreads it: librdkafka connects to port 34463 for 99999, and resolves the
-text before a missing colon. So an invalid address is refused with a message that quotes it.
+A client that is given an invalid address misreads it: librdkafka connects to port 34463 for 99999,
+and resolves the text before a missing colon. So an invalid address is refused with a message that
+quotes it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import re
 
 HIGHEST_PORT = 65535
-_BROKER = re.compile(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]@]+)(?::(?P<port>[^:]*))?")
+_BROKER = re.compile(
+    r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]@]+)(?::(?P<port>[^:]*))?"
+)
 
 _URL = re.compile(
     r"(?i:https?)://(?:[^@/?#]*@)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^:/?#\[\]@]+)(?::(?P<port>[^/?#]*))?(?:[/?#].*)?"
@@ -17,7 +20,9 @@ _URL = re.compile(
 
 
 def problem_of_brokers(text: str) -> str | None:
-    """Return the error in a ``bootstrap.servers``, which is ``HOST:PORT`` separated by commas; None if it is valid."""
+    """Return the error in a ``bootstrap.servers``, which is ``HOST:PORT`` separated by commas; None
+    if it is valid.
+    """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         return "it has no broker; write HOST:PORT, several separated by commas"

@@ -1,4 +1,5 @@
-"""The input that a command ignored, until it ends: its last lines report the findings that were not printed.
+"""The input that a command ignored, until it ends: its last lines report the findings that were not
+printed.
 
 This is a module of its own, without imports, because every command loads it.
 """

@@ -1,8 +1,10 @@
-"""Java ``.properties`` files as text: read as ``java.util.Properties`` reads them, and edited in place.
+"""Java ``.properties`` files as text: read as ``java.util.Properties`` reads them, and edited in
+place.
 
-An edit replaces the characters of one value only: comments, order, spacing, escapes and line endings are kept. The text
-is the file's bytes in ISO-8859-1, because Kafka reads its files so (``Utils.loadProps``); an edit keeps any other
-bytes. If a key exists twice, the last one counts, and is the one that is changed.
+An edit replaces the characters of one value only: comments, order, spacing, escapes and line
+endings are kept. The text is the file's bytes in ISO-8859-1, because Kafka reads its files so
+(``Utils.loadProps``); an edit keeps any other bytes. If a key exists twice, the last one counts,
+and is the one that is changed.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ class Malformed(ValueError):
 class Property:
     """A key and its value, unescaped.
 
-    ``begin`` and ``end`` are the range of the written value in the text, escapes and continuations included;
-    ``separated`` is whether there is a separator between key and value.
+    ``begin`` and ``end`` are the range of the written value in the text, escapes and continuations
+    included; ``separated`` is whether there is a separator between key and value.
     """
 
     key: str
@@ -48,7 +50,9 @@ def read(text: str) -> dict[str, str]:
 
 
 def value_of(text: str, key: str) -> str | None:
-    """Return the value of ``key``, None if it is not set. Raises ``Malformed`` for any text that Java refuses."""
+    """Return the value of ``key``, None if it is not set. Raises ``Malformed`` for any text that
+    Java refuses.
+    """
     return read(text).get(key)
 
 
@@ -63,13 +67,19 @@ def properties(text: str) -> Iterator[Property]:
 def with_value(text: str, key: str, value: str) -> str:
     """Return ``text`` with ``key`` set to ``value``, in place or on a new line at the end.
 
-    Raises ``Malformed``; ``ValueError`` for an empty key. Text that has this value already is returned unchanged.
+    Raises ``Malformed``; ``ValueError`` for an empty key. Text that has this value already is
+    returned unchanged.
     """
     if not key:
         raise ValueError("a property needs a name")
     last = next((found for found in reversed(list(properties(text))) if found.key == key), None)
     if last is None:
-        return text + _gap(text) + f"{_escaped(key, '=: #!')}={_escaped_value(value)}" + (_last_end(text) or "\n")
+        return (
+            text
+            + _gap(text)
+            + f"{_escaped(key, '=: #!')}={_escaped_value(value)}"
+            + (_last_end(text) or "\n")
+        )
     if last.value == value:
         return text
     separator = "" if last.separated else "="
@@ -78,7 +88,8 @@ def with_value(text: str, key: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A logical line: its characters, the index of each in the text, and the end of the line's own text.
+    """A logical line: its characters, the index of each in the text, and the end of the line's own
+    text.
 
     ``dangling``: the text ended in the middle of a continued line.
     """
@@ -116,7 +127,8 @@ def _logical_lines(text: str) -> Iterator[_Line]:
         if not continued:
             yield _Line("".join(text[at] for at in indexes), tuple(indexes), end, first)
             indexes = []
-    # From a lone backslash at the end of some files Java reads a property without a name; here it is ignored.
+    # From a lone backslash at the end of some files Java reads a property without a name; here it
+    # is ignored.
     if indexes:
         yield _Line("".join(text[at] for at in indexes), tuple(indexes), end, first, dangling=True)
 
@@ -140,8 +152,13 @@ def _property(text: str, line: _Line) -> Property:
     if at < len(characters) and characters[at] in "=:":
         at = _first_not_blank(characters, at + 1, len(characters))
     key, value = (_unescaped(part, line.number) for part in (characters[:key_end], characters[at:]))
-    # An empty value begins right after the last character before it, so that an edit includes dangling backslashes.
-    begin = line.indexes[at] if at < len(characters) else (line.indexes[-1] + 1 if line.indexes else line.end)
+    # An empty value begins right after the last character before it, so that an edit includes
+    # dangling backslashes.
+    begin = (
+        line.indexes[at]
+        if at < len(characters)
+        else (line.indexes[-1] + 1 if line.indexes else line.end)
+    )
     return Property(key, value, begin, line.end, at > key_end)
 
 
@@ -178,7 +195,8 @@ def _unescaped(text: str, line: int) -> str:
 
 
 def _escaped_value(value: str) -> str:
-    # Leading blanks, and a sign after a separator of blanks, would be read as part of the separator.
+    # Leading blanks, and a sign after a separator of blanks, would be read as part of the
+    # separator.
     lead = f"\\{value[0]}" if value[:1] in tuple(" =:") else _escaped(value[:1], "")
     return lead + _escaped(value[1:], "")
 

@@ -1,7 +1,8 @@
 """Shapes of JSON from outside: records of topics, answers of workers, saved files.
 
-A shape is a function that accepts a value, or raises ``Malformed``. All readers of untrusted JSON read typed members
-through one of these. Members that a shape does not name are allowed, because newer versions add some.
+A shape is a function that accepts a value, or raises ``Malformed``. All readers of untrusted JSON
+read typed members through one of these. Members that a shape does not name are allowed, because
+newer versions add some.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ def kind_of(value: Any) -> str:
     """Return the kind of a JSON value as text."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    names = {str: "a text", int: "a whole number", float: "a number", dict: "an object", list: "an array"}
+    names = {
+        str: "a text",
+        int: "a whole number",
+        float: "a number",
+        dict: "an object",
+        list: "an array",
+    }
     return names.get(type(value), type(value).__name__)
 
 
@@ -127,7 +134,10 @@ def mapping(inner: Shape) -> Shape:
 
 def an_object(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
     """Return the shape of an object; an ``optional`` member may be null, too."""
-    every = [*required.items(), *((name, or_null(inner)) for name, inner in (optional or {}).items())]
+    every = [
+        *required.items(),
+        *((name, or_null(inner)) for name, inner in (optional or {}).items()),
+    ]
 
     def shape(value: Any) -> None:
         if type(value) is not dict:
@@ -153,12 +163,16 @@ def texts(value: Any) -> None:
         raise Malformed(f"is {kind_of(value)}, and not an object")
     if set(map(type, value.values())) <= _TEXTS:  # faster than a loop
         return
-    name, invalid = next((name, member) for name, member in value.items() if type(member) not in _TEXTS)
+    name, invalid = next(
+        (name, member) for name, member in value.items() if type(member) not in _TEXTS
+    )
     raise Malformed(f"is {kind_of(invalid)}, and not a text", f".{name}")
 
 
 def encodable(value: Any) -> Any:
-    """Return ``value`` with ``?`` for lone surrogates, as Java writes them: UTF-8 cannot encode them."""
+    """Return ``value`` with ``?`` for lone surrogates, as Java writes them: UTF-8 cannot encode
+    them.
+    """
     try:
         encoded = json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

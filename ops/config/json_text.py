@@ -1,7 +1,8 @@
-"""The only reader of JSON from outside: users' files, records of topics, answers of workers, output of commands.
+"""The only reader of JSON from outside: users' files, records of topics, answers of workers, output
+of commands.
 
-Excessive nesting, numbers that JSON does not have, and input that is not text raise ``ValueError`` like any other
-error, and never reach the interpreter's limits.
+Excessive nesting, numbers that JSON does not have, and input that is not text raise ``ValueError``
+like any other error, and never reach the interpreter's limits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def read_json(text: str | bytes, **how: Any) -> Any:
     try:
         found = _loads(text, how) if how or quick is None else quick(text)
     except (refused, ValueError, RecursionError):
-        # Python accepts some JSON that msgspec refuses: other encodings, 1e400. Python's errors have a position.
+        # Python accepts some JSON that msgspec refuses: other encodings, 1e400. Python's errors
+        # have a position.
         try:
             found = _loads(text, how)
         except RecursionError as e:
@@ -38,14 +40,17 @@ def read_json(text: str | bytes, **how: Any) -> Any:
 def msgspec_json() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]]:
     """Return msgspec's decoder and its error.
 
-    It returns the same values as ``json.loads``, in a third of the time. The decoder is None without msgspec.
+    It returns the same values as ``json.loads``, in a third of the time. The decoder is None
+    without msgspec.
     """
     library = _library()
     return (library.json.Decoder().decode, library.MsgspecError) if library else (None, ValueError)
 
 
 def checker(kind: Any) -> tuple[Callable[[bytes], Any], type[Exception]]:
-    """Return a decoder of JSON of the type ``kind``, and its error for other JSON; without msgspec it refuses all."""
+    """Return a decoder of JSON of the type ``kind``, and its error for other JSON; without msgspec
+    it refuses all.
+    """
     library = _library()
     if library is None:
         return _refuse, ValueError
@@ -74,7 +79,11 @@ def _loads(text: str | bytes, how: dict[str, Any]) -> Any:
 
 
 def _opened(text: str | bytes) -> int:
-    return text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
+    return (
+        text.count(b"[") + text.count(b"{")
+        if isinstance(text, bytes)
+        else text.count("[") + text.count("{")
+    )
 
 
 def _too_deep() -> json.JSONDecodeError:

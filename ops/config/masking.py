@@ -1,9 +1,10 @@
 """The only masker: it hides secrets in configurations, and in text from other programs.
 
-A property is a secret by its plugin's definition (type PASSWORD, if a worker reports it) or by its name. A part of a
-value is a secret by its form: user information in a URL, a password among parameters, a webhook's path, a token.
-References to values that are stored elsewhere (``${file:…}``, KIP-297) are not secrets and are kept. A secret of a
-configuration is hidden in all later text, whatever the text around it is.
+A property is a secret by its plugin's definition (type PASSWORD, if a worker reports it) or by its
+name. A part of a value is a secret by its form: user information in a URL, a password among
+parameters, a webhook's path, a token. References to values that are stored elsewhere
+(``${file:…}``, KIP-297) are not secrets and are kept. A secret of a configuration is hidden in all
+later text, whatever the text around it is.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from connectctl.ops.config.json_text import read_json
 
 MASK = "******"
 BY_NAME = f"{MASK} (by its name)"
-"""The mask of a value that is hidden only because of its property's name: no asked plugin defines it as a password."""
+"""The mask of a value that is hidden only because of its property's name: no asked plugin defines
+it as a password.
+"""
 SHORTEST = 4
-"""The length of the shortest known secret that is searched in texts: hiding every ``on`` would hide the text."""
+"""The length of the shortest known secret that is searched in texts: hiding every ``on`` would hide
+the text.
+"""
 SHORTEST_SEEN = 6
-"""The same for secrets that were found in configurations, which also have defaults such as ``test``."""
+"""The same for secrets that were found in configurations, which also have defaults such as
+``test``.
+"""
 _MOST_SEEN = 10_000
 
 _WORDS = (
@@ -74,7 +81,9 @@ _Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
 def _kept(match: re.Match[str]) -> str:
-    """Return a match with its first group kept and the rest hidden, unless the rest is a reference."""
+    """Return a match with its first group kept and the rest hidden, unless the rest is a
+    reference.
+    """
     kept = match[1] if match.re.groups else ""
     rest = match[0][len(kept) :]
     hidden_already = rest.startswith(MASK)
@@ -106,16 +115,47 @@ def _by_form() -> tuple[_Rule, ...]:
         (re.compile(rf"(<{_NAME}[^<>]{{0,200}}>)[^<]+", i), _kept),
         (re.compile(r"(?<![^\s\"'<>])[^\s\"'<>]*://[^\s\"'<>]*"), _without_user_information),
         (re.compile(r"(\b(?:thin|oci8?):[^\s/@:]{0,100}/)[^\s@]{1,200}(?=@)", i), _kept),
-        (re.compile(r"(https?://[^\s\"'/]{0,200}hook[^\s\"'/]{0,200}/(?:services/)?)[^\s\"'?]+", i), _kept),
-        (re.compile(r"(https?://[^\s\"'/]{1,200}/(?:[\w.-]{1,50}/){0,3}(?:web)?hooks?\w{0,3}/)[^\s\"'?]+", i), _kept),
+        (
+            re.compile(
+                r"(https?://[^\s\"'/]{0,200}hook[^\s\"'/]{0,200}/(?:services/)?)[^\s\"'?]+", i
+            ),
+            _kept,
+        ),
+        (
+            re.compile(
+                r"(https?://[^\s\"'/]{1,200}/(?:[\w.-]{1,50}/){0,3}(?:web)?hooks?\w{0,3}/)[^\s\"'?]+",
+                i,
+            ),
+            _kept,
+        ),
         (re.compile(r"(/bot)\d{6,}:[\w-]{20,}"), _kept),
-        (re.compile(r"([?&](?:key|sig|signature|auth|code|sas|pass|access|apikey)=)[^\s&\"']+", i), _kept),
+        (
+            re.compile(
+                r"([?&](?:key|sig|signature|auth|code|sas|pass|access|apikey)=)[^\s&\"']+", i
+            ),
+            _kept,
+        ),
         (re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}", i), _kept),
         (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), _kept),
-        (re.compile(r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{16})\b"), _kept),
+        (
+            re.compile(
+                r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{16})\b"
+            ),
+            _kept,
+        ),
         (re.compile(r"((?<![\w.-])[\w.-]{0,100}jaas[\w.-]{0,100}\\?[\"']?\s*=\s*).*", i), _kept),
-        (re.compile(rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_JSON_COLON})(?:{_QUOTED}|.*)", i), _kept),
-        (re.compile(rf"((?:proxy-)?authorization\\?[\"']?\s*[:=|]\s*)(?:{_QUOTED}|[^'\"\n]+)", i), _kept),
+        (
+            re.compile(
+                rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_JSON_COLON})(?:{_QUOTED}|.*)", i
+            ),
+            _kept,
+        ),
+        (
+            re.compile(
+                rf"((?:proxy-)?authorization\\?[\"']?\s*[:=|]\s*)(?:{_QUOTED}|[^'\"\n]+)", i
+            ),
+            _kept,
+        ),
         # In a connection string a password may hold blanks.
         (re.compile(r"(;\s*[\w ]{0,30}(?:password|pwd|pw)\s*=)[^;\"'\n]+(?=;)", i), _kept),
         # A line of a properties file: its value extends to the end.
@@ -126,7 +166,10 @@ def _by_form() -> tuple[_Rule, ...]:
         (re.compile(r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']+:)[^\s\"']+"), _kept),
         # Kafka's message about an invalid value.
         (
-            re.compile(rf"(Invalid value ).{{1,2000}}?(?= for configuration [\w.-]{{0,100}}{_SECRET})", i | re.DOTALL),
+            re.compile(
+                rf"(Invalid value ).{{1,2000}}?(?= for configuration [\w.-]{{0,100}}{_SECRET})",
+                i | re.DOTALL,
+            ),
             _kept,
         ),
         *((pattern, _kept) for pattern in secret_forms.patterns()),
@@ -138,7 +181,9 @@ def _by_form() -> tuple[_Rule, ...]:
 
 @cache
 def _by_colon() -> tuple[_Rule, ...]:
-    """Return the rules for text from other programs only: in our messages a remark follows ``password:``."""
+    """Return the rules for text from other programs only: in our messages a remark follows
+    ``password:``.
+    """
     i = re.IGNORECASE
     return (
         (re.compile(rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_SIGN}).*", i), _kept),
@@ -161,23 +206,31 @@ def _host_on(authority: str) -> str:
         return MASK + authority[end:]
     lone, sign, rest = authority.partition("@")
     # A token may replace both name and password.
-    return f"{MASK}@{rest}" if sign and re.fullmatch(r"[^/:?#]{20,}", _REFERENCE.sub("", lone)) else authority
+    return (
+        f"{MASK}@{rest}"
+        if sign and re.fullmatch(r"[^/:?#]{20,}", _REFERENCE.sub("", lone))
+        else authority
+    )
 
 
 def masked(text: str, known: Iterable[str] = ()) -> str:
-    """Return text from other programs without the secrets in ``known``, those of ``remember``, and those it names.
+    """Return text from other programs without the secrets in ``known``, those of ``remember``, and
+    those it names.
 
-    Secrets in the text itself follow a name such as ``password=`` or an option such as ``--token``, are
-    ``Authorization`` headers, JAAS configurations or private keys, or have the form of a secret.
+    Secrets in the text itself follow a name such as ``password=`` or an option such as ``--token``,
+    are ``Authorization`` headers, JAAS configurations or private keys, or have the form of a
+    secret.
     """
     text = _applied(_by_form(), _without(text, known))
     return _applied(_by_colon(), text) if secret_forms.is_suspicious(text) else text
 
 
 def addresses_masked(text: str) -> str:
-    """Return a source partition or an offset in printable form: the secrets in its addresses are hidden.
+    """Return a source partition or an offset in printable form: the secrets in its addresses are
+    hidden.
 
-    Other values are not hidden: a ``nextPageToken`` is a position, and rows must be distinguishable.
+    Other values are not hidden: a ``nextPageToken`` is a position, and rows must be
+    distinguishable.
     """
     # This is faster than the pattern for a million cells without an address.
     if "://" not in text and "jdbc:" not in text:
@@ -186,7 +239,9 @@ def addresses_masked(text: str) -> str:
 
 
 def masked_message(text: str) -> str:
-    """Return a message of ours with foreign parts, masked as by ``masked``, but ``password: it is empty`` is kept."""
+    """Return a message of ours with foreign parts, masked as by ``masked``, but
+    ``password: it is empty`` is kept.
+    """
     return _applied(_by_form(), _without(text, ()))
 
 
@@ -198,7 +253,10 @@ def _applied(rules: tuple[_Rule, ...], text: str) -> str:
 
 
 def _without(text: str, known: Iterable[str]) -> str:
-    for secret in (*_longest_first(s for s in known if len(s) >= SHORTEST), *seen_secrets.longest_first):
+    for secret in (
+        *_longest_first(s for s in known if len(s) >= SHORTEST),
+        *seen_secrets.longest_first,
+    ):
         if secret in text:
             text = text.replace(secret, MASK)
     return text
@@ -209,7 +267,7 @@ def _longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(secrets), key=len, reverse=True))
 
 
-# ------------------------------------------------------------------------------------------------------ configurations
+# ----------------------------------------------------------------------------------- configurations
 
 
 @lru_cache(maxsize=8192)
@@ -224,8 +282,8 @@ def is_secret(name: str) -> bool:
 def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> str:
     """Return the printable ``value`` of the property ``name``.
 
-    ``passwords`` are properties that a plugin defines as such. ``BY_NAME`` instead of ``MASK`` means that only the name
-    indicates a secret.
+    ``passwords`` are properties that a plugin defines as such. ``BY_NAME`` instead of ``MASK``
+    means that only the name indicates a secret.
     """
     if _is_reference(value) or value in (MASK, BY_NAME):
         return value
@@ -233,18 +291,27 @@ def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> 
         return MASK
     if is_secret(name):
         return value if _is_no_secret(name, value) else BY_NAME
-    if ":" in value and _LOGIN.search(name.lower()) and (pair := re.fullmatch(r"([^:/\s]+:)[^:/\s]+", value)):
+    if (
+        ":" in value
+        and _LOGIN.search(name.lower())
+        and (pair := re.fullmatch(r"([^:/\s]+:)[^:/\s]+", value))
+    ):
         return pair[1] + MASK
     return _in_part(value)
 
 
 def _is_no_secret(name: str, value: str) -> bool:
-    """Return whether ``value`` cannot be the secret that ``name`` suggests: a boolean, or the name of a method."""
+    """Return whether ``value`` cannot be the secret that ``name`` suggests: a boolean, or the name
+    of a method.
+    """
     word = value.strip().lower()
-    return word in _PLAIN - {""} or (name.lower().endswith("auth") and bool(_METHODS.fullmatch(word)))
+    return word in _PLAIN - {""} or (
+        name.lower().endswith("auth") and bool(_METHODS.fullmatch(word))
+    )
 
 
-@lru_cache(maxsize=8192)  # The same configurations are read from workers and from topics, many times.
+# The same configurations are read from workers and from topics, many times.
+@lru_cache(maxsize=8192)
 def _in_part(value: str) -> str:
     """Return ``value`` without the parts that are secrets by their form."""
     if value.lstrip()[:1] in ("{", "["):
@@ -252,27 +319,44 @@ def _in_part(value: str) -> str:
     value = _connection_string(value) if ";" in value else value
     for pattern in secret_forms.whole_values() if secret_forms.is_suspicious(value) else ():
         value = pattern.sub(_kept, value)
-    return _applied(_by_colon(), _applied(_by_form(), value)) if secret_forms.is_suspicious(value) else value
+    return (
+        _applied(_by_colon(), _applied(_by_form(), value))
+        if secret_forms.is_suspicious(value)
+        else value
+    )
 
 
 def _connection_string(value: str) -> str:
-    """Return ``NAME=VALUE;NAME=VALUE`` without its secrets, which may hold blanks and quotes; other values unchanged."""
+    """Return ``NAME=VALUE;NAME=VALUE`` without its secrets, which may hold blanks and quotes; other
+    values unchanged.
+    """
     if not secret_forms.CONNECTION_STRING.fullmatch(value):
         return value
     parts = [part.partition("=") for part in value.split(";")]
     return ";".join(
-        f"{name}={MASK}" if rest and _hides(name, rest) else name + sign + rest for name, sign, rest in parts
+        f"{name}={MASK}" if rest and _hides(name, rest) else name + sign + rest
+        for name, sign, rest in parts
     )
 
 
 def _pair(match: re.Match[str]) -> str:
-    """Return a pair of a query, form or connection string, without its value if its name is a secret's."""
+    """Return a pair of a query, form or connection string, without its value if its name is a
+    secret's.
+    """
     kept, name, value = match.groups()
-    return kept + MASK if value and (secret_forms.SIGNED.fullmatch(name) or _hides(name, value)) else match[0]
+    return (
+        kept + MASK
+        if value and (secret_forms.SIGNED.fullmatch(name) or _hides(name, value))
+        else match[0]
+    )
 
 
 def _hides(name: str, value: str) -> bool:
-    found = is_secret(name.strip()) and not _is_no_secret(name, value) and not _is_reference(value.strip("\"'"))
+    found = (
+        is_secret(name.strip())
+        and not _is_no_secret(name, value)
+        and not _is_reference(value.strip("\"'"))
+    )
     return found and not value.startswith(MASK)
 
 
@@ -298,18 +382,27 @@ def _of_json(value: str) -> str:
 
 
 def _of_data(data: Any, name: str = "") -> Any:
-    if name and is_secret(name) and not (isinstance(data, dict | list) and name.lower().endswith("auth")):
+    if (
+        name
+        and is_secret(name)
+        and not (isinstance(data, dict | list) and name.lower().endswith("auth"))
+    ):
         return _hidden(data, name)
     if isinstance(data, dict):
         named = any(
-            key.lower() in secret_forms.NAMES and isinstance(v, str) and is_secret(v) for key, v in data.items()
+            key.lower() in secret_forms.NAMES and isinstance(v, str) and is_secret(v)
+            for key, v in data.items()
         )
         return {
-            key: _hidden(v) if named and key.lower() in secret_forms.VALUES else _of_data(v, str(key))
+            key: _hidden(v)
+            if named and key.lower() in secret_forms.VALUES
+            else _of_data(v, str(key))
             for key, v in data.items()
         }
     if isinstance(data, list):
-        if data and all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data):
+        if data and all(
+            isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data
+        ):
             return [[key, _of_data(value, key)] for key, value in data]
         return [_of_data(item, name) for item in data]
     return value_of(name, data) if isinstance(data, str) else data
@@ -326,7 +419,7 @@ def _hidden(data: Any, name: str = "") -> Any:
     return data if data is None or isinstance(data, bool) else MASK
 
 
-# --------------------------------------------------------------------------------------------------- what has been seen
+# ------------------------------------------------------------------------------- what has been seen
 
 
 class SeenSecrets:
@@ -339,7 +432,9 @@ class SeenSecrets:
         self._harmless: set[int] = set()
 
     def add(self, config: Mapping[str, Any], passwords: frozenset[str]) -> None:
-        """Hide the secrets of ``config`` from now on; they are extracted when the first text is masked."""
+        """Hide the secrets of ``config`` from now on; they are extracted when the first text is
+        masked.
+        """
         self._waiting.append((config, passwords))
 
     @property
@@ -347,7 +442,12 @@ class SeenSecrets:
         """Return all secrets, longest first."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            found = {secret for config, passwords in waiting if passwords for secret in secrets_of(config, passwords)}
+            found = {
+                secret
+                for config, passwords in waiting
+                if passwords
+                for secret in secrets_of(config, passwords)
+            }
             for name, value in _pairs([config for config, passwords in waiting if not passwords]):
                 if hash((name, value)) in self._harmless:
                     continue
@@ -362,7 +462,9 @@ class SeenSecrets:
 
 
 def _pairs(configs: list[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """Return each name and text once: tasks repeat their connector's properties, and connectors each other's."""
+    """Return each name and text once: tasks repeat their connector's properties, and connectors
+    each other's.
+    """
     try:
         found = set[tuple[str, Any]]().union(*(config.items() for config in configs))
     except TypeError:  # a value that is a list or an object of JSON

@@ -11,13 +11,17 @@ def _home(variable: str, default: str) -> Path:
 
 
 def config_file() -> Path:
-    """Return the user's context file: ``$CONNECTCTL_CONFIG``, else ``$XDG_CONFIG_HOME/connectctl/config.yaml``."""
+    """Return the user's context file: ``$CONNECTCTL_CONFIG``, else
+    ``$XDG_CONFIG_HOME/connectctl/config.yaml``.
+    """
     named = os.environ.get("CONNECTCTL_CONFIG")
     return Path(named) if named else _home("XDG_CONFIG_HOME", ".config") / "config.yaml"
 
 
 def state_directory() -> Path:
-    """Return the directory of state that persists between commands: ``$XDG_STATE_HOME/connectctl``."""
+    """Return the directory of state that persists between commands:
+    ``$XDG_STATE_HOME/connectctl``.
+    """
     return _home("XDG_STATE_HOME", ".local/state")
 
 
@@ -28,7 +32,9 @@ def journal_directory() -> Path:
 
 
 def cache_directory() -> Path:
-    """Return the directory of files that can be downloaded again: ``$XDG_CACHE_HOME/connectctl``."""
+    """Return the directory of files that can be downloaded again:
+    ``$XDG_CACHE_HOME/connectctl``.
+    """
     return _home("XDG_CACHE_HOME", ".cache")
 
 

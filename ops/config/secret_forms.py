@@ -1,4 +1,5 @@
-"""Forms by which a text is a secret or contains one, whatever its property's name is. Only ``masking`` uses it.
+"""Forms by which a text is a secret or contains one, whatever its property's name is. Only
+``masking`` uses it.
 
 The first group of a pattern, if it has one, is the part that stays visible.
 """
@@ -11,10 +12,24 @@ import re
 from functools import cache
 
 NAMES = frozenset(
-    {"name", "key", "header", "headername", "field", "property", "parameter", "param", "id", "option", "k"}
+    {
+        "name",
+        "key",
+        "header",
+        "headername",
+        "field",
+        "property",
+        "parameter",
+        "param",
+        "id",
+        "option",
+        "k",
+    }
 )
 VALUES = frozenset({"value", "values", "val", "content", "data", "default", "text", "v"})
-"""Members of JSON objects that have a name and a value apart: ``{"name": "password", "value": …}``."""
+"""Members of JSON objects that have a name and a value apart:
+``{"name": "password", "value": …}``.
+"""
 
 SIGNED = re.compile(
     r"x-[a-z]{2,4}-(?:signature|credential|security-token)|(?:aws|google|oss)access(?:key)?id|signature|sig|hmac|"
@@ -39,7 +54,20 @@ _KNOWN_TOKENS = (
 
 
 _MARKS = (
-    *("pass", "pwd", "pw=", "-pw", "secret", "token", "credential", "key", "jaas", "authorization", "bearer", "basic"),
+    *(
+        "pass",
+        "pwd",
+        "pw=",
+        "-pw",
+        "secret",
+        "token",
+        "credential",
+        "key",
+        "jaas",
+        "authorization",
+        "bearer",
+        "basic",
+    ),
     *(
         "userinfo",
         "user.info",
@@ -55,7 +83,17 @@ _MARKS = (
         "--user",
         "@",
     ),
-    *("cookie", "%3d", "%253d", "sig=", "login", "mysql", "redis-cli", "private-lines", "configuration"),
+    *(
+        "cookie",
+        "%3d",
+        "%253d",
+        "sig=",
+        "login",
+        "mysql",
+        "redis-cli",
+        "private-lines",
+        "configuration",
+    ),
     *(
         "sha}",
         "sha1}",
@@ -72,7 +110,21 @@ _MARKS = (
         "$y$",
         "$argon2",
     ),
-    *("$scrypt$", "$pbkdf2", "eyj", "eyai", "ewo", "ew0k", "ls0t", "mii", "mig", "mc4c", "mhcc", "/u3+", "bqia"),
+    *(
+        "$scrypt$",
+        "$pbkdf2",
+        "eyj",
+        "eyai",
+        "ewo",
+        "ew0k",
+        "ls0t",
+        "mii",
+        "mig",
+        "mc4c",
+        "mhcc",
+        "/u3+",
+        "bqia",
+    ),
     *(
         "ghp_",
         "gho_",
@@ -106,13 +158,17 @@ _MARKS = (
         "nrak",
     ),
 )
-"""Every text that a pattern here or in ``masking`` matches has one of these, except pairs and fields of a .pgpass."""
+"""Every text that a pattern here or in ``masking`` matches has one of these, except pairs and
+fields of a .pgpass.
+"""
 _PASSWORD_FILE = re.compile(r":(?:\d{2,5}|\*):")
 _FIRST_PAIR = re.compile(r"[\w.-]{1,80}=")
 
 
 def is_suspicious(text: str) -> bool:
-    """Return whether a text may contain a secret: most texts have no mark of one, and skip all patterns."""
+    """Return whether a text may contain a secret: most texts have no mark of one, and skip all
+    patterns.
+    """
     lower = text.lower()
     if any(mark in lower for mark in _MARKS):
         return True
@@ -123,7 +179,9 @@ def is_suspicious(text: str) -> bool:
 
 @cache
 def patterns() -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of secrets within any text. They are compiled when they are first needed."""
+    """Return the patterns of secrets within any text. They are compiled when they are first
+    needed.
+    """
     i = re.IGNORECASE
     return (
         re.compile(rf"\b(?:{_KNOWN_TOKENS})"),
@@ -134,10 +192,13 @@ def patterns() -> tuple[re.Pattern[str], ...]:
         ),
         # An entry of Oracle's EZConnect, of a .netrc, of a shadow file, of LDAP.
         re.compile(
-            r"((?<![\w/.@$#-])[A-Za-z][\w$#]{0,60}/)[^\s/@]{1,200}(?=@(?!sha\d+:)(?://[\w.-]|[\w.-]+:\d|\(DESC))", i
+            r"((?<![\w/.@$#-])[A-Za-z][\w$#]{0,60}/)[^\s/@]{1,200}(?=@(?!sha\d+:)(?://[\w.-]|[\w.-]+:\d|\(DESC))",
+            i,
         ),
         # HOST:PORT:DATABASE:USER:PASSWORD, and USER:PASSWORD@HOST:PORT.
-        re.compile(r"((?<![\w.:*-])(?:[\w.-]+|\*):(?:\d{2,5}|\*):[\w*.-]+:[\w.-]+:)[^\s;:]+(?=[\s;,\"')]|\Z)"),
+        re.compile(
+            r"((?<![\w.:*-])(?:[\w.-]+|\*):(?:\d{2,5}|\*):[\w*.-]+:[\w.-]+:)[^\s;:]+(?=[\s;,\"')]|\Z)"
+        ),
         re.compile(rf"((?<![^\s=\"'(]){_NO_PRINCIPAL}[\w.%+-]+:)(?!//)[^\s:@/;]+(?=@[\w.-]+:\d)"),
         re.compile(r"(\blogin\s+\S{1,100}\s+password\s+)\S+", i),
         re.compile(r"\$(?:apr1|1|2[aby]|5|6|y|argon2\w+|scrypt|pbkdf2[\w-]*)\$[\w./$=,+-]{8,}"),
@@ -152,7 +213,9 @@ def patterns() -> tuple[re.Pattern[str], ...]:
 
 @cache
 def whole_values() -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of secrets that are a whole value, or a line of one, compiled when first needed."""
+    """Return the patterns of secrets that are a whole value, or a line of one, compiled when first
+    needed.
+    """
     m = re.MULTILINE
     return (
         # HOST:PORT:DATABASE:USER:PASSWORD of a .pgpass.
@@ -161,20 +224,28 @@ def whole_values() -> tuple[re.Pattern[str], ...]:
             rf"\A([A-Za-z][\w$#.-]{{0,60}}/)(?!/)[^\s/@]+(?=@(?!sha\d+:){_HOST}(?::\d+)?(?:[/:][\w.$#/:-]+)?\s*\Z)"
         ),
         re.compile(r"\A([A-Za-z][\w$#.-]{0,60}/)\"[^\"\n]+\"(?=@)"),
-        re.compile(rf"\A({_NO_PRINCIPAL}[^\s:@/,;]+:)(?!//)[^\s:@]+(?=@[\w.-]+(?::\d+)?(?:/\S*)?\s*\Z)"),
+        re.compile(
+            rf"\A({_NO_PRINCIPAL}[^\s:@/,;]+:)(?!//)[^\s:@]+(?=@[\w.-]+(?::\d+)?(?:/\S*)?\s*\Z)"
+        ),
     )
 
 
 @cache
 def base64_text() -> re.Pattern[str]:
-    """Return the pattern of a PEM file, a JSON document, or properties in Base64; see ``decoded``."""
-    return re.compile(r"(?<![\w+/.-])(?:LS0tLS1CRUdJTi|ewog|ewoJ|ew0K|eyAi|eyJ)[\w+/=-]{24,}(?![\w.])")
+    """Return the pattern of a PEM file, a JSON document, or properties in Base64; see
+    ``decoded``.
+    """
+    return re.compile(
+        r"(?<![\w+/.-])(?:LS0tLS1CRUdJTi|ewog|ewoJ|ew0K|eyAi|eyJ)[\w+/=-]{24,}(?![\w.])"
+    )
 
 
 def decoded(text: str) -> str | None:
     """Return the text that ``text`` encodes in Base64, None if it cannot be decoded."""
     try:
-        raw = base64.b64decode(text.translate({ord("-"): "+", ord("_"): "/"}) + "=" * (-len(text.rstrip("=")) % 4))
+        raw = base64.b64decode(
+            text.translate({ord("-"): "+", ord("_"): "/"}) + "=" * (-len(text.rstrip("=")) % 4)
+        )
         return raw.decode()
     except (binascii.Error, ValueError):
         return None

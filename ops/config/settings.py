@@ -1,8 +1,9 @@
 """The settings of a command about the cluster, and the origin of each value.
 
-Flags override the environment (``CONNECTCTL_…``), the environment overrides the context file, and the file overrides
-defaults. Merging is pure: it merges mappings into one in which every value has its origin. Secrets stay references
-until a connection is opened, so that nothing that prints settings can print one.
+Flags override the environment (``CONNECTCTL_…``), the environment overrides the context file, and
+the file overrides defaults. Merging is pure: it merges mappings into one in which every value has
+its origin. Secrets stay references until a connection is opened, so that nothing that prints
+settings can print one.
 """
 
 from __future__ import annotations
@@ -47,9 +48,13 @@ SHORTEST, LONGEST = 0.1, 1_000_000.0
 """Bounds of a timeout in seconds: librdkafka counts milliseconds in 31 bits."""
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
 COMMANDS = ("workers.", "applications.")
-"""Sections whose values are commands of the operator: secrets in them are hidden, the commands are not."""
+"""Sections whose values are commands of the operator: secrets in them are hidden, the commands are
+not.
+"""
 SECTIONS_OF_A_GROUP = ("topics.", "workers.")
-"""With ``rest`` and ``rest_is_group``, the settings that are valid for one group of workers only."""
+"""With ``rest`` and ``rest_is_group``, the settings that are valid for one group of workers
+only.
+"""
 
 
 SECRET_KINDS = ("env", "file", "command")
@@ -76,7 +81,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a command, by dotted name (``topics.config``, ``client.security.protocol``)."""
+    """All settings of a command, by dotted name (``topics.config``,
+    ``client.security.protocol``).
+    """
 
     values: Mapping[str, Setting]
     context: str | None = None
@@ -88,21 +95,35 @@ class Settings:
         return default if found is None else found.value
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return the values under ``name``, without that prefix: ``section("client")`` is librdkafka's configuration."""
-        return {key[len(name) + 1 :]: s.value for key, s in self.values.items() if key.startswith(f"{name}.")}
+        """Return the values under ``name``, without that prefix: ``section("client")`` is
+        librdkafka's configuration.
+        """
+        return {
+            key[len(name) + 1 :]: s.value
+            for key, s in self.values.items()
+            if key.startswith(f"{name}.")
+        }
 
     @property
     def named_servers(self) -> tuple[str, ...]:
         """Return the bootstrap servers of all Kafka clusters in the context."""
         section = self.section("clusters")
-        others = (str(value) for key, value in section.items() if key.partition(".")[2] == "bootstrap_servers")
+        others = (
+            str(value)
+            for key, value in section.items()
+            if key.partition(".")[2] == "bootstrap_servers"
+        )
         own = self.get("bootstrap_servers")
         return (*([str(own)] if own else []), *others)
 
     def secrets(self) -> Iterator[tuple[str, Any]]:
-        """Yield ``(name, value)`` of every value that is a secret by its name, or a reference to one."""
+        """Yield ``(name, value)`` of every value that is a secret by its name, or a reference to
+        one.
+        """
         for name, setting in self.values.items():
-            if isinstance(setting.value, SecretSource) or (masking.is_secret(name) and not name.startswith(COMMANDS)):
+            if isinstance(setting.value, SecretSource) or (
+                masking.is_secret(name) and not name.startswith(COMMANDS)
+            ):
                 yield name, setting.value
 
     def masked(self) -> Iterator[tuple[str, str, str]]:
@@ -120,13 +141,16 @@ def mask(name: str, value: Any) -> str:
 
 
 def merge(
-    flags: Mapping[str, Any], environment: Mapping[str, str], file: Parsed | None, context: str | None
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str],
+    file: Parsed | None,
+    context: str | None,
 ) -> Settings:
     """Return the settings of the three sources; earlier sources override later ones.
 
-    ``context`` is the entry of ``file`` to use. Topics and workers, with their addresses, belong to the group that is
-    set in the same source. If another source sets another group, they are set aside: an offset must not be written to
-    another group's topic.
+    ``context`` is the entry of ``file`` to use. Topics and workers, with their addresses, belong to
+    the group that is set in the same source. If another source sets another group, they are set
+    aside: an offset must not be written to another group's topic.
     """
     merged: dict[str, Setting] = {}
     aside: dict[str, Setting] = {}
@@ -170,9 +194,11 @@ def _check(name: str, setting: Setting) -> None:
 def _is_of_other_group(
     name: str, layer: Mapping[str, Setting], before: Mapping[str, Setting], *, in_file: bool
 ) -> bool:
-    """Return whether ``name`` in ``layer`` belongs to another group than the one that an earlier source named.
+    """Return whether ``name`` in ``layer`` belongs to another group than the one that an earlier
+    source named.
 
-    Topics in a context without a group have an unknown owner: they do not count for another source's group.
+    Topics in a context without a group have an unknown owner: they do not count for another
+    source's group.
     """
     bound = name in ("rest", "rest_is_group") or name.startswith(SECTIONS_OF_A_GROUP)
     if not bound or (selected := before.get("group_id")) is None:
@@ -184,7 +210,9 @@ def _is_of_other_group(
 
 
 def pick_context(name: str | None, origin: str, file: Parsed | None) -> str | None:
-    """Return the context to use: the one in ``wanted``, else the file's ``current``, else its only one."""
+    """Return the context to use: the one in ``wanted``, else the file's ``current``, else its only
+    one.
+    """
     known = file.names if file else []
     if name is None and file is not None:
         name, origin = file.content.current, f"current in {file.path}"
@@ -193,7 +221,10 @@ def pick_context(name: str | None, origin: str, file: Parsed | None) -> str | No
     if name is not None and name not in known:
         hint = f"Known contexts: {', '.join(known)}."
         if not known:
-            hint = "No context is defined. Add one: connectctl context add NAME --bootstrap-servers HOST:PORT --group-id ID"
+            hint = (
+                "No context is defined. Add one: connectctl context add NAME "
+                "--bootstrap-servers HOST:PORT --group-id ID"
+            )
         raise BadInput(f"Context not found: {name} ({origin})", next_step=hint)
     return name
 
@@ -201,7 +232,11 @@ def pick_context(name: str | None, origin: str, file: Parsed | None) -> str | No
 def _from_flags(flags: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
     for name, value in flags.items():
         if value not in (None, []):
-            flag = {"topics.config": "config-topic", "topics.offsets": "offsets-topic", "topics.status": "status-topic"}
+            flag = {
+                "topics.config": "config-topic",
+                "topics.offsets": "offsets-topic",
+                "topics.status": "status-topic",
+            }
             yield name, Setting(value, f"--{flag.get(name, name.replace('_', '-'))}")
 
 

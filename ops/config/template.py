@@ -1,7 +1,8 @@
-"""Commands and paths with placeholders, ``ssh {host} sudo systemctl restart connect``: validated and filled in.
+"""Commands and paths with placeholders, ``ssh {host} sudo systemctl restart connect``: validated
+and filled in.
 
-A placeholder is one word in single braces. Other braces belong to the shell, awk or a Go template and are kept:
-``${HOME}``, ``{print $1}``, ``{{.Names}}``, ``{a,b}``.
+A placeholder is one word in single braces. Other braces belong to the shell, awk or a Go template
+and are kept: ``${HOME}``, ``{print $1}``, ``{{.Names}}``, ``{a,b}``.
 """
 
 from __future__ import annotations
@@ -23,13 +24,19 @@ def names_in(template: str) -> set[str]:
 
 
 def problem_with(template: str, known: Collection[str], needed: Collection[str] = ()) -> str | None:
-    """Return why ``template`` cannot be used: an unknown placeholder, or a missing one of ``needed``."""
+    """Return why ``template`` cannot be used: an unknown placeholder, or a missing one of
+    ``needed``.
+    """
     if not template.strip():
         return "it is empty"
     listing = "known are " + ", ".join(f"{{{name}}}" for name in known)
     for name in sorted(names_in(template) - set(known)):
         similar = difflib.get_close_matches(name, known, n=1)
-        return f"unknown placeholder {{{name}}}; " + (f"did you mean {{{similar[0]}}}? " if similar else "") + listing
+        return (
+            f"unknown placeholder {{{name}}}; "
+            + (f"did you mean {{{similar[0]}}}? " if similar else "")
+            + listing
+        )
     missing = [f"{{{name}}}" for name in needed if name not in names_in(template)]
     return f"it lacks {' and '.join(missing)}" if missing else None
 
@@ -39,9 +46,11 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def filled_for_shell(template: str, values: Mapping[str, str]) -> str:
-    """Return ``template`` with its placeholders replaced and quoted, each as one word for the shell.
+    """Return ``template`` with its placeholders replaced and quoted, each as one word for the
+    shell.
 
-    Raises ``BadInput`` if a value that needs quotes is already between quotes: they would end there.
+    Raises ``BadInput`` if a value that needs quotes is already between quotes: they would end
+    there.
     """
     for found in _PLACEHOLDER.finditer(template):
         value = values[found[1]]

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from connectctl.ops.core.errors import BadInput
 
 # The form of a host name or an IP address. With a leading dash it would be an option of a command.
-_FORM = re.compile(r"(?:(?P<scheme>https?)://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>\w[\w.-]*)):(?P<port>\d{1,5})/?")
+_FORM = re.compile(
+    r"(?:(?P<scheme>https?)://)?(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>\w[\w.-]*)):(?P<port>\d{1,5})/?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,14 @@ class Address:
 def parse(text: str, scheme: str = "http") -> Address:
     """Return the address in ``host:port`` or a URL; ``scheme`` is the default.
 
-    Raises ``BadInput`` for any text that could be more than an address to a shell or a command: workers advertise the
-    names of their hosts themselves.
+    Raises ``BadInput`` for any text that could be more than an address to a shell or a command:
+    workers advertise the names of their hosts themselves.
     """
     found = _FORM.fullmatch(text)
     if not found or not 0 < int(found["port"]) < 65536:
-        raise BadInput(f"{text!r} is not an address of a worker", why="it should be host:port", code="no-worker")
+        raise BadInput(
+            f"{text!r} is not an address of a worker",
+            why="it should be host:port",
+            code="no-worker",
+        )
     return Address(found["v6"] or found["host"], int(found["port"]), found["scheme"] or scheme)

@@ -9,7 +9,8 @@
       each:
         worker-3:8083: {driver: manual}
 
-Settings in ``each`` under a worker's address, or under its host alone, override the settings above for that worker.
+Settings in ``each`` under a worker's address, or under its host alone, override the settings above
+for that worker.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ def _address(text: str) -> str:
 class WorkerSettings(BaseModel):
     """How one worker is changed and restarted.
 
-    Shell lines are run by ``/bin/sh``. They may hold ``{worker}`` (``host:port``), ``{host}``, ``{port}`` and
-    ``{url}``, and ``{property}`` and ``{value}`` where they concern a property; each is filled in quoted, as one word
-    for the shell.
+    Shell lines are run by ``/bin/sh``. They may hold ``{worker}`` (``host:port``), ``{host}``,
+    ``{port}`` and ``{url}``, and ``{property}`` and ``{value}`` where they concern a property; each
+    is filled in quoted, as one word for the shell.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -72,12 +73,15 @@ class WorkerSettings(BaseModel):
     timeout: Annotated[float, Field(gt=0)] | None = None
     """The most seconds for one command: 120."""
     change: Annotated[str, _template(*OF_WORKER, *OF_PROPERTY, needed=OF_PROPERTY)] | None = None
-    """command: the shell line that sets a property, effective at the next start; running it twice changes nothing more.
+    """command: the shell line that sets a property, effective at the next start; running it twice
+    changes nothing more.
     """
     restart: Annotated[str, _template(*OF_WORKER)] | None = None
     """command, properties-file: the shell line that stops and starts the worker."""
     read: Annotated[str, _template(*OF_WORKER, "property")] | None = None
-    """command: a shell line that prints the property's value, its line or the whole properties file."""
+    """command: a shell line that prints the property's value, its line or the whole properties
+    file.
+    """
     check: Annotated[str, _template(*OF_WORKER)] | None = None
     """command: a shell line that fails if the worker could not be changed; it changes nothing."""
     file: Annotated[str, _template(*OF_WORKER)] | None = None
@@ -116,7 +120,9 @@ class WorkerSettings(BaseModel):
 class WorkersSection(WorkerSettings):
     """The section: settings for all workers, and for ``each`` by address or host."""
 
-    each: dict[Annotated[str, AfterValidator(_address)], WorkerSettings] = Field(default_factory=dict)
+    each: dict[Annotated[str, AfterValidator(_address)], WorkerSettings] = Field(
+        default_factory=dict
+    )
 
     @property
     def by_worker(self) -> dict[str, WorkerSettings]:
@@ -129,7 +135,9 @@ class WorkersSection(WorkerSettings):
         yield from self._unused((), self.configured, drivers)
         for address, own_settings in self.each.items():
             yield from self._unused(
-                ("each", address), own_settings.configured, {self.by_worker[address].effective_driver}
+                ("each", address),
+                own_settings.configured,
+                {self.by_worker[address].effective_driver},
             )
         # If every worker is in ``each``, the rest may be incomplete.
         complete: dict[tuple[str, ...], WorkerSettings] = {} if self.each else {(): self}
@@ -137,7 +145,11 @@ class WorkersSection(WorkerSettings):
             complete | {("each", address): settings for address, settings in self.by_worker.items()}
         ).items():
             if settings.missing:
-                yield path, f"the driver {settings.effective_driver} requires {' and '.join(settings.missing)}"
+                yield (
+                    path,
+                    f"the driver {settings.effective_driver} requires "
+                    f"{' and '.join(settings.missing)}",
+                )
 
     @staticmethod
     def _unused(
@@ -150,7 +162,9 @@ class WorkersSection(WorkerSettings):
 
 
 def nested(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return flattened settings as the section has them: ``each.worker-3:8083.driver`` is nested in ``each``."""
+    """Return flattened settings as the section has them: ``each.worker-3:8083.driver`` is nested in
+    ``each``.
+    """
     found: dict[str, Any] = {"each": {}}
     for name, value in section.items():
         if name.startswith("each."):

@@ -1,8 +1,8 @@
 """The only reader of YAML from users.
 
-A few lines of YAML can represent more than a machine can hold, by aliases of aliases, or infinite data, by an alias
-within its own anchor. Nesting, aliases and the expanded size are counted before values are built; an excess is a
-``yaml.MarkedYAMLError`` with its line, like any other error.
+A few lines of YAML can represent more than a machine can hold, by aliases of aliases, or infinite
+data, by an alias within its own anchor. Nesting, aliases and the expanded size are counted before
+values are built; an excess is a ``yaml.MarkedYAMLError`` with its line, like any other error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ T = TypeVar("T")
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the only document of ``text`` as a node with lines, None if it is empty. Raises ``yaml.YAMLError``."""
+    """Return the only document of ``text`` as a node with lines, None if it is empty. Raises
+    ``yaml.YAMLError``.
+    """
     import yaml
 
     check(text)
@@ -36,8 +38,8 @@ def compose(text: str) -> yaml.Node | None:
 def compose_all(text: str) -> list[yaml.Node]:
     """Return every document of ``text`` that is not empty. Raises ``yaml.YAMLError``.
 
-    A directory has hundreds of such files: libyaml reads them in a fifth of the time. Text that it refuses is read
-    again by PyYAML's own parser, for its error.
+    A directory has hundreds of such files: libyaml reads them in a fifth of the time. Text that it
+    refuses is read again by PyYAML's own parser, for its error.
     """
     import yaml
 
@@ -51,7 +53,9 @@ def _documents(text: str, loader: Any) -> list[yaml.Node]:
     import yaml
 
     check(text, loader)
-    return _or_our_error(lambda: [node for node in yaml.compose_all(text, Loader=loader) if node is not None])
+    return _or_our_error(
+        lambda: [node for node in yaml.compose_all(text, Loader=loader) if node is not None]
+    )
 
 
 def read_yaml(text: str) -> Any:
@@ -63,14 +67,18 @@ def read_yaml(text: str) -> Any:
 
 
 def _loader(text: str) -> Any:
-    """Return PyYAML's own parser, which reports the position of an error best; libyaml's for long text."""
+    """Return PyYAML's own parser, which reports the position of an error best; libyaml's for long
+    text.
+    """
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader) if len(text) > LONG else yaml.SafeLoader
 
 
 def _or_our_error(read: Callable[[], T]) -> T:
-    """Return the result of ``read``; an invalid value of a YAML type, such as 2026-13-01, is a ``yaml.YAMLError``."""
+    """Return the result of ``read``; an invalid value of a YAML type, such as 2026-13-01, is a
+    ``yaml.YAMLError``.
+    """
     import yaml
 
     try:
@@ -93,10 +101,11 @@ def check(text: str, loader: Any = None) -> None:
 
 
 def repeated(text: str) -> str | None:
-    """Return the first key that an object of a JSON or YAML text has twice, with both lines; None without one.
+    """Return the first key that an object of a JSON or YAML text has twice, with both lines; None
+    without one.
 
-    JSON and YAML silently use the last one, which may not be the intended one. ``text`` was read before: it is
-    well-formed, and its depth is bounded. Lines count from 1.
+    JSON and YAML silently use the last one, which may not be the intended one. ``text`` was read
+    before: it is well-formed, and its depth is bounded. Lines count from 1.
     """
     import yaml
 
@@ -119,7 +128,9 @@ def repeated(text: str) -> str | None:
                 if isinstance(key, yaml.ScalarNode):
                     if first := lines.get((key.tag, key.value)):
                         again = (
-                            f"in line {first}, and in line {line} again" if first != line else f"twice in line {line}"
+                            f"in line {first}, and in line {line} again"
+                            if first != line
+                            else f"twice in line {line}"
                         )
                         return f"the key {key.value!r} is {again}"
                     lines[(key.tag, key.value)] = line

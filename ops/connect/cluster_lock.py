@@ -1,7 +1,8 @@
 """The holder of a Connect cluster's lock, encoded in the client id of the lock group's only member.
 
-Every tool shows a member's client id at any time (``kafka-consumer-groups.sh --describe --members``). A member's
-metadata are visible only while the group is Stable.
+Every tool shows a member's client id at any time
+(``kafka-consumer-groups.sh --describe --members``). A member's metadata are visible only while the
+group is Stable.
 """
 
 from __future__ import annotations
@@ -17,11 +18,17 @@ _MARK = "connectctl"
 
 def _quoted(text: str) -> str:
     """Return ``text`` in ASCII without separators: all but a few bytes are written as ``%XX``."""
-    return re.sub(rb"[^\w.:@-]", lambda found: b"%%%02X" % found[0][0], text.encode(errors="replace")).decode()
+    return re.sub(
+        rb"[^\w.:@-]", lambda found: b"%%%02X" % found[0][0], text.encode(errors="replace")
+    ).decode()
 
 
 def _unquoted(text: str) -> str:
-    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode(errors="replace"))
+    raw = re.sub(
+        rb"%([0-9A-Fa-f]{2})",
+        lambda found: bytes.fromhex(found[1].decode()),
+        text.encode(errors="replace"),
+    )
     return raw.decode(errors="replace")
 
 
@@ -34,8 +41,8 @@ def group_of(group_id: str) -> str:
 class LockHolder:
     """The holder of the lock: ``run`` of the journal of ``who`` (``user@host``), since an ISO time.
 
-    ``pid`` is its process on that host, ``address`` its address as the broker reports it, ``member`` its id in the
-    group.
+    ``pid`` is its process on that host, ``address`` its address as the broker reports it,
+    ``member`` its id in the group.
     """
 
     run: str
@@ -51,9 +58,13 @@ class LockHolder:
 
     @classmethod
     def from_client_id(cls, client_id: str, address: str = "", member: str = "") -> LockHolder:
-        """Return the holder that a client id encodes; a client id of another form stands for ``who``."""
+        """Return the holder that a client id encodes; a client id of another form stands for
+        ``who``.
+        """
         head, *pairs = client_id.split(";")
-        fields = {name: _unquoted(value) for name, _, value in (pair.partition("=") for pair in pairs)}
+        fields = {
+            name: _unquoted(value) for name, _, value in (pair.partition("=") for pair in pairs)
+        }
         if head != _MARK or not {"run", "by", "since"} <= fields.keys():
             return cls("", client_id, "", address=address, member=member)
         pid = whole_number(fields.get("pid")) or 0
@@ -69,4 +80,9 @@ class LockHolder:
         return " ".join(parts) + (f" (at {self.address})" if self.address else "")
 
     def as_json(self) -> dict[str, str | None]:
-        return {"run": self.run or None, "by": self.who, "since": self.since or None, "address": self.address or None}
+        return {
+            "run": self.run or None,
+            "by": self.who,
+            "since": self.since or None,
+            "address": self.address or None,
+        }

@@ -1,8 +1,10 @@
-"""The contents of the config topic: connectors, target states, tasks and the last round of zombie fencing.
+"""The contents of the config topic: connectors, target states, tasks and the last round of zombie
+fencing.
 
-Source: ``KafkaConfigBackingStore``. Keys are plain strings, values JSON objects; a tombstone deletes. A connector
-exists if its ``connector-<name>`` record exists. Other records of a deleted connector stay visible, because a connector
-that is created again with this name inherits them, above all the task count record.
+Source: ``KafkaConfigBackingStore``. Keys are plain strings, values JSON objects; a tombstone
+deletes. A connector exists if its ``connector-<name>`` record exists. Other records of a deleted
+connector stay visible, because a connector that is created again with this name inherits them,
+above all the task count record.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ MOST_TASKS = 100_000
 
 
 def _target_state(value: Any) -> None:
-    """Accept a value whose target state workers read: ``state.v2``, and ``state`` where that is missing."""
+    """Accept a value whose target state workers read: ``state.v2``, and ``state`` where that is
+    missing.
+    """
     an_object({})(value)
     name = "state" if value.get("state.v2") is None else "state.v2"
     an_object({name: json_shape.one_of("STARTED", "PAUSED", "STOPPED")})(value)
@@ -67,16 +71,18 @@ _SHAPES = {
     _RESTART: an_object({}),
     _LOGGER: an_object({"level": json_shape.text}),
 }
-"""The shapes that workers accept for each kind of record; they ignore other values (``KafkaConfigBackingStore``)."""
+"""The shapes that workers accept for each kind of record; they ignore other values
+(``KafkaConfigBackingStore``).
+"""
 
 
 @dataclass(frozen=True)
 class ConfiguredConnector:
     """A connector as the config topic defines it. ``target_state`` is STARTED, PAUSED or STOPPED.
 
-    ``task_records`` are its task configurations as undecoded values: they are most of a topic, and few readers need
-    them. ``unread`` are the kinds of its records, by prefix, whose only record is ignored: their fields here have
-    defaults.
+    ``task_records`` are its task configurations as undecoded values: they are most of a topic, and
+    few readers need them. ``unread`` are the kinds of its records, by prefix, whose only record is
+    ignored: their fields here have defaults.
     """
 
     name: str
@@ -94,7 +100,9 @@ class ConfiguredConnector:
 
     @property
     def looks_like(self) -> str | None:
-        """Return ``source`` or ``sink`` by the class name and properties, None if they do not determine it."""
+        """Return ``source`` or ``sink`` by the class name and properties, None if they do not
+        determine it.
+        """
         return kind_of(self.config)
 
 
@@ -111,7 +119,9 @@ class ConfigState:
     ignored: frozenset[bytes] = frozenset()
     """The keys whose newest record is ignored."""
     limits: Mapping[str, Mapping[int, tuple[int, str | None]]] = field(default_factory=dict)
-    """The offset and ``tasks.max`` of each task configuration, by connector and task, superseded tasks included."""
+    """The offset and ``tasks.max`` of each task configuration, by connector and task, superseded
+    tasks included.
+    """
     mark: GroupMark | None = None
 
 
@@ -123,11 +133,14 @@ def state_of(image: TopicImage) -> ConfigState:
     return state
 
 
-def parse(records: Iterable[ConsumerRecord], topic: str, superseded: Iterable[ConsumerRecord] = ()) -> ConfigState:
-    """Return the state that the newest records of the config topic define. An unreadable record becomes a finding.
+def parse(
+    records: Iterable[ConsumerRecord], topic: str, superseded: Iterable[ConsumerRecord] = ()
+) -> ConfigState:
+    """Return the state that the newest records of the config topic define. An unreadable record
+    becomes a finding.
 
-    If the newest record of a key is ignored, the record before it counts, as for workers, provided that it is in
-    ``superseded``.
+    If the newest record of a key is ignored, the record before it counts, as for workers, provided
+    that it is in ``superseded``.
     """
     newest = sorted(records, key=lambda r: r.offset)
     state = _parsed(newest, topic)
@@ -160,11 +173,14 @@ def _parsed(records: Iterable[ConsumerRecord], topic: str) -> ConfigState:
         kept = record.value if key.startswith(TASK) else value
         newest[key] = (record.offset, kept)
     state = _assemble(newest, task_overrides, findings, unread.keys() - newest.keys())
-    return replace(state, limits=limits, ignored=frozenset(unread.values()), mark=_newest_mark(newest))
+    return replace(
+        state, limits=limits, ignored=frozenset(unread.values()), mark=_newest_mark(newest)
+    )
 
 
 def decode(record: ConsumerRecord) -> tuple[str, Any]:
-    """Return the key and JSON value of a record of the config or status topic; the value of a tombstone is None.
+    """Return the key and JSON value of a record of the config or status topic; the value of a
+    tombstone is None.
 
     Raises ``ValueError``.
     """
@@ -194,7 +210,9 @@ def read(record: ConsumerRecord) -> tuple[str, dict[str, Any] | None]:
     prefix = next((known for known in _PREFIXES if key.startswith(known)), None)
     if prefix is None:
         raise Malformed("is none of Connect", "its key")
-    if prefix not in _NAMELESS and not (task_of(key) if prefix == TASK else key.removeprefix(prefix)):
+    if prefix not in _NAMELESS and not (
+        task_of(key) if prefix == TASK else key.removeprefix(prefix)
+    ):
         raise Malformed(f"names no {'task' if prefix == TASK else 'connector'}", "its key")
     if value is not None:
         try:
@@ -207,12 +225,16 @@ def read(record: ConsumerRecord) -> tuple[str, dict[str, Any] | None]:
 
 
 def _values(properties: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the properties that have a value, with interned names: thousands of connectors have the same names."""
+    """Return the properties that have a value, with interned names: thousands of connectors have
+    the same names.
+    """
     return {intern(name): text for name, text in properties.items() if text is not None}
 
 
 def task_of(key: str) -> tuple[str, int] | None:
-    """Return the connector and the task number of a key ``task-NAME-N``; None for a key that workers do not accept."""
+    """Return the connector and the task number of a key ``task-NAME-N``; None for a key that
+    workers do not accept.
+    """
     name, _, number = key.removeprefix(TASK).rpartition("-")
     return (name, int(number)) if name and key.startswith(TASK) and is_task_number(number) else None
 
@@ -225,7 +247,8 @@ def is_task_number(text: str) -> bool:
 def newest(
     records: Iterable[ConsumerRecord], is_wanted: Callable[[str], bool]
 ) -> dict[str, tuple[int, dict[str, Any]]]:
-    """Return the offset and value of the newest record of each ``wanted`` key; the value of a tombstone is empty.
+    """Return the offset and value of the newest record of each ``wanted`` key; the value of a
+    tombstone is empty.
 
     Records that are not Connect's change nothing, as for workers.
     """
@@ -239,13 +262,20 @@ def newest(
 
 
 def _newest_mark(newest: Mapping[str, tuple[int, Any]]) -> GroupMark | None:
-    commits = [(offset, value) for key, (offset, value) in newest.items() if key.startswith(COMMIT) and value]
+    commits = [
+        (offset, value)
+        for key, (offset, value) in newest.items()
+        if key.startswith(COMMIT) and value
+    ]
     marks = [mark for _, value in sorted(commits, key=itemgetter(0)) if (mark := mark_in(value))]
     return marks[-1] if marks else None
 
 
 def _limit(
-    limits: dict[str, dict[int, tuple[int, str | None]]], key: str, offset: int, value: Mapping[str, Any]
+    limits: dict[str, dict[int, tuple[int, str | None]]],
+    key: str,
+    offset: int,
+    value: Mapping[str, Any],
 ) -> None:
     name, _, number = key.removeprefix(TASK).rpartition("-")
     limits.setdefault(name, {})[int(number)] = (offset, value["properties"].get("tasks.max"))
@@ -257,7 +287,9 @@ def _note(
     key: str,
     value: Mapping[str, Any],
 ) -> None:
-    """Remember the properties of a task that its connector does not have: either may hold secrets."""
+    """Remember the properties of a task that its connector does not have: either may hold
+    secrets.
+    """
     name, _, _ = key.removeprefix(TASK).rpartition("-")
     config = value.get("properties", {})
     _, configured = known.get(CONNECTOR + name, (-1, None))
@@ -271,7 +303,11 @@ def _assemble(
     findings: list[Finding],
     unread: Collection[str],
 ) -> ConfigState:
-    live = {k.removeprefix(CONNECTOR): v for k, (_, v) in newest.items() if k.startswith(CONNECTOR) and v is not None}
+    live = {
+        k.removeprefix(CONNECTOR): v
+        for k, (_, v) in newest.items()
+        if k.startswith(CONNECTOR) and v is not None
+    }
     tasks: dict[str, dict[int, bytes]] = {}
     for key, (_, value) in newest.items():
         if value is not None and key.startswith(TASK):
@@ -284,7 +320,10 @@ def _assemble(
         _, target = newest.get(TARGET + name, (-1, None))
         number = (count or {}).get("tasks", 0)
         config = value["properties"]
-        for properties in (config, *(more for more in task_overrides.get(name, ()) if more is not config)):
+        for properties in (
+            config,
+            *(more for more in task_overrides.get(name, ()) if more is not config),
+        ):
             remember(properties)
         connectors[name] = ConfiguredConnector(
             name=name,
@@ -295,7 +334,11 @@ def _assemble(
             task_count_record=(record or {}).get("task-count"),
             task_records={n: c for n, c in sorted(tasks.get(name, {}).items()) if n < number},
             fencing_pending=committed > fenced,
-            unread=frozenset(prefix for prefix in (COMMIT, TARGET, FENCING) if prefix + name in unread),
+            unread=frozenset(
+                prefix for prefix in (COMMIT, TARGET, FENCING) if prefix + name in unread
+            ),
         )
-    deleted = {k.removeprefix(p) for k in newest for p in (FENCING, COMMIT) if k.startswith(p)} - live.keys()
+    deleted = {
+        k.removeprefix(p) for k in newest for p in (FENCING, COMMIT) if k.startswith(p)
+    } - live.keys()
     return ConfigState(dict(sorted(connectors.items())), frozenset(deleted), tuple(findings))

@@ -1,9 +1,10 @@
 """The metadata and assignments that Connect workers exchange in the group protocol, decoded.
 
-Source: ``ConnectProtocol`` (version 0), ``IncrementalCooperativeConnectProtocol`` (1 and 2) of Apache Kafka. A worker's
-member metadata holds its REST URL and its config offset. Its assignment holds the leader, the connectors and tasks that
-it runs, and the delay before lost tasks are assigned to other workers. MirrorMaker 2 in dedicated mode advertises a
-word (``NOTUSED``) instead of a URL.
+Source: ``ConnectProtocol`` (version 0), ``IncrementalCooperativeConnectProtocol`` (1 and 2) of
+Apache Kafka. A worker's member metadata holds its REST URL and its config offset. Its assignment
+holds the leader, the connectors and tasks that it runs, and the delay before lost tasks are
+assigned to other workers. MirrorMaker 2 in dedicated mode advertises a word (``NOTUSED``) instead
+of a URL.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ def rest_url(advertised: str) -> str:
 
 
 def mirror_source(group_id: str) -> str | None:
-    """Return the source cluster of a dedicated MirrorMaker 2, whose group is ``SOURCE-mm2``; else None."""
+    """Return the source cluster of a dedicated MirrorMaker 2, whose group is ``SOURCE-mm2``; else
+    None.
+    """
     source = group_id.removesuffix("-mm2")
     return source if source != group_id else None
 
 
 def is_mirror(group_id: str, client_id: str) -> bool:
-    """Return whether a member is a process of MirrorMaker 2 in dedicated mode, with the client id ``SOURCE->TARGET``.
+    """Return whether a member is a process of MirrorMaker 2 in dedicated mode, with the client id
+    ``SOURCE->TARGET``.
 
     Its REST server, if it has one (KIP-710), serves its own processes alone.
     """
@@ -43,10 +47,11 @@ def is_mirror(group_id: str, client_id: str) -> bool:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The assignment of a worker. ``tasks`` are ``(connector, task)``; ``delay_ms`` is the remaining rebalance delay.
+    """The assignment of a worker. ``tasks`` are ``(connector, task)``; ``delay_ms`` is the
+    remaining rebalance delay.
 
-    Since protocol version 1 an assignment holds only the parts that a rebalance added and ``revoked``; see
-    ``merged_with``.
+    Since protocol version 1 an assignment holds only the parts that a rebalance added and
+    ``revoked``; see ``merged_with``.
     """
 
     leader_id: str
@@ -59,7 +64,9 @@ class Assignment:
     revoked: frozenset[tuple[str, int]] = frozenset()
 
     def merged_with(self, before: Assignment | None) -> Assignment:
-        """Return all that a worker runs that ran ``before`` when it joined (``WorkerCoordinator.onJoinComplete``)."""
+        """Return all that a worker runs that ran ``before`` when it joined
+        (``WorkerCoordinator.onJoinComplete``).
+        """
         if before is None:
             return self
         kept = [c for c in before.connectors if (c, CONNECTOR_INSTANCE) not in self.revoked]
@@ -75,8 +82,9 @@ class Assignment:
 class Member:
     """A worker in the group. ``assignment`` is None before the first sync.
 
-    ``url`` is the address of its REST API; it is empty where the worker has none and where it is unknown, as in a
-    rebalance. ``without_rest`` is True for a worker that is known to have no REST API.
+    ``url`` is the address of its REST API; it is empty where the worker has none and where it is
+    unknown, as in a rebalance. ``without_rest`` is True for a worker that is known to have no REST
+    API.
     """
 
     id: str
@@ -89,16 +97,19 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Return the name for users: ``host:port`` of the REST server, or the client id and host without one."""
+        """Return the name for users: ``host:port`` of the REST server, or the client id and host
+        without one.
+        """
         if self.without_rest:
             return f"{self.client_id}{_AT}{self.host.lstrip('/')}"
         return self.url.partition("//")[2].partition("/")[0] or self.client_id
 
     def wrote(self, worker_id: str) -> bool:
-        """Return whether a status with ``worker_id`` is from this worker, by the worker's metadata in the group.
+        """Return whether a status with ``worker_id`` is from this worker, by the worker's metadata
+        in the group.
 
-        MirrorMaker 2 writes ``host/CLIENT/UUID``, ``host:port/CLIENT`` with REST on, and the client id alone before
-        3.5.
+        MirrorMaker 2 writes ``host/CLIENT/UUID``, ``host:port/CLIENT`` with REST on, and the client
+        id alone before 3.5.
         """
         if self.without_rest:
             return self.client_id in (worker_id, *worker_id.split("/"))
@@ -107,7 +118,9 @@ class Member:
 
 @dataclass(frozen=True)
 class ConnectGroup:
-    """The group of the workers as its coordinator describes it. ``state`` is Kafka's: Stable, Empty, Dead …"""
+    """The group of the workers as its coordinator describes it. ``state`` is Kafka's: Stable,
+    Empty, Dead …
+    """
 
     id: str
     state: str
@@ -116,12 +129,16 @@ class ConnectGroup:
 
     @property
     def settled(self) -> bool:
-        """Return whether its assignments and addresses are known: coordinators report neither during a rebalance."""
+        """Return whether its assignments and addresses are known: coordinators report neither
+        during a rebalance.
+        """
         return is_settled(self.state)
 
     @property
     def without_rest(self) -> bool:
-        """Return whether its workers are known to have no REST API, as MirrorMaker 2 in dedicated mode."""
+        """Return whether its workers are known to have no REST API, as MirrorMaker 2 in dedicated
+        mode.
+        """
         return bool(self.members) and all(member.without_rest for member in self.members)
 
     @property
@@ -138,22 +155,30 @@ class ConnectGroup:
 
     @property
     def delay_ms(self) -> int:
-        """Return the milliseconds for which lost connectors and tasks stay unassigned, as of the last rebalance."""
+        """Return the milliseconds for which lost connectors and tasks stay unassigned, as of the
+        last rebalance.
+        """
         return max((m.assignment.delay_ms for m in self.members if m.assignment), default=0)
 
     @cached_property
     def owners(self) -> dict[tuple[str, int], Member]:
-        """Return the worker that runs each task; ``CONNECTOR_INSTANCE`` stands for the connector itself."""
+        """Return the worker that runs each task; ``CONNECTOR_INSTANCE`` stands for the connector
+        itself.
+        """
         found: dict[tuple[str, int], Member] = {}
         for member in self.members:
             if member.assignment:
-                found |= {(name, CONNECTOR_INSTANCE): member for name in member.assignment.connectors}
+                found |= {
+                    (name, CONNECTOR_INSTANCE): member for name in member.assignment.connectors
+                }
                 found |= dict.fromkeys(member.assignment.tasks, member)
         return found
 
 
 def is_address(worker: str) -> bool:
-    """Return whether a worker's name is ``host:port`` of its REST server, as statuses name workers."""
+    """Return whether a worker's name is ``host:port`` of its REST server, as statuses name
+    workers.
+    """
     return _AT not in worker
 
 
@@ -175,14 +200,18 @@ class _ProtocolReader(FieldReader):
 
 
 def decode_metadata(data: bytes) -> tuple[str, int]:
-    """Return ``(REST URL, config offset)`` from a member's metadata of any protocol version. Raises ``ValueError``."""
+    """Return ``(REST URL, config offset)`` from a member's metadata of any protocol version. Raises
+    ``ValueError``.
+    """
     reader = _ProtocolReader(data)
     reader.number(2)
     return reader.text(), reader.number(8)
 
 
 def decode_current(data: bytes) -> Assignment | None:
-    """Return the assignment that a member had when it joined; None for version 0, which releases it first."""
+    """Return the assignment that a member had when it joined; None for version 0, which releases it
+    first.
+    """
     reader = _ProtocolReader(data)
     version = reader.number(2)
     reader.text()
@@ -190,7 +219,8 @@ def decode_current(data: bytes) -> Assignment | None:
     return decode_assignment(reader.block()) if version >= 1 else None
 
 
-@lru_cache(maxsize=512)  # A command describes the group several times; an assignment of 50,000 tasks is long.
+# A command describes the group several times; an assignment of 50,000 tasks is long.
+@lru_cache(maxsize=512)
 def decode_assignment(data: bytes) -> Assignment | None:
     """Return a member's assignment, None if it has none yet.
 

@@ -1,7 +1,8 @@
 """The state of a connector as one verdict from many statuses.
 
-A status is what a worker last wrote about a connector or task; it stays when that worker dies. The group's assignment
-defines which worker runs a part now. A status counts only if the worker that wrote it still has that part.
+A status is what a worker last wrote about a connector or task; it stays when that worker dies. The
+group's assignment defines which worker runs a part now. A status counts only if the worker that
+wrote it still has that part.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _UNRESERVED = frozenset(ascii_letters + digits + "-._~")
 
 
 def path_of(*segments: str) -> str:
-    """Return a path of the REST API; each segment is escaped, because connector names may have slashes and spaces."""
+    """Return a path of the REST API; each segment is escaped, because connector names may have
+    slashes and spaces.
+    """
     return "".join("/" + "".join(map(_escaped, segment)) for segment in segments)
 
 
@@ -50,7 +53,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """The last status of a connector or of one of its tasks. ``worker`` is an address, ``host:port``."""
+    """The last status of a connector or of one of its tasks. ``worker`` is an address,
+    ``host:port``.
+    """
 
     state: str
     worker: str | None = None
@@ -59,13 +64,15 @@ class Status:
 
 @dataclass(frozen=True)
 class Connector:
-    """A connector with the statuses of its parts. ``tasks`` has every expected task, with None for a missing status.
+    """A connector with the statuses of its parts. ``tasks`` has every expected task, with None for
+    a missing status.
 
-    ``stale_tasks`` are statuses of tasks that are no longer expected. ``target_state`` is STARTED, PAUSED or STOPPED
-    and ``committed_tasks`` the number of committed task configurations, both from the config topic; both are None where
-    only workers were asked, because the REST API has neither. ``assigned`` are the parts in the group's assignment,
-    each with the worker's address; None if the assignment is unknown, as in a rebalance. ``doubt`` describes a
-    contradiction in these facts: no change may rely on them.
+    ``stale_tasks`` are statuses of tasks that are no longer expected. ``target_state`` is STARTED,
+    PAUSED or STOPPED and ``committed_tasks`` the number of committed task configurations, both from
+    the config topic; both are None where only workers were asked, because the REST API has neither.
+    ``assigned`` are the parts in the group's assignment, each with the worker's address; None if
+    the assignment is unknown, as in a rebalance. ``doubt`` describes a contradiction in these
+    facts: no change may rely on them.
     """
 
     name: str
@@ -93,7 +100,9 @@ class Connector:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The state of a connector, with a detail and the first line of the failure's cause. ``running`` counts tasks."""
+    """The state of a connector, with a detail and the first line of the failure's cause.
+    ``running`` counts tasks.
+    """
 
     state: State
     detail: str = ""
@@ -106,12 +115,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Owners:
-    """The workers by part, from the group's assignment; ``CONNECTOR_INSTANCE`` is the connector itself."""
+    """The workers by part, from the group's assignment; ``CONNECTOR_INSTANCE`` is the connector
+    itself.
+    """
 
     by_part: Mapping[tuple[str, int], str]
 
     def now(self, connector: str, task: int, status: Status | None) -> tuple[str, str]:
-        """Return ``(state, remark)`` of a part: its status, unless the part has no owner or another owner now."""
+        """Return ``(state, remark)`` of a part: its status, unless the part has no owner or another
+        owner now.
+        """
         owner = self.by_part.get((connector, task))
         if status is None:
             return State.UNASSIGNED, "no status yet"
@@ -123,20 +136,31 @@ class Owners:
 
     def unreported(self, connector: Connector) -> bool:
         """Return whether a part of ``connector`` has an owner and the status of another worker."""
-        owned = ((self.by_part.get((connector.name, n)), status) for n, status in connector.parts.items())
-        return any(owner and status and _is_from_other_worker(status, owner) for owner, status in owned)
+        owned = (
+            (self.by_part.get((connector.name, n)), status) for n, status in connector.parts.items()
+        )
+        return any(
+            owner and status and _is_from_other_worker(status, owner) for owner, status in owned
+        )
 
     def parts(self, connector: str) -> dict[int, str]:
         """Return the parts of ``connector`` that are assigned, with the worker's address."""
         return dict(self._by_connector.get(connector, {}))
 
     def of(self, connector: str) -> tuple[str, ...]:
-        """Return the workers that have a part of ``connector``; the worker of the connector instance comes first."""
-        return tuple(dict.fromkeys(worker for _, worker in sorted(self._by_connector.get(connector, {}).items())))
+        """Return the workers that have a part of ``connector``; the worker of the connector
+        instance comes first.
+        """
+        return tuple(
+            dict.fromkeys(
+                worker for _, worker in sorted(self._by_connector.get(connector, {}).items())
+            )
+        )
 
     @cached_property
     def _by_connector(self) -> dict[str, dict[int, str]]:
-        # Built once: every connector is looked up, and a cluster may have tens of thousands of parts.
+        # Built once: every connector is looked up, and a cluster may have tens of thousands of
+        # parts.
         found: dict[str, dict[int, str]] = {}
         for (name, task), worker in self.by_part.items():
             found.setdefault(name, {})[task] = worker
@@ -144,19 +168,24 @@ class Owners:
 
 
 def owners_of(group: ConnectGroup | None) -> Owners | None:
-    """Return the owners by the group's assignments; None during a rebalance, when assignments are undefined."""
+    """Return the owners by the group's assignments; None during a rebalance, when assignments are
+    undefined.
+    """
     if group is None or not group.settled:
         return None
     return Owners({part: member.name for part, member in group.owners.items()})
 
 
 def _is_from_other_worker(status: Status, owner: str) -> bool:
-    """Return whether another worker than ``owner`` wrote the status; False if ``owner`` has no REST address."""
+    """Return whether another worker than ``owner`` wrote the status; False if ``owner`` has no REST
+    address.
+    """
     return is_address(owner) and status.worker != owner
 
 
 def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:
-    """Return the verdict on ``connector``; without ``owners`` statuses are not compared with assignments.
+    """Return the verdict on ``connector``; without ``owners`` statuses are not compared with
+    assignments.
 
     A connector that is proven to be stopped is STOPPED, whatever its last statuses are.
     """
@@ -170,12 +199,13 @@ def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:
 
 
 def stopped(connector: Connector) -> bool | None:
-    """Return whether the connector is stopped and none of its tasks runs, by the config topic and the assignment.
+    """Return whether the connector is stopped and none of its tasks runs, by the config topic and
+    the assignment.
 
-    None if that is unknown (yet). After a commit of no tasks a worker stops its tasks first; only then does it join the
-    rebalance that removes them from the assignment
-    (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove nothing: any writer of
-    the topic may have written the last one.
+    None if that is unknown (yet). After a commit of no tasks a worker stops its tasks first; only
+    then does it join the rebalance that removes them from the assignment
+    (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove
+    nothing: any writer of the topic may have written the last one.
     """
     if connector.target_state is None or connector.doubt:
         return None
@@ -187,7 +217,9 @@ def stopped(connector: Connector) -> bool | None:
 
 
 def at_rest(connector: Connector) -> bool:
-    """Return whether the connector is stopped and none of its tasks runs; by statuses where nothing else is known."""
+    """Return whether the connector is stopped and none of its tasks runs; by statuses where nothing
+    else is known.
+    """
     if connector.doubt or connector.target_state is not None:
         return stopped(connector) is True
     own = connector.status.state if connector.status else None
@@ -197,8 +229,8 @@ def at_rest(connector: Connector) -> bool:
 def paused(connector: Connector, *, accepted: bool = False) -> bool:
     """Return whether the connector is paused and none of its tasks runs.
 
-    A part that failed before stays FAILED when it is paused, and does not run. ``accepted``: a worker accepted the
-    request to pause, which counts where the target state is unknown.
+    A part that failed before stays FAILED when it is paused, and does not run. ``accepted``: a
+    worker accepted the request to pause, which counts where the target state is unknown.
     """
     target = connector.target_state or (State.PAUSED if accepted else None)
     if connector.doubt or target not in (None, State.PAUSED) or _may_run_task(connector):
@@ -215,18 +247,25 @@ def requested_state(connector: Connector) -> State:
 
 
 def _may_run_task(connector: Connector) -> bool:
-    """Return whether the last status of any task is RUNNING or RESTARTING, tasks that are no longer expected included."""
+    """Return whether the last status of any task is RUNNING or RESTARTING, tasks that are no longer
+    expected included.
+    """
     tasks = [*connector.tasks.values(), *connector.stale_tasks.values()]
     return any(status is not None and status.state in ("RUNNING", "RESTARTING") for status in tasks)
 
 
 def state_for_plan(connector: Connector, verdict: Verdict) -> State:
-    """Return the state to plan a change with: STOPPED only if no task runs or the last one is about to end.
+    """Return the state to plan a change with: STOPPED only if no task runs or the last one is about
+    to end.
 
-    A connector whose target state is STOPPED and that has no committed tasks counts as stopped, whatever its statuses
-    are. The steps verify that its last task has ended.
+    A connector whose target state is STOPPED and that has no committed tasks counts as stopped,
+    whatever its statuses are. The steps verify that its last task has ended.
     """
-    ending = connector.target_state == "STOPPED" and connector.committed_tasks == 0 and not connector.doubt
+    ending = (
+        connector.target_state == "STOPPED"
+        and connector.committed_tasks == 0
+        and not connector.doubt
+    )
     if ending or at_rest(connector):
         return State.STOPPED
     if verdict.state is not State.STOPPED:
@@ -235,16 +274,22 @@ def state_for_plan(connector: Connector, verdict: Verdict) -> State:
 
 
 def at_rest_for_plan(state: State | None, *, workers_up: bool) -> bool:
-    """Return whether no worker runs a task of a connector in ``state`` of ``state_for_plan``; None: it does not exist."""
+    """Return whether no worker runs a task of a connector in ``state`` of ``state_for_plan``; None:
+    it does not exist.
+    """
     return state in (State.STOPPED, None) or not workers_up
 
 
 def restoring_verb(state: str | None) -> str:
-    """Return the request that restores the former ``state`` of a stopped connector: ``pause`` or ``resume``."""
+    """Return the request that restores the former ``state`` of a stopped connector: ``pause`` or
+    ``resume``.
+    """
     return "pause" if state == State.PAUSED else "resume"
 
 
-def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int) -> Verdict:
+def _by_own_state(
+    connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int
+) -> Verdict:
     still = f"with {running} of {counted(len(tasks), 'task')} still running" if running else ""
     if own == "FAILED":
         return Verdict(State.FAILED, still, cause_of(connector.status))
@@ -257,7 +302,9 @@ def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[in
     return _by_tasks(connector, tasks, Counter(tasks.values()))
 
 
-def part_now(connector: Connector, task: int, status: Status | None, owners: Owners | None) -> tuple[str, str]:
+def part_now(
+    connector: Connector, task: int, status: Status | None, owners: Owners | None
+) -> tuple[str, str]:
     """Return ``(state, remark)`` of a part; without ``owners`` the status counts as it is."""
     if owners is not None:
         return owners.now(connector.name, task, status)
@@ -270,9 +317,13 @@ def _unassigned(connector: Connector, own: str, remark: str, still: str) -> Verd
         return Verdict(State.STOPPED)
     why = remark or ("" if own == State.UNASSIGNED else f"now {own}")
     if still:
-        return Verdict(State.DEGRADED, f"{still}, but the connector instance: {why or State.UNASSIGNED}")
+        return Verdict(
+            State.DEGRADED, f"{still}, but the connector instance: {why or State.UNASSIGNED}"
+        )
     last_status = (
-        connector.status if remark and connector.status and connector.status.state != State.UNASSIGNED else None
+        connector.status
+        if remark and connector.status and connector.status.state != State.UNASSIGNED
+        else None
     )
     suffix = f", last seen {last_status.state} on {last_status.worker}" if last_status else ""
     return Verdict(State.UNASSIGNED, why + suffix)
@@ -284,7 +335,9 @@ def _by_tasks(connector: Connector, tasks: Mapping[int, str], count: Counter[str
     if not total:
         return Verdict(State.RUNNING, "with 0 tasks")
     if failed:
-        cause = cause_of(next(connector.tasks[n] for n, state in tasks.items() if state == "FAILED"))
+        cause = cause_of(
+            next(connector.tasks[n] for n, state in tasks.items() if state == "FAILED")
+        )
         state = State.FAILED if failed == total else State.DEGRADED
         return Verdict(state, f"{failed} of {counted(total, 'task')} failed", cause)
     if running == total:
@@ -295,7 +348,9 @@ def _by_tasks(connector: Connector, tasks: Mapping[int, str], count: Counter[str
 
 
 def cause_of(status: Status | None) -> str | None:
-    """Return the first line of the innermost cause in a stack trace; outer ones only report a failure."""
+    """Return the first line of the innermost cause in a stack trace; outer ones only report a
+    failure.
+    """
     if status is None or not status.trace:
         return None
     lines = [line.strip() for line in masked(status.trace).splitlines() if line.strip()]
@@ -308,9 +363,13 @@ def from_rest(name: str, data: Mapping[str, Any]) -> Connector:
     reported, info = data.get("status") or {}, data.get("info") or {}
     config = {name: text for name, text in (info.get("config") or {}).items() if text is not None}
     statuses = {int(task["id"]): _status(task) for task in reported.get("tasks") or ()}
-    # The status store keeps removed tasks until the leader clears them; the task configs define the expected ones.
-    # Removed tasks may still be shutting down.
-    expected = [int(task["task"]) for task in info["tasks"]] if info.get("tasks") is not None else sorted(statuses)
+    # The status store keeps removed tasks until the leader clears them; the task configs define the
+    # expected ones. Removed tasks may still be shutting down.
+    expected = (
+        [int(task["task"]) for task in info["tasks"]]
+        if info.get("tasks") is not None
+        else sorted(statuses)
+    )
     own = reported.get("connector")
     remember(config)
     return Connector(
@@ -327,6 +386,13 @@ def _status(data: Mapping[str, Any]) -> Status:
     return Status(str(data["state"]), data.get("worker_id"), data.get("trace") or None)
 
 
-def statuses_from_topic(records: Iterable[ConsumerRecord], topic: str | None = None) -> dict[tuple[str, int], Status]:
-    """Return the status of each connector and task; ignored records are reported for ``topic``, if that is given."""
-    return {part: _status(value) for part, (_, value) in status_topic.newest(records, topic=topic).items()}
+def statuses_from_topic(
+    records: Iterable[ConsumerRecord], topic: str | None = None
+) -> dict[tuple[str, int], Status]:
+    """Return the status of each connector and task; ignored records are reported for ``topic``, if
+    that is given.
+    """
+    return {
+        part: _status(value)
+        for part, (_, value) in status_topic.newest(records, topic=topic).items()
+    }

@@ -1,4 +1,6 @@
-"""Facts that follow from a connector's configuration alone: source or sink, and values that are references."""
+"""Facts that follow from a connector's configuration alone: source or sink, and values that are
+references.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import re
 from collections.abc import Mapping
 
 REFERENCE = re.compile(r"\$\{[^}:]*:[^}]*\}")
-"""A value that workers resolve (``ConfigTransformer``): ``${provider:key}``. Without a colon it is literal text."""
+"""A value that workers resolve (``ConfigTransformer``): ``${provider:key}``. Without a colon it is
+literal text.
+"""
 _SOURCES = ("io.debezium.connector.", "org.apache.kafka.connect.mirror.Mirror")
 _NOT_SOURCES = ("io.debezium.connector.jdbc.",)
 
@@ -17,11 +21,14 @@ def has_reference(value: str) -> bool:
 
 
 def kind_of(config: Mapping[str, str | None]) -> str | None:
-    """Return ``source`` or ``sink`` by the class name, else by the properties; None if neither determines it."""
+    """Return ``source`` or ``sink`` by the class name, else by the properties; None if neither
+    determines it.
+    """
     full = (config.get("connector.class") or "").strip()
     short = full.rsplit(".", 1)[-1]
     marks = [kind for kind in ("source", "sink") if kind.capitalize() in short]
-    if len(marks) == 1:  # before ``topics``, which a MirrorSourceConnector has for the topics of its source cluster
+    # before ``topics``, which a MirrorSourceConnector has for the topics of its source cluster
+    if len(marks) == 1:
         return marks[0]
     if full.startswith(_SOURCES) and not full.startswith(_NOT_SOURCES):
         return "source"

@@ -1,7 +1,8 @@
 """The mark of a group in its config topic: the owner of the topic, and the group's other topics.
 
-A job of connectctl writes it as additional members of its commit records; workers ignore members that they do not know.
-Thus the topics of a group without workers are not mistaken for those of another group on the same Kafka cluster.
+A job of connectctl writes it as additional members of its commit records; workers ignore members
+that they do not know. Thus the topics of a group without workers are not mistaken for those of
+another group on the same Kafka cluster.
 """
 
 from __future__ import annotations
@@ -35,8 +36,12 @@ class GroupMark:
 
 
 def mark_in(commit: Mapping[str, Any]) -> GroupMark | None:
-    """Return the mark in the value of a commit record, None if it has none, as records of workers."""
+    """Return the mark in the value of a commit record, None if it has none, as records of
+    workers.
+    """
     group, offsets, status = (commit.get(name) for name in (GROUP, OFFSETS, STATUS))
     if not isinstance(group, str) or not group:
         return None
-    return GroupMark(group, *(topic if isinstance(topic, str) else None for topic in (offsets, status)))
+    return GroupMark(
+        group, *(topic if isinstance(topic, str) else None for topic in (offsets, status))
+    )

@@ -1,7 +1,8 @@
-"""The unhealthy workers, connectors and tasks: the one rule for gates, statuses and exit codes. Pure.
+"""The unhealthy workers, connectors and tasks: the one rule for gates, statuses and exit codes.
+Pure.
 
-Connectors and tasks are healthy in the states that can be requested: RUNNING, PAUSED and STOPPED. A worker is healthy
-if it is in the group and its REST server answers.
+Connectors and tasks are healthy in the states that can be requested: RUNNING, PAUSED and STOPPED. A
+worker is healthy if it is in the group and its REST server answers.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ def rank(state: str) -> int:
 class UnhealthyComponent:
     """An unhealthy connector or task. ``task`` is ``CONNECTOR_INSTANCE`` for the connector itself.
 
-    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens if a predecessor on
-    another worker ends late, or its transaction expired: the trace is the same for both. Connect restarts neither.
+    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens
+    if a predecessor on another worker ends late, or its transaction expired: the trace is the same
+    for both. Connect restarts neither.
     """
 
     connector: str
@@ -68,7 +70,9 @@ class UnhealthyComponent:
     @property
     def name(self) -> str:
         """Return the connector, or connector and task: ``orders/0``."""
-        return self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
+        return (
+            self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
+        )
 
     def __str__(self) -> str:
         return f"{self.name} is {self.state}" + (f" ({self.cause})" if self.cause else "")
@@ -76,13 +80,17 @@ class UnhealthyComponent:
 
 @dataclass(frozen=True)
 class UnhealthyWorker:
-    """A worker that is not in the group (no ``problem``), or whose REST server does not answer, with the reason."""
+    """A worker that is not in the group (no ``problem``), or whose REST server does not answer,
+    with the reason.
+    """
 
     address: str
     problem: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.address} " + (f"does not answer: {self.problem}" if self.problem else "is not in the group")
+        return f"{self.address} " + (
+            f"does not answer: {self.problem}" if self.problem else "is not in the group"
+        )
 
 
 def unhealthy_workers(
@@ -90,7 +98,8 @@ def unhealthy_workers(
 ) -> tuple[UnhealthyWorker, ...]:
     """Return the workers among ``expected`` that are not healthy.
 
-    ``members`` are the workers in the group; ``problems`` are the reasons why REST servers do not answer, by worker.
+    ``members`` are the workers in the group; ``problems`` are the reasons why REST servers do not
+    answer, by worker.
     """
     in_group, workers = frozenset(members), tuple(expected)
     absent = [UnhealthyWorker(worker) for worker in workers if worker not in in_group]
@@ -110,13 +119,21 @@ def reason_of(error: ConnectctlError) -> str:
 
     An answer that is not Connect's is quoted with the request, without which it means nothing.
     """
-    if error.why is None or error.code in ("not-connect", "starting") or isinstance(error, NotAuthorized):
+    if (
+        error.why is None
+        or error.code in ("not-connect", "starting")
+        or isinstance(error, NotAuthorized)
+    ):
         return str(ConnectctlError(error.what, why=error.why)).rstrip(".")
     return error.why.rstrip(".")
 
 
-def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
-    """Return every unhealthy connector and task; without ``owners``, statuses are not checked against assignments."""
+def unhealthy_components(
+    connectors: Sequence[Connector], owners: Owners | None
+) -> tuple[UnhealthyComponent, ...]:
+    """Return every unhealthy connector and task; without ``owners``, statuses are not checked
+    against assignments.
+    """
     return tuple(
         component
         for connector in connectors
@@ -126,7 +143,9 @@ def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None)
 
 
 def failed_parts(connector: Connector) -> dict[int, Status]:
-    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are FAILED."""
+    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that
+    are FAILED.
+    """
     return parts_in(connector, State.FAILED)
 
 
@@ -136,15 +155,19 @@ def has_failed(status: Status | None) -> bool:
 
 
 def parts_in(connector: Connector, state: State) -> dict[int, Status]:
-    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are in ``state``.
+    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that
+    are in ``state``.
 
-    A status counts if it is from the worker that has the part; any worker's counts where assignments are unknown.
+    A status counts if it is from the worker that has the part; any worker's counts where
+    assignments are unknown.
     """
     owners, name = connector.owners, connector.name
     return {
         part: status
         for part, status in connector.parts.items()
-        if status and status.state == state and (owners is None or owners.now(name, part, status)[0] == state)
+        if status
+        and status.state == state
+        and (owners is None or owners.now(name, part, status)[0] == state)
     }
 
 

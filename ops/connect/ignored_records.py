@@ -1,4 +1,6 @@
-"""RECORD001: records of internal topics that are ignored, because workers do not write such records."""
+"""RECORD001: records of internal topics that are ignored, because workers do not write such
+records.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ LONGEST_KEY = 200
 
 
 def ignored(topic: str, record: ConsumerRecord, why: str) -> Finding:
-    """Return the finding about an ignored record; the command prints it when it ends, if its output did not.
+    """Return the finding about an ignored record; the command prints it when it ends, if its output
+    did not.
 
     The value is not quoted, because it may have secrets.
     """
@@ -25,6 +28,8 @@ def ignored(topic: str, record: ConsumerRecord, why: str) -> Finding:
     cut = "…" if record.key is not None and len(record.key) > LONGEST_KEY else ""
     key_text = "without a key" if key is None else f"of the key {key!r}{cut}"
     subject = f"{topic}-{record.partition}@{record.offset}"
-    finding = UNREADABLE_RECORD.found(subject, f"A record {key_text} is ignored: {why[:LONGEST_KEY]}.")
+    finding = UNREADABLE_RECORD.found(
+        subject, f"A record {key_text} is ignored: {why[:LONGEST_KEY]}."
+    )
     ignored_input.remember(finding.subject, finding)
     return finding

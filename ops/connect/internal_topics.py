@@ -1,9 +1,11 @@
-"""The recognition of a Connect cluster's internal topics by their records, among those of several clusters.
+"""The recognition of a Connect cluster's internal topics by their records, among those of several
+clusters.
 
-A worker's three internal topics can have any name, but their records are unmistakable: the config topic has plain keys
-with Connect's prefixes, the status topic has other prefixes, and the offsets topic has JSON arrays. The owner of a
-topic follows from the connectors and workers that it names, the mark of a job's group, and the transactional ids that
-wrote to it. No topic is chosen if the evidence leaves more than one.
+A worker's three internal topics can have any name, but their records are unmistakable: the config
+topic has plain keys with Connect's prefixes, the status topic has other prefixes, and the offsets
+topic has JSON arrays. The owner of a topic follows from the connectors and workers that it names,
+the mark of a job's group, and the transactional ids that wrote to it. No topic is chosen if the
+evidence leaves more than one.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class TopicSignals:
 
 @dataclass(frozen=True)
 class ConfigTopicSignals:
-    """The signals in a whole config topic. ``dedicated`` are the offsets topics that its connectors name.
+    """The signals in a whole config topic. ``dedicated`` are the offsets topics that its connectors
+    name.
 
     ``mark`` is the mark of the owning group, if a job has written one.
     """
@@ -66,11 +69,12 @@ class ConfigTopicSignals:
 
 @dataclass(frozen=True)
 class TopicChoice:
-    """The topic chosen for a role; or None, with the remaining candidates. ``empty``: it has no record as evidence.
+    """The topic chosen for a role; or None, with the remaining candidates. ``empty``: it has no
+    record as evidence.
 
-    ``proven``: it was named by the user, is named after the group, or contains the group's workers or connectors. A
-    topic that is only the last candidate may be another group's: it may be shown, but not written to. ``gaps`` are
-    topics that could not be read and may have the role.
+    ``proven``: it was named by the user, is named after the group, or contains the group's workers
+    or connectors. A topic that is only the last candidate may be another group's: it may be shown,
+    but not written to. ``gaps`` are topics that could not be read and may have the role.
     """
 
     topic: str | None
@@ -81,7 +85,9 @@ class TopicChoice:
 
 
 Written = Callable[[Sequence[str]], frozenset[str]]
-"""A function that returns those of some topics that are known to be written to with a transactional id of the group."""
+"""A function that returns those of some topics that are known to be written to with a transactional
+id of the group.
+"""
 
 
 def written_to_none(topics: Sequence[str]) -> frozenset[str]:
@@ -91,10 +97,11 @@ def written_to_none(topics: Sequence[str]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class ClusterSignals:
-    """The known facts about the cluster whose topics are searched, and about others on the same Kafka cluster.
+    """The known facts about the cluster whose topics are searched, and about others on the same
+    Kafka cluster.
 
-    ``named`` are topics that only the group's naming suggests; they prove nothing. ``foreign`` are topics that
-    certainly have another use: dedicated ones, and those of marked groups.
+    ``named`` are topics that only the group's naming suggests; they prove nothing. ``foreign`` are
+    topics that certainly have another use: dedicated ones, and those of marked groups.
     """
 
     workers: frozenset[str] = frozenset()
@@ -112,13 +119,21 @@ def run_topic_name(group_id: str, role: str) -> str:
 
 
 def mirror_topic(group_id: str, role: str) -> str | None:
-    """Return the name of an internal topic of MirrorMaker 2 in dedicated mode; None for another kind of group."""
+    """Return the name of an internal topic of MirrorMaker 2 in dedicated mode; None for another
+    kind of group.
+    """
     source = mirror_source(group_id)
-    return f"mm2-{'configs' if role == Role.CONFIG else role}.{source}.internal" if source is not None else None
+    return (
+        f"mm2-{'configs' if role == Role.CONFIG else role}.{source}.internal"
+        if source is not None
+        else None
+    )
 
 
 def sibling_topic_names(config_topic: str, role: str) -> frozenset[str]:
-    """Return the names of the ``role`` topic that differ from ``config_topic`` by the word for the role only."""
+    """Return the names of the ``role`` topic that differ from ``config_topic`` by the word for the
+    role only.
+    """
     words = {Role.OFFSETS: ("offset", "offsets"), Role.STATUS: ("status", "statuses")}[Role(role)]
     return frozenset(re.sub("configs?", word, config_topic) for word in words) - {config_topic}
 
@@ -129,7 +144,9 @@ def address(url: str) -> str:
 
 
 def classify(topic: str, records: Iterable[ConsumerRecord], partitions: int = 1) -> TopicSignals:
-    """Return the role of ``topic`` by a sample of its records; more than half of them must have the same role."""
+    """Return the role of ``topic`` by a sample of its records; more than half of them must have the
+    same role.
+    """
     votes: Counter[Role | None] = Counter()
     connectors: set[str] = set()
     workers: set[str] = set()
@@ -163,7 +180,9 @@ def _candidate(record: ConsumerRecord) -> tuple[Role | None, str | None, str | N
         if key.startswith(prefix) and (value is None or member in value):
             worker = (value or {}).get("worker_id")
             return Role.STATUS, _named_in(key, prefix), worker if isinstance(worker, str) else None
-    return (Role.OFFSETS, name, None) if (name := _source_of(key)) is not None else (None, None, None)
+    return (
+        (Role.OFFSETS, name, None) if (name := _source_of(key)) is not None else (None, None, None)
+    )
 
 
 def _named_in(key: str, prefix: str) -> str | None:
@@ -187,7 +206,9 @@ def _source_of(key: str) -> str | None:
 def config_topic_signals(topic: str, state: ConfigState, end: int) -> ConfigTopicSignals:
     named = (c.config.get("offsets.storage.topic") for c in state.connectors.values())
     dedicated = frozenset(filter(None, named))
-    return ConfigTopicSignals(topic, frozenset(state.connectors), state.deleted, dedicated, end, state.mark)
+    return ConfigTopicSignals(
+        topic, frozenset(state.connectors), state.deleted, dedicated, end, state.mark
+    )
 
 
 def choose_config(
@@ -197,10 +218,11 @@ def choose_config(
     written: Written = written_to_none,
     named: frozenset[str] = frozenset(),
 ) -> TopicChoice:
-    """Return the config topic of ``group``: it has the group's connectors and reaches its workers' config offset.
+    """Return the config topic of ``group``: it has the group's connectors and reaches its workers'
+    config offset.
 
-    A topic that is marked as another group's is excluded, unless no other topic has the connectors that the group runs:
-    the group may have been renamed since, which nothing proves.
+    A topic that is marked as another group's is excluded, unless no other topic has the connectors
+    that the group runs: the group may have been renamed since, which nothing proves.
     """
     possible = [c for c in found if not c.belongs_to_other_group(group.id)]
     assignments = [m.assignment for m in group.members if m.assignment]
@@ -208,7 +230,9 @@ def choose_config(
         marked = sorted(c.topic for c in possible if c.mark)
         if marked and not group.members:
             return _decided(marked, written, named)
-        return _guess(sorted(c.topic for c in possible) or sorted(empty), written, named, sorted(empty))
+        return _guess(
+            sorted(c.topic for c in possible) or sorted(empty), written, named, sorted(empty)
+        )
     assigned = {connector for connector, _ in group.owners}
     read_to = max(assignment.config_offset for assignment in assignments)
     fits = _fitting(possible, assigned, read_to)
@@ -223,13 +247,18 @@ def choose_config(
     return TopicChoice(renamed[0].topic, proven=False) if len(renamed) == 1 else TopicChoice(None)
 
 
-def _fitting(found: Sequence[ConfigTopicSignals], assigned: set[str], read_to: int) -> list[ConfigTopicSignals]:
+def _fitting(
+    found: Sequence[ConfigTopicSignals], assigned: set[str], read_to: int
+) -> list[ConfigTopicSignals]:
     fits = [c for c in found if assigned <= c.connectors and c.end >= read_to]
-    # A deleted connector stays assigned for a moment; then some of the names are better evidence than none.
+    # A deleted connector stays assigned for a moment; then some of the names are better evidence
+    # than none.
     return fits or [c for c in found if assigned & c.connectors and c.end >= read_to]
 
 
-def choose(found: Sequence[TopicSignals], empty: Sequence[str], evidence: ClusterSignals) -> TopicChoice:
+def choose(
+    found: Sequence[TopicSignals], empty: Sequence[str], evidence: ClusterSignals
+) -> TopicChoice:
     """Return the offsets or status topic of the cluster that ``evidence`` describes.
 
     ``found`` are the topics with that role, ``empty`` those without records.
@@ -242,15 +271,21 @@ def choose(found: Sequence[TopicSignals], empty: Sequence[str], evidence: Cluste
     for narrowed in ([c for c in by_worker if c in of_cluster], by_worker, of_cluster_only):
         if narrowed:
             return _decided(sorted(c.topic for c in narrowed), evidence.written, evidence.named)
-    # A remaining topic is no evidence, so that an empty topic is as good a candidate next to another cluster's.
-    remaining = sorted(c.topic for c in candidates if c in of_cluster or not c.connectors & evidence.others)
+    # A remaining topic is no evidence, so that an empty topic is as good a candidate next to
+    # another cluster's.
+    remaining = sorted(
+        c.topic for c in candidates if c in of_cluster or not c.connectors & evidence.others
+    )
     if remaining:
         remaining += blank if evidence.other_groups else []
     return _guess(remaining or blank, evidence.written, evidence.named, blank)
 
 
-def _decided(topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()) -> TopicChoice:
-    """Return the only one of ``topics``; of several, the one that the group's transactional ids wrote to.
+def _decided(
+    topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()
+) -> TopicChoice:
+    """Return the only one of ``topics``; of several, the one that the group's transactional ids
+    wrote to.
 
     Otherwise return the one that is ``named``, as not proven: a name alone is no evidence.
     """
@@ -265,7 +300,9 @@ def _decided(topics: Sequence[str], written: Written, named: frozenset[str], emp
     return TopicChoice(None, tuple(topics))
 
 
-def _guess(topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()) -> TopicChoice:
+def _guess(
+    topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()
+) -> TopicChoice:
     """Return the choice of ``_decided``; a topic that is only the last candidate is not proven."""
     choice = _decided(topics, written, named, empty)
     return replace(choice, proven=False) if len(topics) == 1 else choice

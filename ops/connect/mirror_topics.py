@@ -1,4 +1,6 @@
-"""The topics that a MirrorSourceConnector replicates, by its configuration (``DefaultTopicFilter``). Pure."""
+"""The topics that a MirrorSourceConnector replicates, by its configuration
+(``DefaultTopicFilter``). Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ EXCLUDED = r"mm2.*\.internal, .*\.replica, __.*"
 def replicates(config: Mapping[str, str], topic: str) -> bool | None:
     """Return whether a connector with ``config`` replicates ``topic``; None if that is unknown.
 
-    It is unknown with a topic filter of another class, with a pattern that only Java supports, and without
-    ``topics.exclude`` for a topic that only one of the releases' defaults excludes. Heartbeats topics of other clusters
-    are replicated as well.
+    It is unknown with a topic filter of another class, with a pattern that only Java supports, and
+    without ``topics.exclude`` for a topic that only one of the releases' defaults excludes.
+    Heartbeats topics of other clusters are replicated as well.
     """
     beats = topic == "heartbeats" or topic.endswith(".heartbeats")
     if beats and config.get("heartbeats.replication.enabled", "true").lower() != "false":

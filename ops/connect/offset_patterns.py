@@ -1,6 +1,8 @@
-"""Patterns of source offsets, which recognize by its bytes an offset with the members and types of an earlier one.
+"""Patterns of source offsets, which recognize by its bytes an offset with the members and types of
+an earlier one.
 
-Python takes some 10 µs to parse a key and an offset and to check each member, which matters for millions of them.
+Python takes some 10 µs to parse a key and an offset and to check each member, which matters for
+millions of them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _KEY_DIGITS, _OFFSET_DIGITS = 9, 18
 
 
 class OffsetPatterns:
-    """Patterns of source offsets of one connector: keys and values that differ in strings and positive integers only."""
+    """Patterns of source offsets of one connector: keys and values that differ in strings and
+    positive integers only.
+    """
 
     def __init__(self) -> None:
         self._known: deque[tuple[re.Pattern[bytes], re.Pattern[bytes]]] = deque(maxlen=MOST)
@@ -38,13 +42,18 @@ class OffsetPatterns:
     def add(self, key: bytes, value: bytes) -> None:
         """Add the pattern of an offset, if all its tokens have a supported form."""
         head = key.find(b'",') + 2
-        keys, values = _pattern(key[head:], _KEY_DIGITS, key[:head]), _pattern(value, _OFFSET_DIGITS)
+        keys, values = (
+            _pattern(key[head:], _KEY_DIGITS, key[:head]),
+            _pattern(value, _OFFSET_DIGITS),
+        )
         if head > 1 and b"\\" not in key[:head] and keys is not None and values is not None:
             self._known.appendleft((keys, values))
 
 
 def _pattern(raw: bytes, digits: int, head: bytes = b"") -> re.Pattern[bytes] | None:
-    """Return the pattern of ``raw`` after ``head``; None if a token has an unsupported form or too many digits."""
+    """Return the pattern of ``raw`` after ``head``; None if a token has an unsupported form or too
+    many digits.
+    """
     found, end = [re.escape(head)], 0
     while end < len(raw):
         token = _TOKEN.match(raw, end)

@@ -1,12 +1,15 @@
-"""The source offsets that a connector accepts: the one validation for everything that writes source offsets.
+"""The source offsets that a connector accepts: the one validation for everything that writes source
+offsets.
 
-Types are those of ``OffsetUtils.validateFormat``. Members and ranges are those of ``SourceConnector.alterOffsets``, as
-Kafka's own connectors implement it. The offsets of any other connector must have the shape of those that it has stored
-itself (``offset_shapes``). A worker calls the connector for ``PATCH /connectors/NAME/offsets`` only; a task reads
-the records of the topic unchanged.
+Types are those of ``OffsetUtils.validateFormat``. Members and ranges are those of
+``SourceConnector.alterOffsets``, as Kafka's own connectors implement it. The offsets of any other
+connector must have the shape of those that it has stored itself (``offset_shapes``). A worker calls
+the connector for ``PATCH /connectors/NAME/offsets`` only; a task reads the records of the topic
+unchanged.
 
-This validation is stricter than ``alterOffsets`` in one respect: it refuses a source partition that no task of the
-connector looks up, such as one with an additional member. A task that does not find its source partition starts over.
+This validation is stricter than ``alterOffsets`` in one respect: it refuses a source partition that
+no task of the connector looks up, such as one with an additional member. A task that does not find
+its source partition starts over.
 """
 
 from __future__ import annotations
@@ -25,15 +28,25 @@ _MIRROR = "org.apache.kafka.connect.mirror"
 _INT, _LONG = (1 << 31) - 1, (1 << 63) - 1
 
 
-# ------------------------------------------------------------------------------------------------------------- types
+# -------------------------------------------------------------------------------------------- types
 
 
 def format_problems(what: str, value: Any) -> list[str]:
-    """Return the reasons why Connect does not write ``value`` as a source partition or offset; ``what`` is its name."""
+    """Return the reasons why Connect does not write ``value`` as a source partition or offset;
+    ``what`` is its name.
+    """
     if not isinstance(value, Mapping):
         return [f"{what} is not a JSON object"]
-    found = [f"{what} has a key that is not a string: {name!r}" for name in value if not isinstance(name, str)]
-    return found + [problem for name, member in value.items() for problem in _member_problems(what, str(name), member)]
+    found = [
+        f"{what} has a key that is not a string: {name!r}"
+        for name in value
+        if not isinstance(name, str)
+    ]
+    return found + [
+        problem
+        for name, member in value.items()
+        for problem in _member_problems(what, str(name), member)
+    ]
 
 
 def _member_problems(what: str, name: str, value: Any) -> Iterator[str]:
@@ -48,7 +61,10 @@ def _member_problems(what: str, name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, int) and not -_LONG - 1 <= value <= _LONG:
         yield f"{what}: {name} does not fit 64 bits"
     if not _is_text(name):
-        yield f"{what} has a key that is half of a surrogate pair, which UTF-8 cannot encode: {name!r}"
+        yield (
+            f"{what} has a key that is half of a surrogate pair, which UTF-8 cannot encode: "
+            f"{name!r}"
+        )
 
 
 def nested_problem(what: str, name: str, value: Any) -> str:
@@ -68,11 +84,12 @@ def _is_text(value: str) -> bool:
 def stored_form(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return a source partition or offset as ``JsonConverter`` stores it: bytes become base64."""
     return {
-        name: base64.b64encode(value).decode() if isinstance(value, bytes) else value for name, value in members.items()
+        name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+        for name, value in members.items()
     }
 
 
-# ------------------------------------------------------------------------------------- the rules of Kafka's connectors
+# ------------------------------------------------------------------ the rules of Kafka's connectors
 
 
 @dataclass(frozen=True)
@@ -95,7 +112,11 @@ class Whole:
     def wants(self) -> str:
         if self.most == 0:
             return "the integer 0"
-        return "an integer that is not negative" if self.most == _LONG else f"an integer from 0 to {self.most}"
+        return (
+            "an integer that is not negative"
+            if self.most == _LONG
+            else f"an integer from 0 to {self.most}"
+        )
 
     def accepts(self, value: Any) -> bool:
         return type(value) is int and 0 <= value <= self.most
@@ -103,7 +124,8 @@ class Whole:
 
 @dataclass(frozen=True)
 class ClassRule:
-    """The offsets of connector ``classes``. ``partition`` and ``offset`` are their members; an offset may have others.
+    """The offsets of connector ``classes``. ``partition`` and ``offset`` are their members; an
+    offset may have others.
 
     ``needs`` is a property without which the connector has no offsets.
     """
@@ -113,7 +135,9 @@ class ClassRule:
     offset: Mapping[str, Text | Whole]
     needs: str | None = None
 
-    def problems(self, config: Config, partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> Iterator[str]:
+    def problems(
+        self, config: Config, partition: Mapping[str, Any] | None, offset: Mapping[str, Any]
+    ) -> Iterator[str]:
         """Yield the reasons why the connector does not accept ``offset`` for ``partition``."""
         if self.needs is not None and not config.get(self.needs):
             yield f"the connector has no offsets without the property {self.needs}"
@@ -122,7 +146,10 @@ class ClassRule:
             return
         yield from _unlike(self.partition, partition)
         if more := partition.keys() - self.partition.keys():
-            yield f"{members_of(sorted(more))} is not in the partitions of the connector; no task reads such a partition"
+            yield (
+                f"{members_of(sorted(more))} is not in the partitions of the connector; no task "
+                "reads such a partition"
+            )
         yield from _unlike(self.offset, offset, "the offset ")
 
 
@@ -145,24 +172,34 @@ RULES = (
         needs="file",
     ),
     ClassRule(
-        (f"{_MIRROR}.MirrorSourceConnector", "TopicCopy"), {"cluster": Text(), **_TOPIC_PARTITION}, {"offset": Whole()}
+        (f"{_MIRROR}.MirrorSourceConnector", "TopicCopy"),
+        {"cluster": Text(), **_TOPIC_PARTITION},
+        {"offset": Whole()},
     ),
-    ClassRule((f"{_MIRROR}.MirrorCheckpointConnector",), {"group": Text(), **_TOPIC_PARTITION}, {"offset": Whole(0)}),
+    ClassRule(
+        (f"{_MIRROR}.MirrorCheckpointConnector",),
+        {"group": Text(), **_TOPIC_PARTITION},
+        {"offset": Whole(0)},
+    ),
     ClassRule(
         (f"{_MIRROR}.MirrorHeartbeatConnector",),
         {"sourceClusterAlias": Text(), "targetClusterAlias": Text()},
         {"offset": Whole(0)},
     ),
 )
-"""``alterOffsets`` of the connectors that come with Kafka, and of those in this package with the same offsets."""
+"""``alterOffsets`` of the connectors that come with Kafka, and of those in this package with the
+same offsets.
+"""
 
 
-# ------------------------------------------------------------------------------------------------------ the validator
+# ------------------------------------------------------------------------------------ the validator
 
 
 @dataclass(frozen=True)
 class OffsetValidator:
-    """The validation of one connector's offsets: by the rule of its class, else by the shapes of its stored offsets."""
+    """The validation of one connector's offsets: by the rule of its class, else by the shapes of
+    its stored offsets.
+    """
 
     config: Config
     rule: ClassRule | None
@@ -173,10 +210,14 @@ class OffsetValidator:
         """Return whether there are rules or stored offsets to validate by, besides the types."""
         return self.rule is not None or bool(self.shapes)
 
-    def problem(self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None) -> str | None:
-        """Return the reason why the connector does not accept ``offset`` for ``partition``; None if it does.
+    def problem(
+        self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None
+    ) -> str | None:
+        """Return the reason why the connector does not accept ``offset`` for ``partition``; None if
+        it does.
 
-        A null offset, which deletes, is accepted for every partition: that is how unwanted offsets are removed.
+        A null offset, which deletes, is accepted for every partition: that is how unwanted offsets
+        are removed.
         """
         if offset is None:
             return None
@@ -186,17 +227,24 @@ class OffsetValidator:
             found = list(self.rule.problems(self.config, partition, offset))
         elif not found and self.shapes:
             found = list(self.shapes.problems(partition, offset))
-        return f"{connect_json(offset)} for {connect_json(partition)}: {'; '.join(found)}" if found else None
+        return (
+            f"{connect_json(offset)} for {connect_json(partition)}: {'; '.join(found)}"
+            if found
+            else None
+        )
 
 
 def rule_of(config: Config) -> ClassRule | None:
-    """Return the rule for the class of a connector; None if it has none, or the class is not known."""
+    """Return the rule for the class of a connector; None if it has none, or the class is not
+    known.
+    """
     path = config.get("connector.class", "").strip()
     return next((rule for rule in RULES if is_named(path, rule.classes)), None)
 
 
 def validator_of(config: Config, stored: Iterable[Pair]) -> OffsetValidator:
-    """Return the validator for a connector of ``config``; ``stored`` are its source partitions that have an offset.
+    """Return the validator for a connector of ``config``; ``stored`` are its source partitions that
+    have an offset.
 
     ``config`` is empty for a connector that is not configured.
     """

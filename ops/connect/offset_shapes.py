@@ -18,7 +18,9 @@ LONGEST = 60
 
 
 class Kind(StrEnum):
-    """A JSON type. Java has separate types for whole and floating-point numbers, and casts between them fail."""
+    """A JSON type. Java has separate types for whole and floating-point numbers, and casts between
+    them fail.
+    """
 
     NULL = "null"
     BOOLEAN = "a boolean"
@@ -54,7 +56,9 @@ def members_of(names: Iterable[str]) -> str:
 
 @dataclass
 class Shape:
-    """The shape of offsets whose source partitions have the same members: the types and the number of each member."""
+    """The shape of offsets whose source partitions have the same members: the types and the number
+    of each member.
+    """
 
     partition: dict[str, set[Kind]] = field(default_factory=dict)
     offset: dict[str, set[Kind]] = field(default_factory=dict)
@@ -70,7 +74,9 @@ class Shape:
             self.offset.setdefault(name, set()).add(kind_of(value))
             self.counts[name] = self.counts.get(name, 0) + 1
 
-    def problems(self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> Iterator[str]:
+    def problems(
+        self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any]
+    ) -> Iterator[str]:
         """Yield the differences between an offset and the stored ones."""
         for name, value in (partition or {}).items():
             if not _fits(value, self.partition[name]):
@@ -79,7 +85,10 @@ class Shape:
         if missing := [name for name in required if name not in offset]:
             yield f"the offset has no {members_of(missing)}, and each stored offset has"
         if additional := [name for name in offset if name not in self.offset]:
-            yield f"the offset has {members_of(additional)}, and the stored offsets have {members_of(self.offset)}"
+            yield (
+                f"the offset has {members_of(additional)}, and the stored offsets have "
+                f"{members_of(self.offset)}"
+            )
         for name, value in offset.items():
             optional = value is None and name not in required
             if name in self.offset and not optional and not _fits(value, self.offset[name]):
@@ -87,7 +96,9 @@ class Shape:
 
 
 def _fits(value: Any, kinds: set[Kind]) -> bool:
-    """Return whether a member of these types may be ``value``; a member that is always null may have any type."""
+    """Return whether a member of these types may be ``value``; a member that is always null may
+    have any type.
+    """
     return kind_of(value) in kinds or kinds == {Kind.NULL}
 
 
@@ -97,7 +108,9 @@ def _unlike(name: str, value: Any, kinds: set[Kind]) -> str:
 
 @dataclass(frozen=True)
 class Shapes:
-    """The shapes of a connector's offsets by the members of their source partitions. Empty if none is stored."""
+    """The shapes of a connector's offsets by the members of their source partitions. Empty if none
+    is stored.
+    """
 
     by_names: Mapping[Names, Shape]
 
@@ -113,15 +126,21 @@ class Shapes:
                 found.setdefault(_names(partition), Shape()).learn(partition, offset)
         return cls(found)
 
-    def problems(self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> Iterator[str]:
+    def problems(
+        self, partition: Mapping[str, Any] | None, offset: Mapping[str, Any]
+    ) -> Iterator[str]:
         """Yield the reasons why an offset is unlike all stored ones; none without stored ones."""
         shape = self.by_names.get(_names(partition))
         if shape is not None:
             yield from shape.problems(partition, offset)
         elif self.by_names:
             members = "null" if partition is None else members_of(partition)
-            stored = " or ".join(sorted("null" if s is None else members_of(sorted(s)) for s in self.by_names))
-            yield f"the members of the partition are {members}, and those of the stored ones {stored}"
+            stored = " or ".join(
+                sorted("null" if s is None else members_of(sorted(s)) for s in self.by_names)
+            )
+            yield (
+                f"the members of the partition are {members}, and those of the stored ones {stored}"
+            )
 
 
 def _names(partition: Mapping[str, Any] | None) -> Names:

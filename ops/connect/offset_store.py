@@ -1,4 +1,6 @@
-"""The stores that a worker gives a source connector for its offsets. Pure; ``Worker.offsetStoreFor…`` and KIP-618."""
+"""The stores that a worker gives a source connector for its offsets. Pure;
+``Worker.offsetStoreFor…`` and KIP-618.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class StoreMode(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kind of store: the workers' own; their topic with the connector's clients; a separate one, copied to theirs."""
+    """The kind of store: the workers' own; their topic with the connector's clients; a separate
+    one, copied to theirs.
+    """
 
     WORKERS = "workers"
     OWN_CLIENTS = "own clients"
@@ -30,10 +34,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Store:
-    """The store of a connector's offsets. ``bootstrap`` is None if it equals the workers' bootstrap servers.
+    """The store of a connector's offsets. ``bootstrap`` is None if it equals the workers' bootstrap
+    servers.
 
-    ``implicit``: no separate topic is configured; it follows from other bootstrap servers. ``overrides`` are those of
-    the connector's clients if they connect to other servers; those of the consumer have priority.
+    ``implicit``: no separate topic is configured; it follows from other bootstrap servers.
+    ``overrides`` are those of the connector's clients if they connect to other servers; those of
+    the consumer have priority.
     """
 
     kind: Kind
@@ -52,10 +58,11 @@ def store_of(
 ) -> Store:
     """Return the store that a worker gives a connector.
 
-    Source: ``Worker.offsetStoreFor…Source…``, ``sameOffsetTopicAsWorker``. ``offsets_topic`` and ``worker_bootstrap``
-    are the worker's ``offset.storage.topic`` and ``bootstrap.servers``, ``producer_bootstrap`` its
-    ``producer.bootstrap.servers``, if it has one. Bootstrap servers are compared as Connect does it: as sets of texts,
-    whichever cluster they are, and only those of the producer.
+    Source: ``Worker.offsetStoreFor…Source…``, ``sameOffsetTopicAsWorker``. ``offsets_topic`` and
+    ``worker_bootstrap`` are the worker's ``offset.storage.topic`` and ``bootstrap.servers``,
+    ``producer_bootstrap`` its ``producer.bootstrap.servers``, if it has one. Bootstrap servers are
+    compared as Connect does it: as sets of texts, whichever cluster they are, and only those of the
+    producer.
     """
     named = config.get(TOPIC)
     writes_to = client_bootstrap(config, "producer", producer_bootstrap or worker_bootstrap)
@@ -68,7 +75,9 @@ def store_of(
     if not elsewhere:
         return Store(Kind.SEPARATE, topic)
     overrides = {
-        k: v for client in ("producer", "admin", "consumer") for k, v in client_overrides(config, client).items()
+        k: v
+        for client in ("producer", "admin", "consumer")
+        for k, v in client_overrides(config, client).items()
     }
     return Store(Kind.SEPARATE, topic, writes_to, named is None, overrides)
 
@@ -80,15 +89,23 @@ def client_bootstrap(config: Mapping[str, str], client: str, default: str) -> st
 
 def client_overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
     prefix = f"{client}.override."
-    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in config.items()
+        if name.startswith(prefix)
+    }
 
 
 def separate_store(config: Mapping[str, str], offsets_topic: str, bootstrap: str) -> Store | None:
-    """Return the store that a connector has besides the global topic, or will have with exactly-once, if any."""
+    """Return the store that a connector has besides the global topic, or will have with
+    exactly-once, if any.
+    """
     store = store_of(StoreMode.ENABLED, config, offsets_topic, bootstrap)
     return store if store.kind is Kind.SEPARATE else None
 
 
 def connects_to(config: Mapping[str, str], client: str, bootstrap: str) -> bool:
-    """Return whether a connector's ``client`` certainly connects to the workers' cluster at ``bootstrap``."""
+    """Return whether a connector's ``client`` certainly connects to the workers' cluster at
+    ``bootstrap``.
+    """
     return share_a_server(client_bootstrap(config, client, bootstrap), bootstrap)

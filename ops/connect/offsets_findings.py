@@ -38,12 +38,16 @@ def of_connector(offsets: ConnectorOffsets) -> Iterator[Finding]:
     findings = OffsetFindings(offsets.name, offsets.configured, offsets.dedicated_topic)
     for entry in offsets.offsets:
         findings.add(entry)
-    yield from findings.findings(finding for group in _suspects(offsets.offsets) for finding in of_spellings(group))
+    yield from findings.findings(
+        finding for group in _suspects(offsets.offsets) for finding in of_spellings(group)
+    )
 
 
 @dataclass
 class OffsetFindings:
-    """Collects findings about one connector's source partitions; spellings are checked separately."""
+    """Collects findings about one connector's source partitions; spellings are checked
+    separately.
+    """
 
     name: str
     configured: bool
@@ -61,7 +65,11 @@ class OffsetFindings:
         key, global_, dedicated = entry.key, entry.global_, entry.dedicated
         if key.partition is None or not key.spelled_as_connect or entry.strays or key.nested:
             self._found += _of_key(entry)
-        if key.partition is not None and len(key.partition) > 1 and not in_hash_order(tuple(key.partition)):
+        if (
+            key.partition is not None
+            and len(key.partition) > 1
+            and not in_hash_order(tuple(key.partition))
+        ):
             self._unordered += 1
             self._first_unordered = self._first_unordered or key
         if global_ is not None and (global_.problem or global_.offset):
@@ -77,7 +85,8 @@ class OffsetFindings:
     def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
         if not self.configured and self._count:
             message = (
-                f"{self._count} source partitions of a connector that is not configured; a new one would inherit them."
+                f"{self._count} source partitions of a connector that is not configured; a "
+                "new one would inherit them."
             )
             yield NOT_CONFIGURED.found(self.name, message)
         yield from spellings
@@ -93,18 +102,24 @@ class OffsetFindings:
 def _of_key(entry: SourceOffset) -> Iterator[Finding]:
     key = entry.key
     if key.partition is None:
-        yield NULL_PARTITION.found(key.text, "The null partition: tasks can use it, GET …/offsets omits it.")
+        yield NULL_PARTITION.found(
+            key.text, "The null partition: tasks can use it, GET …/offsets omits it."
+        )
     elif key.nested:
         why = "The source partition holds objects or arrays; a worker refuses to look it up."
         yield NESTED_PARTITION.found(key.text, why)
     if not key.spelled_as_connect:
-        why = "Connect never writes a key in this spelling, so workers do not find it: another tool wrote it."
+        why = (
+            "Connect never writes a key in this spelling, so workers do not find it: another "
+            "tool wrote it."
+        )
         yield UNUSUAL_SPELLING.found(key.text, why)
     for stray in entry.strays:
         message = (
-            f"A record of this key is in partition {stray.kafka_partition} (offset {stray.kafka_offset}, value "
-            f"{_value(stray)}), where Java's partitioner does not put it: compaction never removes it, and the record "
-            "that a worker uses depends on which one it reads last."
+            f"A record of this key is in partition {stray.kafka_partition} (offset "
+            f"{stray.kafka_offset}, value {_value(stray)}), where Java's partitioner does not put "
+            "it: compaction never removes it, and the record that a worker uses depends on which "
+            "one it reads last."
         )
         yield WRONG_PARTITION.found(key.text, message)
 
@@ -112,8 +127,9 @@ def _of_key(entry: SourceOffset) -> Iterator[Finding]:
 def _order(name: str, first: SourceKey, count: int) -> Finding:
     which = f"{counted(count, 'source partition')}, such as {first.text}"
     message = (
-        f"The members of {which}, are in another order than a HashMap has. For GET …/offsets workers look up "
-        f"{connect_json(java_map(first.partition))} and return null; so does a task that uses a HashMap."
+        f"The members of {which}, are in another order than a HashMap has. For GET …/offsets "
+        f"workers look up {connect_json(java_map(first.partition))} and return null; so does a "
+        "task that uses a HashMap."
     )
     return ORDER.found(name, message)
 
@@ -126,7 +142,9 @@ def _value(side: StoredOffset) -> str:
 
 def _of_value(key: str, role: str, side: StoredOffset) -> Iterator[Finding]:
     if side.problem:
-        message = f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). Workers ignore it."
+        message = (
+            f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). Workers ignore it."
+        )
         yield UNREADABLE_OFFSET.found(key, message)
         return
     if side.raw is not None:
@@ -136,10 +154,16 @@ def _of_value(key: str, role: str, side: StoredOffset) -> Iterator[Finding]:
         if type(value) is not int or -EXACT_IN_A_DOUBLE <= value <= EXACT_IN_A_DOUBLE:
             continue
         if -(1 << 63) <= value < 1 << 63:
-            message = f"The {role} offset's {member} {value} is beyond 2^53: JSON readers that use doubles round it."
+            message = (
+                f"The {role} offset's {member} {value} is beyond 2^53: JSON readers that "
+                "use doubles round it."
+            )
             yield INEXACT_NUMBER.found(key, message, severity=Severity.WARNING)
         else:
-            message = f"The {role} offset's {member} {value} does not fit 64 bits: a worker reads another number."
+            message = (
+                f"The {role} offset's {member} {value} does not fit 64 bits: a worker reads "
+                "another number."
+            )
             yield INEXACT_NUMBER.found(key, message)
 
 
@@ -150,8 +174,9 @@ def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
     for texts in by_meaning.values():
         if len(texts) > 1:
             message = (
-                f"One source partition in {len(texts)} spellings, which are {len(texts)} keys for Connect: "
-                f"{' and '.join(texts)}. A task finds the one in the order of its own map."
+                f"One source partition in {len(texts)} spellings, which are {len(texts)} keys for "
+                f"Connect: {' and '.join(texts)}. A task finds the one in the order of its own "
+                "map."
             )
             yield SPELLINGS.found(next(iter(texts.values())), message)
 
@@ -191,78 +216,99 @@ def _lost(name: str, first: SourceOffset, count: int) -> Finding:
     assert first.global_ is not None
     start = "this source partition" if count == 1 else f"these {count} source partitions"
     message = (
-        f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, although "
-        f"KIP-618 specifies {_value(first.global_)} for {first.key.text}" + (" and so on." if count > 1 else ".")
+        f"A worker does not fall back to the global topic: its tasks would start {start} from the "
+        f"beginning, although KIP-618 specifies {_value(first.global_)} for {first.key.text}"
+        + (" and so on." if count > 1 else ".")
     )
-    return LOST.found(name, message, f"Repair it: connectctl offsets merge {name} --into dedicated --stop")
+    return LOST.found(
+        name, message, f"Repair it: connectctl offsets merge {name} --into dedicated --stop"
+    )
 
 
-def _stale(name: str, entry: SourceOffset, global_: StoredOffset, dedicated: StoredOffset) -> Finding | None:
+def _stale(
+    name: str, entry: SourceOffset, global_: StoredOffset, dedicated: StoredOffset
+) -> Finding | None:
     last = last_commit(global_, dedicated, Commits(Side.DEDICATED))
     if not last.stale:
         return None
     message = (
-        f"The dedicated offset {_value(dedicated)} of {entry.key.text} is {age_difference(last)} older than the global one "
-        f"{_value(global_)}, but takes precedence. After a downgrade the dedicated topic is stale; while the connector "
-        "runs, its tasks commit to the dedicated topic, and the global one has a copy."
+        f"The dedicated offset {_value(dedicated)} of {entry.key.text} is {age_difference(last)} "
+        f"older than the global one {_value(global_)}, but takes precedence. After a downgrade "
+        "the dedicated topic is stale; while the connector runs, its tasks commit to the "
+        "dedicated topic, and the global one has a copy."
     )
     return STALE.found(name, message)
 
 
-def of_foreign_records(topic: str, records: Sequence[tuple[ConsumerRecord, str]]) -> Iterator[Finding]:
+def of_foreign_records(
+    topic: str, records: Sequence[tuple[ConsumerRecord, str]]
+) -> Iterator[Finding]:
     """Yield a finding for each record whose key Connect ignores, with the reason."""
     for record, why in records:
         shown = (record.key or b"").decode(errors="backslashreplace")
         subject = f"{topic}-{record.partition}@{record.offset}"
-        yield FOREIGN_RECORD.found(subject, f"Connect ignores this record: {why} ({shown[:120]!r}).")
+        yield FOREIGN_RECORD.found(
+            subject, f"Connect ignores this record: {why} ({shown[:120]!r})."
+        )
 
 
 def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
     """Yield OFFSETS017 for a clean-up policy with which no worker uses the topic.
 
-    Source: ``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``. Workers accept an empty policy, which brokers allow
-    since 4.2 (KIP-1161): nothing is ever removed.
+    Source: ``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``. Workers accept an empty policy,
+    which brokers allow since 4.2 (KIP-1161): nothing is ever removed.
     """
-    repair = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
+    repair = (
+        f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config "
+        "cleanup.policy=compact"
+    )
     if policy == "":
         message = (
-            "cleanup.policy is empty: nothing is deleted or compacted, and workers use the topic; but it grows without "
-            "limit, and every worker that starts reads all of it."
+            "cleanup.policy is empty: nothing is deleted or compacted, and workers use the topic; "
+            "but it grows without limit, and every worker that starts reads all of it."
         )
         yield POLICY.found(topic, message, f"Repair it: {repair}", severity=Severity.WARNING)
     elif policy not in (None, "compact"):
         message = (
-            f"cleanup.policy is {policy} and must be compact: no worker starts on it, and no connector that keeps its "
-            "offsets here; old offsets are deleted."
+            f"cleanup.policy is {policy} and must be compact: no worker starts on it, and no "
+            "connector that keeps its offsets here; old offsets are deleted."
         )
         yield POLICY.found(topic, message, f"Repair it: {repair}")
 
 
 def of_unseen_configuration(topic: str) -> Finding:
-    """Return OFFSETS017 for a topic whose configuration this principal may not describe: its policy is unknown."""
+    """Return OFFSETS017 for a topic whose configuration this principal may not describe: its policy
+    is unknown.
+    """
     message = (
-        f"This principal may not describe the configuration of topic {topic}: it is unknown whether workers use it."
+        f"This principal may not describe the configuration of topic {topic}: it is unknown "
+        "whether workers use it."
     )
     return POLICY.found(topic, message, grant(describe_configs(topic)), severity=Severity.WARNING)
 
 
 def of_empty_group(group_id: str) -> Finding:
-    message = "No worker is in this group: Connect is down, or group_id is not the workers' group.id."
+    message = (
+        "No worker is in this group: Connect is down, or group_id is not the workers' group.id."
+    )
     return EMPTY_GROUP.found(group_id, message)
 
 
 def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Finding]:
     for partition in held:
         message = (
-            f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "
-            f"{partition.end}: later records are not shown, and workers that read this topic wait until it ends."
+            f"An open transaction holds the last stable offset at {partition.stable} while the "
+            f"partition ends at {partition.end}: later records are not shown, and workers that "
+            "read this topic wait until it ends."
         )
-        yield OPEN_TRANSACTION.found(f"{topic}-{partition.partition}", message, end_transaction_hint(topic))
+        yield OPEN_TRANSACTION.found(
+            f"{topic}-{partition.partition}", message, end_transaction_hint(topic)
+        )
 
 
 def end_transaction_hint(topic: str) -> str:
     """Return how an open transaction on ``topic`` is found and ended."""
     return (
-        f"connectctl transactions lag --topic {topic} names its transactional id. It ends at its time-out; "
-        "connectctl transactions abort ID ends it now."
+        f"connectctl transactions lag --topic {topic} names its transactional id. It ends at its "
+        "time-out; connectctl transactions abort ID ends it now."
     )

@@ -19,11 +19,25 @@ FRAMEWORK = (
         "config.action.reload",
         "exactly.once.support",
     ),
-    *("key.converter", "value.converter", "header.converter", "transforms", "predicates", "errors.", "topic.creation."),
-    *("producer.override.", "consumer.override.", "admin.override.", "transaction.boundary", "offsets.storage.topic"),
+    *(
+        "key.converter",
+        "value.converter",
+        "header.converter",
+        "transforms",
+        "predicates",
+        "errors.",
+        "topic.creation.",
+    ),
+    *(
+        "producer.override.",
+        "consumer.override.",
+        "admin.override.",
+        "transaction.boundary",
+        "offsets.storage.topic",
+    ),
 )
-"""Prefixes of the properties that the framework reads, which are in no source partition (``ConnectorConfig``,
-``SourceConnectorConfig``).
+"""Prefixes of the properties that the framework reads, which are in no source partition
+(``ConnectorConfig``, ``SourceConnectorConfig``).
 """
 
 NEW = "it has no offset"
@@ -33,8 +47,8 @@ NEW = "it has no offset"
 class Fate(StrEnum):
     """The fate of a source partition.
 
-    ``RESUMED``: it was not read before, and has an older offset. ``LEFT``: it is read neither before nor after the
-    change.
+    ``RESUMED``: it was not read before, and has an older offset. ``LEFT``: it is read neither
+    before nor after the change.
     """
 
     KEPT = "kept"
@@ -49,8 +63,8 @@ class Fate(StrEnum):
 class PartitionFate:
     """The fate of one source partition, with the reason.
 
-    ``carry_to`` is the source partition that the new configuration reads instead, if it is known. A source partition
-    that is not ``whole`` stands for all with its fields.
+    ``carry_to`` is the source partition that the new configuration reads instead, if it is known. A
+    source partition that is not ``whole`` stands for all with its fields.
     """
 
     partition: SourcePartition
@@ -62,10 +76,11 @@ class PartitionFate:
 
 @dataclass(frozen=True)
 class OffsetOutlook:
-    """The effect of a change on the offsets. ``source`` is the origin of the rule: a page, or the stored offsets.
+    """The effect of a change on the offsets. ``source`` is the origin of the rule: a page, or the
+    stored offsets.
 
-    ``may_begin`` names data that only the source knows. ``inherited`` are changed properties by which other data are
-    read from the offsets that are kept.
+    ``may_begin`` names data that only the source knows. ``inherited`` are changed properties by
+    which other data are read from the offsets that are kept.
     """
 
     fates: tuple[PartitionFate, ...]
@@ -77,8 +92,12 @@ class OffsetOutlook:
         return [partition_fate for partition_fate in self.fates if partition_fate.fate in fates]
 
 
-def with_moved(fates: Sequence[PartitionFate], begun: Sequence[PartitionFate]) -> tuple[PartitionFate, ...]:
-    """Return all fates, with a new source partition for each one that moved, unless it has an offset already."""
+def with_moved(
+    fates: Sequence[PartitionFate], begun: Sequence[PartitionFate]
+) -> tuple[PartitionFate, ...]:
+    """Return all fates, with a new source partition for each one that moved, unless it has an
+    offset already.
+    """
     known = {_key(fate.partition) for fate in fates}
     moved = [
         PartitionFate(fate.carry_to, Fate.BEGUN, NEW)
@@ -94,7 +113,9 @@ def with_moved(fates: Sequence[PartitionFate], begun: Sequence[PartitionFate]) -
 
 
 def rewritten(partition: SourcePartition, changed: Mapping[str, Any]) -> SourcePartition | None:
-    """Return ``partition`` with the fields in ``changed``; None without changes, or if a changed value is unknown."""
+    """Return ``partition`` with the fields in ``changed``; None without changes, or if a changed
+    value is unknown.
+    """
     return None if not changed or None in changed.values() else {**partition, **changed}
 
 

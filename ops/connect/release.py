@@ -6,7 +6,8 @@ import re
 
 _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _CONFLUENT = {5: (2, 0), 6: (2, 6), 7: (3, 0), 8: (4, 0)}
-"""Kafka's release of the first minor release of each Confluent major: ``7.6.0-ccs`` is 3.6.0, ``6.1.0-ccs`` is 2.7.0.
+"""Kafka's release of the first minor release of each Confluent major: ``7.6.0-ccs`` is 3.6.0,
+``6.1.0-ccs`` is 2.7.0.
 """
 
 EXACTLY_ONCE = (3, 3, 0)
@@ -31,6 +32,8 @@ def release_of(version: str | None) -> tuple[int, int, int] | None:
 
 
 def older(version: str | None, first: tuple[int, int, int]) -> bool:
-    """Return whether ``version`` is older than the release ``first``; False if the release is unknown."""
+    """Return whether ``version`` is older than the release ``first``; False if the release is
+    unknown.
+    """
     release = release_of(version)
     return release is not None and release < first

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class RollState:
-    """The unfinished run of a rolling change, if any, and the known modes of the workers, by address."""
+    """The unfinished run of a rolling change, if any, and the known modes of the workers, by
+    address.
+    """
 
     unfinished: str | None = None
     purpose: str = ""

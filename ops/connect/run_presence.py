@@ -1,4 +1,6 @@
-"""The presence of a connector's run in a group: the group that the run joins while it lives, and its client id."""
+"""The presence of a connector's run in a group: the group that the run joins while it lives, and
+its client id.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,18 @@ class Holder:
     def __str__(self) -> str:
         if self.pid is None or self.since is None:
             return f"{self.client} at {self.host}"
-        when = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        when = (
+            datetime.fromtimestamp(self.since, UTC)
+            .isoformat(timespec="seconds")
+            .replace("+00:00", "Z")
+        )
         return f"process {self.pid} on {self.host}, since {when}"
 
 
 def presence_group(group_id: str, connector: str) -> str:
-    """Return the consumer group of the runs of a connector; those of one Connect group share a prefix, for ACLs."""
+    """Return the consumer group of the runs of a connector; those of one Connect group share a
+    prefix, for ACLs.
+    """
     return f"connectctl-run-{group_id}-{connector}"
 
 
@@ -41,9 +49,13 @@ def client_id(host: str, pid: int, since: float, unique: str) -> str:
 
 
 def holder(client: str, address: str) -> Holder:
-    """Return the holder that a member of the group represents; another client id is used unchanged."""
+    """Return the holder that a member of the group represents; another client id is used
+    unchanged.
+    """
     parts = client.split(_SIGN)
-    pid, since = map(whole_number, parts[2:4]) if len(parts) == 5 and parts[0] == _START else (None, None)
+    pid, since = (
+        map(whole_number, parts[2:4]) if len(parts) == 5 and parts[0] == _START else (None, None)
+    )
     if pid is None or since is None:
         return Holder(client, address)
     return Holder(client, parts[1], pid, float(since))

@@ -1,4 +1,6 @@
-"""The consumer group of a sink connector's tasks, by its configuration (``SinkUtils.consumerGroupId``)."""
+"""The consumer group of a sink connector's tasks, by its configuration
+(``SinkUtils.consumerGroupId``).
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,20 @@ def sink_group(connector: str, config: Mapping[str, str]) -> str:
 
 
 def topics_of_sink(config: Mapping[str, str]) -> frozenset[str]:
-    """Return the topics in ``topics``; the configuration does not determine those that ``topics.regex`` matches."""
+    """Return the topics in ``topics``; the configuration does not determine those that
+    ``topics.regex`` matches.
+    """
     return frozenset(name for part in config.get("topics", "").split(",") if (name := part.strip()))
 
 
 def unknown_group(connector: str, config: Mapping[str, str]) -> str | None:
-    """Return why the group's name or cluster is unknown; None for a known name on the workers' cluster."""
+    """Return why the group's name or cluster is unknown; None for a known name on the workers'
+    cluster.
+    """
     if has_reference(config.get(_GROUP, "")):
         return f"{_GROUP} of {connector} is {config[_GROUP]}, which only its workers can resolve"
     if elsewhere := config.get(_BOOTSTRAP):
-        return f"the consumers of {connector} are on another Kafka cluster ({_BOOTSTRAP}={elsewhere})"
+        return (
+            f"the consumers of {connector} are on another Kafka cluster ({_BOOTSTRAP}={elsewhere})"
+        )
     return None

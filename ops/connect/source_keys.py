@@ -1,9 +1,10 @@
-"""The key of a record in an offsets topic: ``["connector",{source partition}]``, as bytes and as meaning.
+"""The key of a record in an offsets topic: ``["connector",{source partition}]``, as bytes and as
+meaning.
 
-Connect identifies a key by its bytes (``KafkaOffsetBackingStore`` keeps a map of raw keys). So one source partition in
-two spellings is two keys, and a worker finds only the one that it writes itself. Connect's spelling is that of
-``JsonConverter`` without schemas: no white space, no unnecessary escapes, members in the order of the connector's own
-map.
+Connect identifies a key by its bytes (``KafkaOffsetBackingStore`` keeps a map of raw keys). So one
+source partition in two spellings is two keys, and a worker finds only the one that it writes
+itself. Connect's spelling is that of ``JsonConverter`` without schemas: no white space, no
+unnecessary escapes, members in the order of the connector's own map.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def _finite(text: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _AMBIGUOUS = re.compile(rb"[\s\\\xf0-\xf4]|[:,\[]-?(?:\d+[.eE]|0\d)|[:,\[]-0")
-"""White space, escapes, characters that Jackson escapes, and numbers with several spellings; without them a key has one
-spelling only.
+"""White space, escapes, characters that Jackson escapes, and numbers with several spellings;
+without them a key has one spelling only.
 """
 _PLAIN_OWNERS = re.compile(rb'^(?:\["([^"\\\n]*)")?', re.MULTILINE)
 """At the beginning of each line, the connector of a key without escapes."""
@@ -49,7 +50,8 @@ _NESTED = frozenset({dict, list})
 
 
 class SourceKey(NamedTuple):
-    """A key that Connect accepts. ``text`` is the raw key; ``partition`` is None for the null partition.
+    """A key that Connect accepts. ``text`` is the raw key; ``partition`` is None for the null
+    partition.
 
     ``nested``: the source partition holds objects or arrays, which a worker refuses.
     """
@@ -72,7 +74,8 @@ def holds_nested(members: dict[str, Any]) -> bool:
 
 
 def decode_json(text: str) -> tuple[Any, bool]:
-    """Return the JSON at the beginning of ``text``, and whether more text follows, which Connect's Jackson ignores.
+    """Return the JSON at the beginning of ``text``, and whether more text follows, which Connect's
+    Jackson ignores.
 
     Raises ``ValueError`` if there is none; ``NaN`` and ``Infinity`` are not JSON.
     """
@@ -80,7 +83,10 @@ def decode_json(text: str) -> tuple[Any, bool]:
     if quick is not None:
         try:
             return quick(text), False
-        except (refused, RecursionError):  # additional text, lone surrogates, numbers beyond doubles
+        except (
+            refused,
+            RecursionError,
+        ):  # additional text, lone surrogates, numbers beyond doubles
             pass
     start = 0 if text[:1] > " " else len(text) - len(text.lstrip(" \t\r\n"))
     value, end = _DECODER.raw_decode(text, start)
@@ -88,7 +94,9 @@ def decode_json(text: str) -> tuple[Any, bool]:
 
 
 def parse_key(raw: bytes | None) -> SourceKey | str:
-    """Return the key in ``raw``, or the reason why Connect ignores it (``OffsetUtils.processPartitionKey``)."""
+    """Return the key in ``raw``, or the reason why Connect ignores it
+    (``OffsetUtils.processPartitionKey``).
+    """
     if raw is None:
         return "it has no key"
     try:
@@ -109,7 +117,9 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
         return SourceKey(connector, partition, text)
     ambiguous = trailing or _AMBIGUOUS.search(raw) is not None
     nested = partition is not None and holds_nested(partition)
-    return SourceKey(connector, partition, text, not ambiguous or connect_json(data) == text, nested)
+    return SourceKey(
+        connector, partition, text, not ambiguous or connect_json(data) == text, nested
+    )
 
 
 @cache
@@ -118,7 +128,9 @@ def _quick_key() -> tuple[Callable[[bytes], Any], type[Exception]]:
 
 
 def connector_of(raw: bytes | None) -> str | None:
-    """Return the connector of a key, None for a key that Connect ignores: ``parse_key`` without the rest."""
+    """Return the connector of a key, None for a key that Connect ignores: ``parse_key`` without the
+    rest.
+    """
     quick, refused = _quick_key()
     try:
         connector: str = quick(raw or b"")[0]
@@ -129,7 +141,9 @@ def connector_of(raw: bytes | None) -> str | None:
 
 
 def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
-    """Return whether ``raw`` has one spelling only and nothing nested; False may mean that it is unknown."""
+    """Return whether ``raw`` has one spelling only and nothing nested; False may mean that it is
+    unknown.
+    """
     if not raw.isascii() or b"\\" in raw or raw.split(None, 1) != [raw]:
         return False
     kinds = frozenset(map(type, partition.values())) if partition else _SIMPLE
@@ -167,20 +181,25 @@ def respelled(key: SourceKey, connector: str) -> bytes:
 
 
 def spelled_by_rest(connector: str, partition: dict[str, Any] | None) -> bytes:
-    """Return the key that a worker writes for ``partition`` when it is altered over REST, in the order of a HashMap."""
+    """Return the key that a worker writes for ``partition`` when it is altered over REST, in the
+    order of a HashMap.
+    """
     return connect_json([connector, java_map(partition)]).encode()
 
 
 def value_by_rest(offset: dict[str, Any] | None) -> bytes | None:
-    """Return the value that a worker writes for ``offset`` when it is altered over REST; None is a tombstone."""
+    """Return the value that a worker writes for ``offset`` when it is altered over REST; None is a
+    tombstone.
+    """
     return None if offset is None else connect_json(java_map(offset)).encode()
 
 
 def java_map(members: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return ``members`` in the order of Java's ``HashMap``, to which ``JsonConverter`` added them one by one.
+    """Return ``members`` in the order of Java's ``HashMap``, to which ``JsonConverter`` added them
+    one by one.
 
-    Buckets are in order, and members of a bucket in insertion order; a resize keeps that order. Treeified buckets do
-    not occur here.
+    Buckets are in order, and members of a bucket in insertion order; a resize keeps that order.
+    Treeified buckets do not occur here.
     """
     if members is None:
         return None
@@ -192,12 +211,16 @@ def java_map(members: dict[str, Any] | None) -> dict[str, Any] | None:
 
 @lru_cache(1024)
 def in_hash_order(names: tuple[str, ...]) -> bool:
-    """Return whether a ``HashMap`` with members of these names, added one by one, has the same order."""
+    """Return whether a ``HashMap`` with members of these names, added one by one, has the same
+    order.
+    """
     return tuple(java_map(dict.fromkeys(names)) or ()) == names
 
 
 def _spread(text: str) -> int:
-    """Return ``HashMap.hash`` of a string: its ``hashCode`` over UTF-16 units, with the upper bits folded in."""
+    """Return ``HashMap.hash`` of a string: its ``hashCode`` over UTF-16 units, with the upper bits
+    folded in.
+    """
     h = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -206,7 +229,9 @@ def _spread(text: str) -> int:
 
 
 def connect_json(value: Any) -> str:
-    """Return ``value`` as Connect's ``JsonConverter`` writes it; members keep the order of the dictionaries."""
+    """Return ``value`` as Connect's ``JsonConverter`` writes it; members keep the order of the
+    dictionaries.
+    """
     text = _ENCODER.encode(value)
     if ("." in text or "e+" in text or "e-" in text) and _has_float(value):
         text = _with_java_floats(value)
@@ -214,14 +239,18 @@ def connect_json(value: Any) -> str:
 
 
 def _as_jackson(found: re.Match[str]) -> str:
-    """Return an escape with Jackson's capital digits, or the escapes of the UTF-16 halves of a character."""
+    """Return an escape with Jackson's capital digits, or the escapes of the UTF-16 halves of a
+    character.
+    """
     text = found[0]
     if text.startswith("\\u"):
         return "\\u" + text[2:].upper()
     if text.startswith("\\"):
         return text
     units = text.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{high << 8 | low:04X}" for high, low in zip(units[::2], units[1::2], strict=True))
+    return "".join(
+        f"\\u{high << 8 | low:04X}" for high, low in zip(units[::2], units[1::2], strict=True)
+    )
 
 
 def _has_float(value: Any) -> bool:
@@ -242,7 +271,9 @@ def _with_java_floats(value: Any) -> str:
 
 
 def java_double(value: float) -> str:
-    """Return ``value`` as Java's ``Double.toString`` writes it: 1.0E10 where Python writes 1e+10."""
+    """Return ``value`` as Java's ``Double.toString`` writes it: 1.0E10 where Python writes
+    1e+10.
+    """
     if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = _decimal(value)

@@ -1,9 +1,11 @@
-"""Source offsets: the contents of each topic, the effective offset by KIP-618, and the one that a worker reads.
+"""Source offsets: the contents of each topic, the effective offset by KIP-618, and the one that a
+worker reads.
 
-KIP-618 ("Smooth migration"): a connector with a dedicated offsets topic reads both topics, and the dedicated one takes
-precedence. Every release from 3.3 to 4.3.1 departs from that: ``ConnectorOffsetBackingStore.get`` overwrites the global
-topic's result with the dedicated topic's, in which an absent offset is a null, so that the global offset is never used.
-A tombstone is an absent offset to both: the KIP falls back to the global topic, the worker reads nothing.
+KIP-618 ("Smooth migration"): a connector with a dedicated offsets topic reads both topics, and the
+dedicated one takes precedence. Every release from 3.3 to 4.3.1 departs from that:
+``ConnectorOffsetBackingStore.get`` overwrites the global topic's result with the dedicated topic's,
+in which an absent offset is a null, so that the global offset is never used. A tombstone is an
+absent offset to both: the KIP falls back to the global topic, the worker reads nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
 
 
 class StoredOffset(NamedTuple):
-    """The offset of a source partition in one topic. ``offset`` is None for a tombstone and for an unreadable value.
+    """The offset of a source partition in one topic. ``offset`` is None for a tombstone and for an
+    unreadable value.
 
-    ``problem`` is why the value cannot be read, None if it can; ``raw`` is the value as text if there is a problem, or
-    if more text follows the JSON, which workers ignore. ``timestamp`` is in milliseconds since the epoch.
+    ``problem`` is why the value cannot be read, None if it can; ``raw`` is the value as text if
+    there is a problem, or if more text follows the JSON, which workers ignore. ``timestamp`` is in
+    milliseconds since the epoch.
     """
 
     offset: dict[str, Any] | None
@@ -42,7 +46,9 @@ class StoredOffset(NamedTuple):
 
 
 class SourceOffset(NamedTuple):
-    """One source partition of a connector. ``strays`` are records of the same key on other Kafka partitions."""
+    """One source partition of a connector. ``strays`` are records of the same key on other Kafka
+    partitions.
+    """
 
     key: SourceKey
     global_: StoredOffset | None
@@ -65,7 +71,9 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class ConnectorOffsets:
-    """All source partitions of one connector. ``configured`` is False for a connector that was deleted."""
+    """All source partitions of one connector. ``configured`` is False for a connector that was
+    deleted.
+    """
 
     name: str
     dedicated_topic: str | None
@@ -75,7 +83,9 @@ class ConnectorOffsets:
 
 
 def read_offset(record: ConsumerRecord) -> StoredOffset:
-    """Return the offset in ``record``, with the reason if a worker cannot use it (``OffsetUtils.validateFormat``)."""
+    """Return the offset in ``record``, with the reason if a worker cannot use it
+    (``OffsetUtils.validateFormat``).
+    """
     position = (record.timestamp, record.partition, record.offset)
     if record.value is None:
         return StoredOffset(None, *position)
@@ -85,10 +95,14 @@ def read_offset(record: ConsumerRecord) -> StoredOffset:
     except TooLarge as e:
         return StoredOffset(None, *position, f"no double can hold {e}", record.value.decode())
     except (ValueError, RecursionError):
-        return StoredOffset(None, *position, "it is not JSON", record.value.decode(errors="backslashreplace"))
+        return StoredOffset(
+            None, *position, "it is not JSON", record.value.decode(errors="backslashreplace")
+        )
     if isinstance(value, dict):
         if holds_nested(value):
-            member, inner = next((m, inner) for m, inner in value.items() if isinstance(inner, dict | list))
+            member, inner = next(
+                (m, inner) for m, inner in value.items() if isinstance(inner, dict | list)
+            )
             return StoredOffset(None, *position, nested_problem("the offset", member, inner), text)
         return StoredOffset(value, *position, raw=text if trailing else None)
     why = "it is the JSON null" if value is None else "it is not a JSON object"
@@ -101,7 +115,9 @@ def _quick_offset() -> tuple[Callable[[bytes], Any], type[Exception]]:
 
 
 def problem_of(record: ConsumerRecord) -> str | None:
-    """Return why the offset of ``record`` cannot be read, None if it can: only this part of ``read_offset``."""
+    """Return why the offset of ``record`` cannot be read, None if it can: only this part of
+    ``read_offset``.
+    """
     quick, refused = _quick_offset()
     try:
         quick(record.value or b"")
@@ -110,8 +126,12 @@ def problem_of(record: ConsumerRecord) -> str | None:
     return None
 
 
-def effective(global_: StoredOffset | None, dedicated: StoredOffset | None) -> tuple[dict[str, Any] | None, str]:
-    """Return the offset by KIP-618 and its origin. An unreadable dedicated value hides the global one."""
+def effective(
+    global_: StoredOffset | None, dedicated: StoredOffset | None
+) -> tuple[dict[str, Any] | None, str]:
+    """Return the offset by KIP-618 and its origin. An unreadable dedicated value hides the global
+    one.
+    """
     for side, origin in ((dedicated, "dedicated"), (global_, "global")):
         if side is not None and not side.tombstone:
             return side.offset, origin if side.problem is None else "none"
@@ -119,9 +139,15 @@ def effective(global_: StoredOffset | None, dedicated: StoredOffset | None) -> t
 
 
 def worker_reads(
-    key: SourceKey, global_: StoredOffset | None, dedicated: StoredOffset | None, *, has_dedicated: bool
+    key: SourceKey,
+    global_: StoredOffset | None,
+    dedicated: StoredOffset | None,
+    *,
+    has_dedicated: bool,
 ) -> dict[str, Any] | None:
-    """Return what a task of a real worker gets for ``key``: no fallback, no foreign spelling, 64-bit whole numbers."""
+    """Return what a task of a real worker gets for ``key``: no fallback, no foreign spelling,
+    64-bit whole numbers.
+    """
     side = dedicated if has_dedicated else global_
     if side is None or side.offset is None or not key.spelled_as_connect:
         return None

@@ -9,7 +9,9 @@ INTERVAL = "transaction.boundary.interval.ms"
 LATENCY = "transaction.boundary.latency.ms"
 TIMEOUT = "producer.override.transaction.timeout.ms"
 DEFAULT_TIMEOUT_MS = DEFAULT_INTERVAL_MS = 60_000
-"""Defaults of a producer's ``transaction.timeout.ms`` and of a worker's ``offset.flush.interval.ms``."""
+"""Defaults of a producer's ``transaction.timeout.ms`` and of a worker's
+``offset.flush.interval.ms``.
+"""
 
 
 class Boundary(StrEnum):

@@ -1,4 +1,6 @@
-"""The status topic: the states of connectors and tasks in Connect's format. Source: ``KafkaStatusBackingStore``."""
+"""The status topic: the states of connectors and tasks in Connect's format. Source:
+``KafkaStatusBackingStore``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ MEMBERS = {CONNECTOR: "worker_id", TASK: "worker_id", TOPIC: "topic"}
 """Every kind of record: its key prefix, with a member that its value always has."""
 
 _STATES = ("UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "DESTROYED", "RESTARTING", "STOPPED")
-_STATUS = an_object({"state": one_of(*_STATES)}, {"worker_id": text, "trace": text, "generation": whole})
+_STATUS = an_object(
+    {"state": one_of(*_STATES)}, {"worker_id": text, "trace": text, "generation": whole}
+)
 _TOPIC = an_object({"topic": an_object({"name": text, "connector": text})})
 """The shapes of the values that workers accept (``KafkaStatusBackingStore``)."""
 
@@ -26,10 +30,11 @@ _TOPIC = an_object({"topic": an_object({"name": text, "connector": text})})
 def newest(
     records: Iterable[ConsumerRecord], prefix: str = "", topic: str | None = None
 ) -> dict[tuple[str, int], tuple[ConsumerRecord, dict[str, Any]]]:
-    """Return the newest status of each connector and task, ``CONNECTOR_INSTANCE`` for the connector itself.
+    """Return the newest status of each connector and task, ``CONNECTOR_INSTANCE`` for the connector
+    itself.
 
-    ``prefix`` precedes every key. A tombstone deletes a status. Records that are not Connect's change nothing, and are
-    reported for ``topic``, if that is given.
+    ``prefix`` precedes every key. A tombstone deletes a status. Records that are not Connect's
+    change nothing, and are reported for ``topic``, if that is given.
     """
     found: dict[tuple[str, int], tuple[ConsumerRecord, dict[str, Any]]] = {}
     for record in sorted(records, key=lambda r: r.offset):
@@ -60,8 +65,12 @@ def topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:
     return {name: frozenset(names) for name, names in found.items()}
 
 
-def _read(record: ConsumerRecord, prefix: str) -> tuple[tuple[str, int] | None, dict[str, Any] | None]:
-    """Return the connector or task and its status; None for a record of an active topic. Raises ``ValueError``."""
+def _read(
+    record: ConsumerRecord, prefix: str
+) -> tuple[tuple[str, int] | None, dict[str, Any] | None]:
+    """Return the connector or task and its status; None for a record of an active topic. Raises
+    ``ValueError``.
+    """
     key, value = decode(record)
     if not key.startswith(prefix):
         raise Malformed("is none of Connect", "its key")

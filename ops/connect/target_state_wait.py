@@ -1,25 +1,38 @@
 """The wait until a connector has reached a requested state, by a series of statuses.
 
-Statuses over REST have no time. Right after a restart the status is still the earlier one, so that an unchanged FAILED
-counts only after a while. A task is RUNNING before it has done anything, so that RUNNING counts only if it lasts.
+Statuses over REST have no time. Right after a restart the status is still the earlier one, so that
+an unchanged FAILED counts only after a while. A task is RUNNING before it has done anything, so
+that RUNNING counts only if it lasts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from connectctl.ops.connect.connector import Connector, State, Verdict, at_rest, paused, requested_state, verdict_of
+from connectctl.ops.connect.connector import (
+    Connector,
+    State,
+    Verdict,
+    at_rest,
+    paused,
+    requested_state,
+    verdict_of,
+)
 from connectctl.ops.connect.health import failed_parts
 
 GRACE = 5.0
 """Seconds for which an unchanged status may still be the earlier one."""
 STEADY = 5.0
-"""Seconds for which RUNNING must last: a sink's first put follows its first rebalance, which takes three."""
+"""Seconds for which RUNNING must last: a sink's first put follows its first rebalance, which takes
+three.
+"""
 
 
 @dataclass(frozen=True)
 class WaitState:
-    """A wait for ``wanted``. ``before`` are the statuses when it began; ``changed`` the parts that have changed since."""
+    """A wait for ``wanted``. ``before`` are the statuses when it began; ``changed`` the parts that
+    have changed since.
+    """
 
     wanted: State
     before: Connector
@@ -38,7 +51,9 @@ class WaitProgress:
 
 
 def evaluate(waiting: WaitState, now: Connector, elapsed: float) -> WaitProgress:
-    """Return the progress of the wait after the status ``now``, ``elapsed`` seconds after the request was accepted."""
+    """Return the progress of the wait after the status ``now``, ``elapsed`` seconds after the
+    request was accepted.
+    """
     changed = waiting.changed | _changed(waiting.before, now)
     waiting = replace(waiting, changed=changed)
     verdict = verdict_of(now, now.owners)

@@ -1,10 +1,12 @@
-"""The task configurations that a starting worker reads, which depend on the order of the config topic.
+"""The task configurations that a starting worker reads, which depend on the order of the config
+topic.
 
-A worker reads the whole topic when it starts. ``KafkaConfigBackingStore.processTasksCommitRecord`` discards a commit
-whose connector it has not read yet, and with it the preceding task configurations: it assumes that the connector was
-deleted. Identical ``PUT /connectors/X/config`` requests write ``connector-X`` again, but not the unchanged tasks, so
-that compaction can leave ``commit-X`` before ``connector-X`` (KAFKA-17719, KAFKA-17676). Running workers have the tasks
-in memory and are not affected; restarted workers are.
+A worker reads the whole topic when it starts. ``KafkaConfigBackingStore.processTasksCommitRecord``
+discards a commit whose connector it has not read yet, and with it the preceding task
+configurations: it assumes that the connector was deleted. Identical ``PUT /connectors/X/config``
+requests write ``connector-X`` again, but not the unchanged tasks, so that compaction can leave
+``commit-X`` before ``connector-X`` (KAFKA-17719, KAFKA-17676). Running workers have the tasks in
+memory and are not affected; restarted workers are.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ TASK_CONFIGS_LOST = Rule("TASK010", Severity.ERROR)
 
 @dataclass
 class _Reading:
-    """The state of one connector in a worker that has read the topic so far. Unknown offsets are -1."""
+    """The state of one connector in a worker that has read the topic so far. Unknown offsets are
+    -1.
+    """
 
     config: Any = None
     first: int = -1
@@ -51,7 +55,9 @@ class _Reading:
         self.config, self.offset, self.written = value, record.offset, record.timestamp
 
     def commit_tasks(self, value: Any, offset: int) -> None:
-        """Read ``commit-X``, which accepts the tasks before it if the connector is known and none is missing."""
+        """Read ``commit-X``, which accepts the tasks before it if the connector is known and none
+        is missing.
+        """
         if self.config is not None and value is None:
             return
         self.commit, self.committed = offset, self.config
@@ -62,10 +68,12 @@ class _Reading:
 
 @dataclass(frozen=True)
 class TaskConfigOrder:
-    """A connector whose tasks a worker loses. ``lost``: at its next start; else once ``first`` is compacted away.
+    """A connector whose tasks a worker loses. ``lost``: at its next start; else once ``first`` is
+    compacted away.
 
-    ``commit`` is the offset of the commit of its ``tasks``, ``config`` that of its newest configuration, ``first`` that
-    of the configuration before the commit, -1 if compaction has removed it.
+    ``commit`` is the offset of the commit of its ``tasks``, ``config`` that of its newest
+    configuration, ``first`` that of the configuration before the commit, -1 if compaction has
+    removed it.
     """
 
     name: str
@@ -83,11 +91,15 @@ class TaskConfigOrder:
 def lost_task_configs(records: Iterable[ConsumerRecord], now: float) -> Iterator[TaskConfigOrder]:
     """Yield the connectors of a config topic whose tasks get lost, by name.
 
-    ``records`` are all that the topic still has. ``now`` is in seconds since the epoch: the tasks of a configuration
-    that has just changed may not be written yet.
+    ``records`` are all that the topic still has. ``now`` is in seconds since the epoch: the tasks
+    of a configuration that has just changed may not be written yet.
     """
     ordered = list(_decoded(sorted(records, key=lambda record: record.offset)))
-    readings = {name: item for name, item in _read(ordered).items() if item.config is not None and item.tasks}
+    readings = {
+        name: item
+        for name, item in _read(ordered).items()
+        if item.config is not None and item.tasks
+    }
     late = {name for name, item in readings.items() if item.accepted and item.offset > item.commit}
     # Compaction leaves the newest record of each key.
     newest = {item[0]: item for item in ordered if _name_of(item[0]) in late} if late else {}
@@ -96,7 +108,9 @@ def lost_task_configs(records: Iterable[ConsumerRecord], now: float) -> Iterator
         if not reading.accepted:
             yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.offset, -1)
         elif name in late and not compacted[name].accepted and not _under_way(reading, now):
-            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.offset, reading.first)
+            yield TaskConfigOrder(
+                name, reading.tasks, reading.commit, reading.offset, reading.first
+            )
 
 
 def _name_of(key: str) -> str:
@@ -106,7 +120,8 @@ def _name_of(key: str) -> str:
 
 
 def _decoded(records: Iterable[ConsumerRecord]) -> Iterator[_Decoded]:
-    """Yield keys and values that the order of commits depends on; of a task configuration only whether it exists.
+    """Yield keys and values that the order of commits depends on; of a task configuration only
+    whether it exists.
 
     ``config_topic.parse`` reports ignored records, so that they are not reported here.
     """
@@ -125,27 +140,38 @@ def _read(records: Iterable[_Decoded]) -> dict[str, _Reading]:
         if key.startswith(CONNECTOR):
             found.setdefault(key.removeprefix(CONNECTOR), _Reading()).configure(value, record)
         elif key.startswith(COMMIT):
-            found.setdefault(key.removeprefix(COMMIT), _Reading()).commit_tasks(value, record.offset)
+            found.setdefault(key.removeprefix(COMMIT), _Reading()).commit_tasks(
+                value, record.offset
+            )
         elif value and (task := task_of(key)) is not None:
             found.setdefault(task[0], _Reading()).waiting.add(task[1])
     return found
 
 
 def _under_way(reading: _Reading, now: float) -> bool:
-    """Return whether the newest configuration differs from that of the tasks and is so new that its tasks may follow."""
+    """Return whether the newest configuration differs from that of the tasks and is so new that its
+    tasks may follow.
+    """
     if reading.written is None or abs(now - reading.written / 1000) > UNDER_WAY:
         return False
     return bool(reading.committed != reading.config)
 
 
 def task_configs_lost(order: TaskConfigOrder, topic: str) -> Finding:
-    where = f"in {topic} its configuration (offset {order.config}) follows the commit of its {order.tasks} tasks"
+    where = (
+        f"in {topic} its configuration (offset {order.config}) follows the commit of its "
+        f"{order.tasks} tasks"
+    )
     if order.lost:
-        message = f"A worker that starts has no task configurations of it: {where} (offset {order.commit})."
+        message = (
+            f"A worker that starts has no task configurations of it: {where} (offset "
+            f"{order.commit})."
+        )
     else:
         message = (
-            f"After the next compaction, workers that start have no task configurations of it: {where} (offset "
-            f"{order.commit}); only an earlier copy (offset {order.first}), which compaction removes, precedes it."
+            "After the next compaction, workers that start have no task configurations of it: "
+            f"{where} (offset {order.commit}); only an earlier copy (offset {order.first}), which "
+            "compaction removes, precedes it."
         )
     hint = f"Make it publish its tasks again: connectctl connectors cure {order.name}"
     return TASK_CONFIGS_LOST.found(order.name, message, hint)

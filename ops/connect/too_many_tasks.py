@@ -1,4 +1,6 @@
-"""Failures because a connector has more tasks than ``tasks.max`` (KIP-1004), and the restart of the failed parts."""
+"""Failures because a connector has more tasks than ``tasks.max`` (KIP-1004), and the restart of the
+failed parts.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ def restart_hint(connector: Connector) -> str:
     name = connector.name
     if failed_by_tasks_max(connector):
         return (
-            f"A restart fails again: it has more tasks than tasks.max. Raise it: connectctl connectors patch {name} "
-            f"tasks.max=N; connectctl tasks check {name} shows the number."
+            "A restart fails again: it has more tasks than tasks.max. Raise it: connectctl "
+            f"connectors patch {name} tasks.max=N; connectctl tasks check {name} shows the "
+            "number."
         )
     return f"Restart the failed parts: connectctl connectors restart {name} --only-failed"
 
@@ -33,6 +36,12 @@ def restart_warning(connector: Connector, *, only_failed: bool) -> str | None:
         return None
     running = verdict_of(connector, connector.owners).running
     if only_failed or not running:
-        return f"{connector.name}: the failed parts will fail again, because it has more tasks than tasks.max"
+        return (
+            f"{connector.name}: the failed parts will fail again, because it has more tasks "
+            "than tasks.max"
+        )
     tasks = "its running task" if running == 1 else f"its {running} running tasks"
-    return f"{connector.name}: the restart ends {tasks}, which may not start again: it has more tasks than tasks.max"
+    return (
+        f"{connector.name}: the restart ends {tasks}, which may not start again: it has more "
+        "tasks than tasks.max"
+    )

@@ -1,7 +1,9 @@
-"""The owner of a transactional id by its name: a task of a connector, or the leader of a group (KIP-618).
+"""The owner of a transactional id by its name: a task of a connector, or the leader of a group
+(KIP-618).
 
-``<group.id>-<connector>-<task>`` is not a unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with
-connector ``c`` have the same ids, and fence each other. Within one group no two tasks have the same id.
+``<group.id>-<connector>-<task>`` is not a unique name: group ``a`` with connector ``b-c`` and group
+``a-b`` with connector ``c`` have the same ids, and fence each other. Within one group no two tasks
+have the same id.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def task_id(group: str, connector: str, task: int) -> str:
 
 
 def may_be_task_id(id: str) -> bool:
-    """Return whether the transactional id has the form of a task's id; the connector need not be known."""
+    """Return whether the transactional id has the form of a task's id; the connector need not be
+    known.
+    """
     return _TASK_ID.fullmatch(id) is not None
 
 
@@ -48,7 +52,9 @@ def leader_id(group: str) -> str:
 
 @dataclass(frozen=True)
 class LeaderId:
-    """The leader's transactional id as its coordinator describes it; ``transaction`` is None if no coordinator has it."""
+    """The leader's transactional id as its coordinator describes it; ``transaction`` is None if no
+    coordinator has it.
+    """
 
     transaction: Transaction | None
 
@@ -80,12 +86,16 @@ class TransactionalIdIndex:
     def owners(self, id: str) -> tuple[TaskRef, ...]:
         """Return every task with this id; none if no visible connector fits."""
         stem, _, number = id.rpartition("-")
-        if not (number.isascii() and number.isdigit()) or (number != "0" and number.startswith("0")):
+        if not (number.isascii() and number.isdigit()) or (
+            number != "0" and number.startswith("0")
+        ):
             return ()
         return tuple(TaskRef(group, name, int(number)) for group, name in self._stems.get(stem, ()))
 
     def is_leader(self, id: str) -> bool:
-        """Return whether this is a leader's id; an id of the same form with a known connector is a task's."""
+        """Return whether this is a leader's id; an id of the same form with a known connector is a
+        task's.
+        """
         return id.startswith(LEADER) and not self.owners(id)
 
     def ambiguity(self, id: str) -> Finding | None:

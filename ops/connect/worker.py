@@ -16,13 +16,16 @@ _QUIET_PLUGINS = (
     "org.apache.kafka.connect.tools.VerifiableSourceConnector",
     "org.apache.kafka.connect.tools.MockSourceConnector",
 )
-"""Connectors whose validation accesses nothing outside the worker; those that are usually installed come first."""
+"""Connectors whose validation accesses nothing outside the worker; those that are usually installed
+come first.
+"""
 
 
 class Support(StrEnum):
     """``exactly.once.source.support`` of a worker, where its REST API proves it.
 
-    The REST API does not show whether a worker that is not enabled is ``preparing`` or ``disabled``.
+    The REST API does not show whether a worker that is not enabled is ``preparing`` or
+    ``disabled``.
     """
 
     ENABLED = "enabled"
@@ -33,9 +36,11 @@ class Support(StrEnum):
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker in the group, with the facts from its REST API. ``problem`` is why its REST server gave no answer.
+    """A worker in the group, with the facts from its REST API. ``problem`` is why its REST server
+    gave no answer.
 
-    ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has no REST API.
+    ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has
+    no REST API.
     """
 
     address: str
@@ -53,21 +58,34 @@ class Worker:
 
 
 def probe_plugin(plugins: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the source connector to probe a worker's exactly-once support with, from ``GET /connector-plugins``."""
+    """Return the source connector to probe a worker's exactly-once support with, from
+    ``GET /connector-plugins``.
+    """
     sources = [str(p["class"]) for p in plugins if p.get("type") == "source"]
-    return next((name for name in _QUIET_PLUGINS if name in sources), sources[0] if sources else None)
+    return next(
+        (name for name in _QUIET_PLUGINS if name in sources), sources[0] if sources else None
+    )
 
 
 def probe_config(plugin: str) -> dict[str, str]:
     """Return a configuration whose validation shows whether exactly-once is enabled on a worker."""
-    return {"connector.class": plugin, "name": "connectctl-probe", "tasks.max": "1", _PROPERTY: "required"}
+    return {
+        "connector.class": plugin,
+        "name": "connectctl-probe",
+        "tasks.max": "1",
+        _PROPERTY: "required",
+    }
 
 
 def support_proven_by(validation: Mapping[str, Any]) -> Support:
-    """Return what a worker's validation of ``probe_config`` proves (``DistributedHerder``, KIP-618)."""
+    """Return what a worker's validation of ``probe_config`` proves (``DistributedHerder``,
+    KIP-618).
+    """
     for entry in validation.get("configs", ()):
         value = entry.get("value", {})
         if value.get("name") == _PROPERTY:
-            return Support.NOT_ENABLED if NOT_ENABLED in value.get("errors", ()) else Support.ENABLED
+            return (
+                Support.NOT_ENABLED if NOT_ENABLED in value.get("errors", ()) else Support.ENABLED
+            )
     # Workers before 3.3 do not know the property and do not report it.
     return Support.NOT_SUPPORTED

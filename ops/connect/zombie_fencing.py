@@ -1,8 +1,9 @@
 """A leader's round of zombie fencing: its duration, and whether it can end in time. Pure.
 
-``Admin.fenceProducers`` sends the ids of one coordinator one by one, with the retry back-off between them although
-nothing failed (measured on 4.3.1; ``AdminApiDriver`` since 3.7 doubles it from ``retry.backoff.ms`` to
-``retry.backoff.max.ms``). The leader gives the round 90 s; a follower gives a request that it forwards 30 s.
+``Admin.fenceProducers`` sends the ids of one coordinator one by one, with the retry back-off
+between them although nothing failed (measured on 4.3.1; ``AdminApiDriver`` since 3.7 doubles it
+from ``retry.backoff.ms`` to ``retry.backoff.max.ms``). The leader gives the round 90 s; a follower
+gives a request that it forwards 30 s.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from connectctl.ops.core.rule import Rule
 BLOCKED_BY_FENCING = Rule("FENCE008", Severity.ERROR)
 LEADER_LIMIT = 90.0
 FORWARD_LIMIT = 30.0
-FIRST_BACKOFF, LONGEST_BACKOFF = "admin.override.retry.backoff.ms", "admin.override.retry.backoff.max.ms"
+FIRST_BACKOFF, LONGEST_BACKOFF = (
+    "admin.override.retry.backoff.ms",
+    "admin.override.retry.backoff.max.ms",
+)
 CURE = {FIRST_BACKOFF: "10", LONGEST_BACKOFF: "10"}
 """The overrides with which 200 ids took 0.94 s instead of 3 minutes."""
 SLOW = 3.0
@@ -26,16 +30,22 @@ SLOW = 3.0
 
 @dataclass(frozen=True)
 class Backoff:
-    """The admin client's retry back-off for a connector, in seconds: ``first``, doubling up to ``longest``."""
+    """The admin client's retry back-off for a connector, in seconds: ``first``, doubling up to
+    ``longest``.
+    """
 
     first: float = 0.1
     longest: float = 1.0
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> Backoff:
-        """Return the back-off of a connector's admin client by its configuration, with Kafka's defaults."""
+        """Return the back-off of a connector's admin client by its configuration, with Kafka's
+        defaults.
+        """
         first = _milliseconds(config.get(FIRST_BACKOFF), 100)
-        return cls(first / 1000, max(first, _milliseconds(config.get(LONGEST_BACKOFF), 1000)) / 1000)
+        return cls(
+            first / 1000, max(first, _milliseconds(config.get(LONGEST_BACKOFF), 1000)) / 1000
+        )
 
     def seconds(self, ids: int) -> float:
         """Return the time for ``ids`` of one coordinator, which are fenced one after another."""
@@ -52,10 +62,11 @@ def _milliseconds(text: str | None, default: int) -> int:
 
 @dataclass(frozen=True)
 class FencingRound:
-    """A round that is due or under way. ``ids`` and ``left`` count ids by coordinator, ``left`` those not yet fenced.
+    """A round that is due or under way. ``ids`` and ``left`` count ids by coordinator, ``left``
+    those not yet fenced.
 
-    ``since`` is the age of the task configs that the round is for, in seconds. ``failed`` are the tasks whose traces
-    report that fencing failed.
+    ``since`` is the age of the task configs that the round is for, in seconds. ``failed`` are the
+    tasks whose traces report that fencing failed.
     """
 
     connector: str
@@ -73,7 +84,9 @@ class FencingRound:
 
     @property
     def remaining(self) -> float:
-        """Return the remaining time: by the ids that are not fenced yet if states show them, else by the elapsed time."""
+        """Return the remaining time: by the ids that are not fenced yet if states show them, else
+        by the elapsed time.
+        """
         if 0 < sum(self.left) < sum(self.ids):
             return max(self.left) * self.backoff.longest
         return max(0.0, self.total - self.since)
@@ -90,20 +103,28 @@ def ids_to_fence(record: int | None, tasks: int, pending: bool) -> int:
 
 
 def diagnose(round_: FencingRound) -> Finding | None:
-    """Return FENCE008 if a round of fencing keeps the tasks from starting; None for a short round."""
+    """Return FENCE008 if a round of fencing keeps the tasks from starting; None for a short
+    round.
+    """
     cure = f"connectctl connectors cure {round_.connector}"
     if round_.failed:
         failed = counted(len(round_.failed), "task")
-        message = f"The leader could not finish a round of fencing for {sum(round_.ids)} ids; {failed} failed by it."
+        message = (
+            f"The leader could not finish a round of fencing for {sum(round_.ids)} ids; "
+            f"{failed} failed by it."
+        )
         return BLOCKED_BY_FENCING.found(round_.connector, message, cure)
     if round_.total <= SLOW:
         return None
     message = (
-        f"Tasks are blocked by zombie fencing ({sum(round_.ids)} ids, sequential, {round_.since:.0f} s so far), "
-        "although their status is RUNNING."
+        f"Tasks are blocked by zombie fencing ({sum(round_.ids)} ids, sequential, "
+        f"{round_.since:.0f} s so far), although their status is RUNNING."
     )
     if round_.total > LEADER_LIMIT:
-        message += f" It needs about {round_.total:.0f} s and is given {LEADER_LIMIT:.0f}: all tasks will fail."
+        message += (
+            f" It needs about {round_.total:.0f} s and is given {LEADER_LIMIT:.0f}: all "
+            "tasks will fail."
+        )
         return BLOCKED_BY_FENCING.found(round_.connector, message, cure)
     message += f" About {round_.remaining:.0f} s are left."
     if round_.total > FORWARD_LIMIT and round_.workers > 1:

@@ -1,1 +1,3 @@
-"""The flow of every change: a plan of steps, the executor that runs it, and the journal that records it."""
+"""The flow of every change: a plan of steps, the executor that runs it, and the journal that
+records it.
+"""

@@ -1,4 +1,6 @@
-"""The context that the executor passes to the steps of a run; each operation adds its clients and state."""
+"""The context that the executor passes to the steps of a run; each operation adds its clients and
+state.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class RunContext:
-    """The base of the contexts of steps. ``run`` is the run in execution, ``step`` the number of its step, from 0.
+    """The base of the contexts of steps. ``run`` is the run in execution, ``step`` the number of
+    its step, from 0.
 
-    ``resumed``: an earlier attempt began the run, and other clients may have changed the cluster since. ``now`` and
-    ``sleep`` are the clock of its waits.
+    ``resumed``: an earlier attempt began the run, and other clients may have changed the cluster
+    since. ``now`` and ``sleep`` are the clock of its waits.
     """
 
     run: Run | None = field(default=None)
@@ -35,10 +38,14 @@ class RunContext:
         return wait_until(probe, seconds, poll, now=self.now, sleep=self.sleep)
 
     def denied(self, rights: Iterable[Right]) -> Right | None:
-        """Return the first of ``rights`` that brokers report as missing; None where nobody asks them."""
+        """Return the first of ``rights`` that brokers report as missing; None where nobody asks
+        them.
+        """
         return None
 
     def within(self, other: RunContext) -> Self:
-        """Set the run, step and clock of ``other``, for a step within one of its steps; returns this context."""
+        """Set the run, step and clock of ``other``, for a step within one of its steps; returns
+        this context.
+        """
         vars(self).update({each.name: getattr(other, each.name) for each in fields(RunContext)})
         return self

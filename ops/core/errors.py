@@ -14,8 +14,9 @@
     ├── TimedOut                    6  a wait timed out
     └── PartDone                    7  some steps are done; the run can be resumed
 
-An error has *what* happened, *why*, and *what to do next*; the terminal prints the three as one line and scripts get
-them as fields. The exit code of each error is in one table, in ``cli/main.py``.
+An error has *what* happened, *why*, and *what to do next*; the terminal prints the three as one
+line and scripts get them as fields. The exit code of each error is in one table, in
+``cli/main.py``.
 """
 
 from __future__ import annotations
@@ -31,20 +32,29 @@ if TYPE_CHECKING:
 CONTRADICTED = "contradicted"
 """The code of an error after which a run cannot be resumed: what it did was changed meanwhile."""
 NOT_RESUMED = frozenset({CONTRADICTED, "stale", "invalid-offset"})
-"""The codes of errors that a resumed run would meet again: its plan does not fit any more, and a new one is needed."""
+"""The codes of errors that a resumed run would meet again: its plan does not fit any more, and a
+new one is needed.
+"""
 
 
 class ConnectctlError(Exception):
     """An operation failed.
 
     ``what`` is a sentence without its full stop; ``why`` is the cause in the words of its source;
-    ``next_step`` is a command or an action. ``code`` is a stable word for scripts. Secrets in any of them are masked
-    here, so that no error writes one to a terminal, a log or the journal.
+    ``next_step`` is a command or an action. ``code`` is a stable word for scripts. Secrets in any
+    of them are masked here, so that no error writes one to a terminal, a log or the journal.
     """
 
     code = "failed"
 
-    def __init__(self, what: str, *, why: str | None = None, next_step: str | None = None, code: str | None = None):
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        next_step: str | None = None,
+        code: str | None = None,
+    ):
         # Imported here because most commands end without an error.
         from connectctl.ops.config.masking import masked, masked_message
 
@@ -59,7 +69,11 @@ class ConnectctlError(Exception):
         line = self.what if not self.why else f"{self.what}: {self.why}"
         if not self.next_step:
             return line
-        return f"{line} {self.next_step}" if line.endswith("?") else f"{line.rstrip('.')}. {self.next_step}"
+        return (
+            f"{line} {self.next_step}"
+            if line.endswith("?")
+            else f"{line.rstrip('.')}. {self.next_step}"
+        )
 
 
 class BadInput(ConnectctlError):
@@ -81,7 +95,9 @@ class Unreachable(ConnectctlError):
 
 
 class NeverAnswered(Unreachable):
-    """A cluster did not respond to the first request: its address may be wrong, or it has not started yet."""
+    """A cluster did not respond to the first request: its address may be wrong, or it has not
+    started yet.
+    """
 
 
 class UnknownHost(Unreachable):
@@ -89,7 +105,9 @@ class UnknownHost(Unreachable):
 
 
 class NotAuthorized(Unreachable):
-    """A broker or a worker rejects a request of this principal; ``right`` is the missing one, if known."""
+    """A broker or a worker rejects a request of this principal; ``right`` is the missing one, if
+    known.
+    """
 
     code = "not-authorized"
 
@@ -113,7 +131,9 @@ class NotTrusted(Unreachable):
 
 
 class NoRestApi(Unreachable):
-    """The workers have no REST API: what needs one is refused, and what can be read from topics is."""
+    """The workers have no REST API: what needs one is refused, and what can be read from topics
+    is.
+    """
 
     code = "no-rest-api"
 
@@ -131,7 +151,9 @@ class PartDone(ConnectctlError):
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """What to do about an unknown ``name``: take the nearest that is ``known``, or ``otherwise``, where none is near."""
+    """What to do about an unknown ``name``: take the nearest that is ``known``, or ``otherwise``,
+    where none is near.
+    """
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(known), n=1)

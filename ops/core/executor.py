@@ -1,7 +1,9 @@
-"""Executes a plan with a journal: locks the cluster, then executes step by step, each recorded before and after.
+"""Executes a plan with a journal: locks the cluster, then executes step by step, each recorded
+before and after.
 
-It never prompts the user. Each step is checked just before it is executed, and skipped if its state is already reached; so
-a run that was killed anywhere can be executed again from its beginning, with the same result.
+It never prompts the user. Each step is checked just before it is executed, and skipped if its state
+is already reached; so a run that was killed anywhere can be executed again from its beginning, with
+the same result.
 """
 
 from __future__ import annotations
@@ -50,16 +52,18 @@ def execute(
     independent: bool = False,
     undoes: Iterable[str] = (),
 ) -> list[Result]:
-    """Execute the steps in order. The first failure ends the run; raises ``PartDone`` if something was done before it.
+    """Execute the steps in order. The first failure ends the run; raises ``PartDone`` if something
+    was done before it.
 
-    With ``independent`` steps a failure skips only the later steps of its resource, and is a result like others; steps
-    that an earlier attempt did are not repeated. ``start`` is the first step to execute, if the earlier ones are known to
-    be done, and ``again`` are those that are executed once more, though they are done; before ``until`` the run pauses, and
-    stays open. ``resume_hint`` is the command that resumes a run. The fields
-    ``run`` and ``step`` of ``context`` are set to those in execution. A run that is refused before any change has ended.
-    ``lock`` is the cluster's: it is confirmed before each step, and the run stops if it was lost. Steps that do not change
-    a Connect cluster have none; several runs may execute such steps concurrently. ``undoes`` are the runs that are undone
-    when this one is done.
+    With ``independent`` steps a failure skips only the later steps of its resource, and is a result
+    like others; steps that an earlier attempt did are not repeated. ``start`` is the first step to
+    execute, if the earlier ones are known to be done, and ``again`` are those that are executed
+    once more, though they are done; before ``until`` the run pauses, and stays open.
+    ``resume_hint`` is the command that resumes a run. The fields ``run`` and ``step`` of
+    ``context`` are set to those in execution. A run that is refused before any change has ended.
+    ``lock`` is the cluster's: it is confirmed before each step, and the run stops if it was lost.
+    Steps that do not change a Connect cluster have none; several runs may execute such steps
+    concurrently. ``undoes`` are the runs that are undone when this one is done.
     """
     now = Execution(context, journal, run, on_step, on_result, independent)
     try:
@@ -121,7 +125,12 @@ class Execution(Generic[R]):
 
     def take(self, number: int, planned: Step[R], confirm: Callable[[], None]) -> None:
         """Execute one step, unless an earlier one of its resource failed."""
-        self.context.run, self.context.step, self.number, self.applying = self.run, number, number, False
+        self.context.run, self.context.step, self.number, self.applying = (
+            self.run,
+            number,
+            number,
+            False,
+        )
         if planned.subject in self.failed:
             self._record(Result(planned.subject, planned.describe(), Outcome.LEFT_OUT, LEFT_OUT))
             return
@@ -164,14 +173,22 @@ class Execution(Generic[R]):
 
 def _changed(run: Run, steps: Sequence[Step[Any]]) -> bool:
     """Whether an earlier attempt changed something, or may have."""
-    return any(mark.what in ("done", "begun") and not steps[mark.step].read_only for mark in run.marks)
+    return any(
+        mark.what in ("done", "begun") and not steps[mark.step].read_only for mark in run.marks
+    )
 
 
 def part_done(error: ConnectctlError, run: Run, now: Execution[Any], resume_hint: str) -> PartDone:
-    waited = "; the step may have been done nevertheless" if now.applying and isinstance(error, TimedOut) else ""
+    waited = (
+        "; the step may have been done nevertheless"
+        if now.applying and isinstance(error, TimedOut)
+        else ""
+    )
     hint = (error.next_step or "").rstrip(".")
     if error.code not in NOT_RESUMED:
         hint = f"{hint}. Then resume: {resume_hint} {run.id}".removeprefix(". ")
     # The step did nothing, and the run did.
     what = error.what.removesuffix("; nothing was done").removesuffix("; nothing was changed")
-    return PartDone(f"Step {now.number + 1} of the run failed{waited}: {what}", why=error.why, next_step=hint)
+    return PartDone(
+        f"Step {now.number + 1} of the run failed{waited}: {what}", why=error.why, next_step=hint
+    )

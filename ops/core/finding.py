@@ -11,7 +11,9 @@ from connectctl.ops.config.masking import addresses_masked, masked_message
 
 
 class Severity(StrEnum):
-    """Severity of a finding: an error breaks something now, a warning may, an info is for information."""
+    """Severity of a finding: an error breaks something now, a warning may, an info is for
+    information.
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -27,8 +29,9 @@ def with_hint(statement: str, hint: str | None) -> str:
 class Finding:
     """One finding. ``id`` is stable, for scripts; ``subject`` names the resource.
 
-    ``subject`` and ``message`` are without the secrets that they quote. ``why`` is why it matters, with the section of the
-    proposal or the class as the source; ``next_step`` a command or a property.
+    ``subject`` and ``message`` are without the secrets that they quote. ``why`` is why it matters,
+    with the section of the proposal or the class as the source; ``next_step`` a command or a
+    property.
     """
 
     id: str
@@ -39,13 +42,16 @@ class Finding:
     why: str | None = None
 
     def __post_init__(self) -> None:
-        # Messages quote workers and configurations, and a subject may be the key of a source partition.
+        # Messages quote workers and configurations, and a subject may be the key of a source
+        # partition.
         object.__setattr__(self, "subject", addresses_masked(self.subject))
         object.__setattr__(self, "message", masked_message(self.message))
 
     @property
     def reason(self) -> str:
-        """Return the finding as a reason in a list, in one line without its full stop: subject, message, next step."""
+        """Return the finding as a reason in a list, in one line without its full stop: subject,
+        message, next step.
+        """
         return with_hint(self.statement, self.next_step)
 
     @property
@@ -71,6 +77,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def some_of(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """Return the first ``most`` of ``names``, and the number of the others: ``a, b and 3 more``, or ``a; b; and 3 more``."""
+    """Return the first ``most`` of ``names``, and the number of the others: ``a, b and 3 more``, or
+    ``a; b; and 3 more``.
+    """
     more = len(names) - most
-    return separator.join(names[:most]) + (f"{separator.strip(', ')} and {more:,} more" if more > 0 else "")
+    return separator.join(names[:most]) + (
+        f"{separator.strip(', ')} and {more:,} more" if more > 0 else ""
+    )

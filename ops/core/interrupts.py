@@ -1,8 +1,9 @@
 """The effect of ^C on work in progress, for the signal handler of ``cli/interrupt.py``.
 
-A command ends within a second of ^C, even within a call that waits for a broker in C code. Two kinds of work change that:
-work that must be cleaned up first (``put_in_order``), and work that can be resumed (``resumable``). Work that handles
-signals itself (``left_alone``) is not ended by the watch.
+A command ends within a second of ^C, even within a call that waits for a broker in C code. Two
+kinds of work change that: work that must be cleaned up first (``put_in_order``), and work that can
+be resumed (``resumable``). Work that handles signals itself (``left_alone``) is not ended by the
+watch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ class Work:
     """The work in progress in this process. Only the main thread changes it; the watch reads it."""
 
     in_order: list[str] = field(default_factory=list)
-    """Descriptions of cleanups before the end, printed after "Interrupted: ", the innermost last."""
+    """Descriptions of cleanups before the end, printed after "Interrupted: ", the innermost
+    last.
+    """
     resume: list[str] = field(default_factory=list)
     """The commands that resume the work, the innermost last."""
     alone: int = 0

@@ -1,7 +1,9 @@
-"""The journal of runs and their progress: one SQLite file and one directory per run, under the state directory.
+"""The journal of runs and their progress: one SQLite file and one directory per run, under the
+state directory.
 
-A run is a plan in execution. Before and after each step a mark is written, so that a run that was killed anywhere can be
-resumed. Paths in it are relative: the directory can be moved. All files are readable for their owner only.
+A run is a plan in execution. Before and after each step a mark is written, so that a run that was
+killed anywhere can be resumed. Paths in it are relative: the directory can be moved. All files are
+readable for their owner only.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.times import now_utc
 
 FORMAT = 1
-"""The version of the database, kept in it as ``user_version``. It is set before there are tables."""
+"""The version of the database, kept in it as ``user_version``. It is set before there are
+tables.
+"""
 SCHEMA = f"""
 PRAGMA user_version = {FORMAT};
 CREATE TABLE IF NOT EXISTS run (
@@ -48,7 +52,9 @@ HASHED = 1 << 20
 
 
 class RunState(StrEnum):
-    """Status of a run. OPEN: begun and not ended, still running or killed. REFUSED: it changed nothing."""
+    """Status of a run. OPEN: begun and not ended, still running or killed. REFUSED: it changed
+    nothing.
+    """
 
     OPEN = "open"
     DONE = "done"
@@ -101,13 +107,16 @@ class Run:
         return any(mark.step == step and mark.what in ("done", "already") for mark in self.marks)
 
     def did(self, step: int) -> bool:
-        """Whether this run changed something in ``step``, or was interrupted in it: not if it found the step done."""
+        """Whether this run changed something in ``step``, or was interrupted in it: not if it found
+        the step done.
+        """
         whats = [mark.what for mark in self.marks if mark.step == step]
         return "done" in whats or ("begun" in whats and whats != ["begun", "already"])
 
 
 class Journal:
-    """The journal in ``directory``. Raises ``ConnectctlError`` if it cannot be written, or is damaged.
+    """The journal in ``directory``. Raises ``ConnectctlError`` if it cannot be written, or is
+    damaged.
 
     One that is ``read_only`` writes nothing, and can be read on a full or read-only disk.
     """
@@ -115,7 +124,9 @@ class Journal:
     def __init__(self, directory: Path, *, read_only: bool = False):
         self.directory = directory
         self.reveal: Callable[[str, Any], Any] | None = None
-        """``ops.clients.secrets.reveal``, for kept configurations that refer to secrets; None where there are none."""
+        """``ops.clients.secrets.reveal``, for kept configurations that refer to secrets; None where
+        there are none.
+        """
         self._database = directory / "journal.db"
         if read_only:
             return
@@ -129,7 +140,9 @@ class Journal:
             db.executescript(SCHEMA)
 
     def _has_runs(self) -> bool:
-        """Whether there is a list of runs. Raises ``ConnectctlError`` if there was one, and it is lost."""
+        """Whether there is a list of runs. Raises ``ConnectctlError`` if there was one, and it is
+        lost.
+        """
         why = "it is empty"
         try:
             if self._database.stat().st_size:
@@ -137,7 +150,10 @@ class Journal:
         except FileNotFoundError:
             why = "it does not exist"
         except OSError as e:
-            hint = "Correct the path or its permissions, or set CONNECTCTL_JOURNAL to another directory."
+            hint = (
+                "Correct the path or its permissions, or set CONNECTCTL_JOURNAL to another "
+                "directory."
+            )
             what = f"The journal in {self.directory} cannot be read"
             raise ConnectctlError(what, why=e.strerror, next_step=hint, code="journal") from e
         if any((self.directory / "runs").glob("*-*-*")):
@@ -148,7 +164,8 @@ class Journal:
         return ConnectctlError(
             f"The journal in {self.directory} cannot be written{changes}",
             why=str(error),
-            next_step="Free disk space or correct the permissions there, or set CONNECTCTL_JOURNAL to another directory.",
+            next_step="Free disk space or correct the permissions there, or set "
+            "CONNECTCTL_JOURNAL to another directory.",
             code="journal",
         )
 
@@ -156,8 +173,8 @@ class Journal:
         return ConnectctlError(
             f"The list of runs {self._database} is damaged; nothing was done",
             why=why,
-            next_step=f"Restore it from a backup, or move {self.directory} away to begin a new journal: its directory runs "
-            "has the plan and the backups of each run.",
+            next_step=f"Restore it from a backup, or move {self.directory} away to begin a new "
+            "journal: its directory runs has the plan and the backups of each run.",
             code="journal-damaged",
         )
 
@@ -184,23 +201,37 @@ class Journal:
         (found,) = db.execute("PRAGMA user_version").fetchone()
         if tables and found != FORMAT:
             raise BadInput(
-                f"The journal in {self.directory} was written by another version of connectctl; nothing was done",
+                f"The journal in {self.directory} was written by another version of connectctl; "
+                "nothing was done",
                 why=f"its format is {found}, and this version reads {FORMAT}",
                 next_step="Use that version, or move the directory away to begin a new journal.",
                 code="journal-version",
             )
 
-    def begin(self, operation: str, cluster_id: str, group_id: str, subjects: tuple[str, ...], plan: Any) -> Run:
+    def begin(
+        self, operation: str, cluster_id: str, group_id: str, subjects: tuple[str, ...], plan: Any
+    ) -> Run:
         """Begin a run of ``plan``, which is written to the run's directory first."""
         run_id = self._new_id()
         self.write(run_id, "plan.json", json.dumps(plan).encode())
-        values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), RunState.OPEN.value, now_utc(), None)
+        values = (
+            run_id,
+            operation,
+            cluster_id,
+            group_id,
+            json.dumps(subjects),
+            RunState.OPEN.value,
+            now_utc(),
+            None,
+        )
         with self._open("; nothing was done") as db:
             db.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return self.get(run_id)
 
     def _new_id(self) -> str:
-        """Return an unused run id, with its directory created: two runs of one second may draw the same number."""
+        """Return an unused run id, with its directory created: two runs of one second may draw the
+        same number.
+        """
         while True:
             run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
             try:
@@ -218,18 +249,27 @@ class Journal:
 
     def plan_of(self, run: Run, kinds: Mapping[str, type[Any]]) -> Plan:
         """Return the plan of a run. Raises ``BadInput`` if it has steps not in ``kinds``."""
-        known = {"clusterId": run.cluster_id, "groupId": run.group_id, "independent": False, "unchanged": []}
+        known = {
+            "clusterId": run.cluster_id,
+            "groupId": run.group_id,
+            "independent": False,
+            "unchanged": [],
+        }
         return Plan.from_json(known | self.plan(run.id), kinds)
 
     def mark(self, run: str, step: int, what: str, detail: str | None = None) -> None:
         """Record that a step was begun, is done, or failed; it is synced to disk on return."""
         with self._open() as db:
-            db.execute("INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, now_utc()))
+            db.execute(
+                "INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, now_utc())
+            )
 
     def end(self, run: str, state: RunState) -> None:
         """Record how a run ended."""
         with self._open() as db:
-            db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, now_utc(), run))
+            db.execute(
+                "UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, now_utc(), run)
+            )
 
     def remove(self, runs: Sequence[str]) -> None:
         """Remove runs from the list; their files are not touched."""
@@ -239,7 +279,8 @@ class Journal:
 
     def get(self, run: str) -> Run:
         """Return the run ``run``. Raises ``BadInput`` if it does not exist."""
-        found = self._runs("WHERE id = ?", run) if run.isascii() else []  # SQLite rejects lone surrogates
+        # SQLite rejects lone surrogates
+        found = self._runs("WHERE id = ?", run) if run.isascii() else []
         if not found:
             raise BadInput(f"Run not found: {run}", next_step="See connectctl runs list.")
         return found[0]
@@ -276,12 +317,20 @@ class Journal:
         return self._runs(where, operation, cluster_id, group_id)
 
     def unfinished_runs(self, cluster_id: str, group_id: str) -> list[Run]:
-        """Return runs on this Connect cluster that changed something and did not end successfully."""
-        here = self._runs("WHERE cluster_id = ? AND group_id = ? AND state IN ('open', 'failed')", cluster_id, group_id)
+        """Return runs on this Connect cluster that changed something and did not end
+        successfully.
+        """
+        here = self._runs(
+            "WHERE cluster_id = ? AND group_id = ? AND state IN ('open', 'failed')",
+            cluster_id,
+            group_id,
+        )
         return [run for run in here if run.changed]
 
     def plan(self, run: str) -> dict[str, Any]:
-        """Return the plan of a run, as passed to ``begin``. Raises ``BadInput`` as ``read`` does."""
+        """Return the plan of a run, as passed to ``begin``. Raises ``BadInput`` as ``read``
+        does.
+        """
         return self.read_json(run, "plan.json")
 
     def read_json(self, run: str, name: str) -> dict[str, Any]:
@@ -305,7 +354,9 @@ class Journal:
         return raw
 
     def verified(self, run: str, name: str) -> Path:
-        """Return the path of a file of a run, or of a kept one. Raises ``BadInput`` if it is not as it was written."""
+        """Return the path of a file of a run, or of a kept one. Raises ``BadInput`` if it is not as
+        it was written.
+        """
         path, hashed = self.path(run, name), hashlib.sha256()
         try:
             with path.open("rb") as file:
@@ -319,14 +370,21 @@ class Journal:
     def _verify(self, run: str, name: str, found: str) -> None:
         known = [name] if run == KEPT else self._digests(run, name)
         if known and found not in known:
-            raise _unusable(self.path(run, name), "it was changed since it was written: its SHA-256 is another one")
+            raise _unusable(
+                self.path(run, name),
+                "it was changed since it was written: its SHA-256 is another one",
+            )
 
     def _digests(self, run: str, name: str) -> list[str]:
-        """Return the digest with which a file was written; also the one before, if writing was interrupted."""
+        """Return the digest with which a file was written; also the one before, if writing was
+        interrupted.
+        """
         if not self._has_runs():
             return []
         with self._open() as db:
-            found = db.execute("SELECT sha256 FROM file WHERE run = ? AND name = ?", (run, name)).fetchall()
+            found = db.execute(
+                "SELECT sha256 FROM file WHERE run = ? AND name = ?", (run, name)
+            ).fetchall()
         return [str(digest) for (digest,) in found]
 
     def path(self, run: str, name: str) -> Path:
@@ -338,7 +396,9 @@ class Journal:
         return self.write_all(run, lambda: name, (content,))
 
     def write_all(self, run: str, name: Callable[[], str], content: Iterable[bytes]) -> Path:
-        """Write ``content`` in parts as ``write`` does; ``name`` is called after all of it has been written."""
+        """Write ``content`` in parts as ``write`` does; ``name`` is called after all of it has been
+        written.
+        """
         directory, hashed = self.path(run, ""), hashlib.sha256()
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -363,7 +423,9 @@ class Journal:
 
     def _forget_others(self, run: str, name: str, digest: str) -> None:
         with self._open() as db:
-            db.execute("DELETE FROM file WHERE run = ? AND name = ? AND sha256 <> ?", (run, name, digest))
+            db.execute(
+                "DELETE FROM file WHERE run = ? AND name = ? AND sha256 <> ?", (run, name, digest)
+            )
 
     def store_artifact(self, content: Iterable[bytes]) -> str:
         """Store a copy of ``content`` for later steps of a run; returns its relative path."""
@@ -378,10 +440,12 @@ class Journal:
 
     @contextmanager
     def locked(self, cluster_id: str, group_id: str, run: str = "") -> Iterator[None]:
-        """Lock this Connect cluster for ``run`` against other processes with this journal. Raises ``Refused``.
+        """Lock this Connect cluster for ``run`` against other processes with this journal. Raises
+        ``Refused``.
 
-        The kernel releases the lock when the process ends, also if killed. Processes with another journal, here or on
-        another machine, are excluded by the lock of the cluster itself (``ClusterLock``).
+        The kernel releases the lock when the process ends, also if killed. Processes with another
+        journal, here or on another machine, are excluded by the lock of the cluster itself
+        (``ClusterLock``).
         """
         import fcntl
 
@@ -396,7 +460,8 @@ class Journal:
             except BlockingIOError as e:
                 holder = file.read().strip() or "unknown"
                 raise Refused(
-                    f"Another connectctl (process {holder}) is changing {group_id or cluster_id}; nothing was done",
+                    f"Another connectctl (process {holder}) is changing {group_id or cluster_id}; "
+                    "nothing was done",
                     next_step="Wait until it ends; see connectctl runs list.",
                     code="locked",
                 ) from e
@@ -407,18 +472,35 @@ class Journal:
 
 
 def _run(row: tuple[Any, ...], marks: Mapping[str, Sequence[StepEvent]]) -> Run:
-    """Return the run in a row of the database. Raises ``ValueError`` or ``TypeError`` if it is not one."""
+    """Return the run in a row of the database. Raises ``ValueError`` or ``TypeError`` if it is not
+    one.
+    """
     for value in (*row[:7], row[7] or ""):
         text(value)
     run, operation, cluster, group, subjects, state, start, end = row
     about = read_json(subjects)
     array(text)(about)
-    return Run(run, operation, cluster, group, tuple(about), RunState(state), start, end, tuple(marks.get(run, ())))
+    return Run(
+        run,
+        operation,
+        cluster,
+        group,
+        tuple(about),
+        RunState(state),
+        start,
+        end,
+        tuple(marks.get(run, ())),
+    )
 
 
 def _unusable(path: Path, why: str) -> BadInput:
-    hint = "Restore it from a backup of the journal, or use the journal that has it: CONNECTCTL_JOURNAL."
-    return BadInput(f"{path} cannot be read; nothing was done", why=why, next_step=hint, code="journal-damaged")
+    hint = (
+        "Restore it from a backup of the journal, or use the journal that has it: "
+        "CONNECTCTL_JOURNAL."
+    )
+    return BadInput(
+        f"{path} cannot be read; nothing was done", why=why, next_step=hint, code="journal-damaged"
+    )
 
 
 def _hashing(content: Iterable[bytes], hashed: Any) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """Removes old runs that ended from a journal, and configurations that no other run needs.
 
-A run that can be resumed is never removed. The configurations that a run changed stay, secrets included, as long as the
-journal has the run: they are what ``runs undo`` restores.
+A run that can be resumed is never removed. The configurations that a run changed stay, secrets
+included, as long as the journal has the run: they are what ``runs undo`` restores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 @dataclass(frozen=True)
 class PrunePlan:
-    """The runs to remove, the newest first, and the files and directories that no remaining run needs."""
+    """The runs to remove, the newest first, and the files and directories that no remaining run
+    needs.
+    """
 
     runs: tuple[Run, ...]
     files: tuple[Path, ...]
@@ -44,14 +46,20 @@ def age(text: str) -> timedelta:
     """Return the time that ``30d`` means. Raises ``BadInput``."""
     found = _AGE.fullmatch(text.strip())
     if found is None:
-        raise BadInput(f"{text!r} is not an age", next_step="Write a number and s, m, h, d or w, as 30d.", code="usage")
+        raise BadInput(
+            f"{text!r} is not an age",
+            next_step="Write a number and s, m, h, d or w, as 30d.",
+            code="usage",
+        )
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 def plan_prune(
     journal: Journal, *, older_than: timedelta | None, keep: int | None, now: datetime | None = None
 ) -> PrunePlan:
-    """Return what to remove: of the runs that ended, those ``older_than`` that, and not among the newest ``keep``."""
+    """Return what to remove: of the runs that ended, those ``older_than`` that, and not among the
+    newest ``keep``.
+    """
     runs = journal.runs()
     limit = None if older_than is None else (now or datetime.now(UTC)) - older_than
     old = {
@@ -64,11 +72,15 @@ def plan_prune(
     left = [run.id for run in runs if run.id not in old]
     removed = tuple(run for run in runs if run.id in old)
     directories = [journal.path(run.id, "") for run in removed]
-    return PrunePlan(removed, (*directories, *_unneeded(journal, left, removed, {run.id for run in runs})))
+    return PrunePlan(
+        removed, (*directories, *_unneeded(journal, left, removed, {run.id for run in runs}))
+    )
 
 
 def prune(journal: Journal, plan: PrunePlan) -> None:
-    """Remove what ``plan`` names. Raises ``Refused`` if a cluster of one of its runs is just being changed."""
+    """Remove what ``plan`` names. Raises ``Refused`` if a cluster of one of its runs is just being
+    changed.
+    """
     with ExitStack() as locks:
         for cluster_id, group_id in sorted({(run.cluster_id, run.group_id) for run in plan.runs}):
             locks.enter_context(journal.locked(cluster_id, group_id))
@@ -87,10 +99,14 @@ def _ended(run: Run) -> bool:
     )
 
 
-def _unneeded(journal: Journal, left: Iterable[str], removed: Iterable[Run], known: set[str]) -> Iterator[Path]:
-    """Yield the kept files that no run in ``left`` names, and the directories of runs that the journal does not have.
+def _unneeded(
+    journal: Journal, left: Iterable[str], removed: Iterable[Run], known: set[str]
+) -> Iterator[Path]:
+    """Yield the kept files that no run in ``left`` names, and the directories of runs that the
+    journal does not have.
 
-    A file that was written since the last of the ``removed`` runs with it ended may be that of a run that is about to begin.
+    A file that was written since the last of the ``removed`` runs with it ended may be that of a
+    run that is about to begin.
     """
     needed = {digest.decode() for run in left for digest in _named(journal.path(run, ""))}
     began = time.time() - BEGINNING

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class Access(Protocol):
-    """The clients of one request. ``group_id`` is empty if no Connect cluster is involved or known."""
+    """The clients of one request. ``group_id`` is empty if no Connect cluster is involved or
+    known.
+    """
 
     def cluster_id(self) -> str:
         """The id of the Kafka cluster."""
@@ -35,8 +37,9 @@ class Access(Protocol):
 class Planned:
     """A plan, with what is not part of it.
 
-    ``notes`` and ``findings`` are printed before it is confirmed. ``subjects`` are shown in the list of runs, by default
-    those of its steps. ``typed`` is what it deletes as a whole, with the name that a user must type.
+    ``notes`` and ``findings`` are printed before it is confirmed. ``subjects`` are shown in the
+    list of runs, by default those of its steps. ``typed`` is what it deletes as a whole, with the
+    name that a user must type.
     """
 
     plan: Plan
@@ -49,7 +52,9 @@ class Planned:
         """Raise ``ConnectctlError`` if the plan can be shown, but not performed."""
 
     def store(self, journal: Journal) -> None:
-        """Store in the journal what the steps refer to. Called after confirmation, before the run begins."""
+        """Store in the journal what the steps refer to. Called after confirmation, before the run
+        begins.
+        """
 
 
 @dataclass(frozen=True)
@@ -65,14 +70,18 @@ class Remaining:
 
     def of(self, plan: Plan) -> Plan:
         """Return the plan with the steps that are executed now."""
-        return replace(plan, steps=tuple(self.instead.get(number, step) for number, step in enumerate(plan.steps)))
+        return replace(
+            plan,
+            steps=tuple(self.instead.get(number, step) for number, step in enumerate(plan.steps)),
+        )
 
     def numbers(self, run: Run, plan: Plan) -> list[int]:
         """Return the numbers of the steps that a resumed run shows and executes."""
         return [
             number
             for number in range(len(plan.steps))
-            if number in self.again or (number >= self.start and not (plan.independent and run.done(number)))
+            if number in self.again
+            or (number >= self.start and not (plan.independent and run.done(number)))
         ]
 
 
@@ -84,8 +93,8 @@ A = TypeVar("A", bound=Access)
 class Operation(Generic[R, A]):
     """An operation on requests of type ``R``, with clients of type ``A``.
 
-    A subclass has ``name``, the operation of its plans, and ``steps``, the kinds of their steps. It overrides ``undo``, or
-    has the reason in ``irreversible``.
+    A subclass has ``name``, the operation of its plans, and ``steps``, the kinds of their steps. It
+    overrides ``undo``, or has the reason in ``irreversible``.
     """
 
     name: ClassVar[str]
@@ -105,11 +114,15 @@ class Operation(Generic[R, A]):
     """The number of steps after which a run pauses."""
 
     def access(self, clients: Clients, request: R) -> A:
-        """Return the clients for ``request``. Raises ``ConnectctlError`` if the cluster cannot be observed."""
+        """Return the clients for ``request``. Raises ``ConnectctlError`` if the cluster cannot be
+        observed.
+        """
         raise NotImplementedError
 
     def access_for(self, clients: Clients, plan: Plan) -> A | None:
-        """Return the clients for the request of a plan; None for a plan without steps from which it is unknown."""
+        """Return the clients for the request of a plan; None for a plan without steps from which it
+        is unknown.
+        """
         request = self.request_of(plan)
         return None if request is None else self.access(clients, request)
 
@@ -122,12 +135,16 @@ class Operation(Generic[R, A]):
         raise NotImplementedError
 
     def plan_again(self, access: A, saved: Plan) -> Planned:
-        """Return the plan for the request of ``saved`` as it is now. It is compared with ``saved`` by its digest."""
+        """Return the plan for the request of ``saved`` as it is now. It is compared with ``saved``
+        by its digest.
+        """
         request = self.request_of(saved)
         return Planned(saved) if request is None else self.plan(access, request)
 
     def check_start(self, plan: Plan, steps: Sequence[Step[Any]], *, attended: bool) -> None:
-        """Raise ``BadInput`` if ``steps`` of a plan cannot be executed like this; ``attended``: by a user at a terminal."""
+        """Raise ``BadInput`` if ``steps`` of a plan cannot be executed like this; ``attended``: by
+        a user at a terminal.
+        """
 
     def check_confirmed(self, access: A, planned: Planned) -> None:
         """Raise ``Refused`` if what the user confirmed after a prompt changed meanwhile."""
@@ -141,17 +158,24 @@ class Operation(Generic[R, A]):
         return plan
 
     def is_unfinished(self, journal: Journal, run: Run) -> bool:
-        """Whether a run that was not done is to be resumed: failures of independent steps were its results."""
+        """Whether a run that was not done is to be resumed: failures of independent steps were its
+        results.
+        """
         return run.is_open or not self.independent
 
     def remaining(self, access: A, run: Run, plan: Plan) -> Remaining:
-        """Return what is left of a run that did not end. Raises ``Refused`` if it cannot continue."""
+        """Return what is left of a run that did not end. Raises ``Refused`` if it cannot
+        continue.
+        """
         return WHOLE
 
     def undo(self, access: A, undone: Undone) -> Planned:
-        """Return the plan that restores what a run changed. Raises ``Refused`` if others changed it since."""
+        """Return the plan that restores what a run changed. Raises ``Refused`` if others changed it
+        since.
+        """
         raise Refused(
-            f"The run {undone.run.id} ({self.name} {', '.join(undone.run.subjects)}) cannot be undone; nothing was done",
+            f"The run {undone.run.id} ({self.name} {', '.join(undone.run.subjects)}) cannot be "
+            "undone; nothing was done",
             why=self.irreversible,
             next_step=self.instead(undone.run),
             code="irreversible",
@@ -163,7 +187,10 @@ class Operation(Generic[R, A]):
 
     def printed_by(self, plan: Plan) -> str:
         """Return the command that prints such a plan for ``runs apply``."""
-        return f"connectctl {'runs undo …' if plan.undoes else self.command or f'{self.name} …'} --dry-run -o json"
+        return (
+            f"connectctl {'runs undo …' if plan.undoes else self.command or f'{self.name} …'} "
+            "--dry-run -o json"
+        )
 
     def instead(self, run: Run) -> str:
         """Return what to do about a run that cannot be undone."""
@@ -193,5 +220,11 @@ class Undone:
     stop: bool = False
 
     def changed_steps(self) -> list[tuple[int, Step[Any]]]:
-        """Return the steps that the run did, or may have done, with their numbers, the last first."""
-        return [(number, step) for number, step in reversed(list(enumerate(self.plan.steps))) if self.run.did(number)]
+        """Return the steps that the run did, or may have done, with their numbers, the last
+        first.
+        """
+        return [
+            (number, step)
+            for number, step in reversed(list(enumerate(self.plan.steps)))
+            if self.run.did(number)
+        ]

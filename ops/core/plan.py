@@ -1,7 +1,7 @@
 """A change as data: the steps in their order, and the resources that need no change.
 
-A planner is a pure function from a snapshot to a ``Plan``. Printing the plan is the dry run; the executor executes it,
-and the journal stores it as confirmed.
+A planner is a pure function from a snapshot to a ``Plan``. Printing the plan is the dry run; the
+executor executes it, and the journal stores it as confirmed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class Noop:
 class Plan:
     """The steps of a change, in order. ``operation`` is a noun and a verb: ``connectors stop``.
 
-    ``group_id`` is the Connect cluster's, empty if none is involved or known. ``independent``: a failed step skips only
-    the later ones of its resource; otherwise it ends the run. ``undoes`` is the run that the plan undoes.
-    ``warnings`` are sentences to be read before it is confirmed. ``request`` is what was asked for, where the steps do not
-    say it. ``conditions`` is what the steps are executed with besides, as it was observed or given; nobody confirms it.
+    ``group_id`` is the Connect cluster's, empty if none is involved or known. ``independent``: a
+    failed step skips only the later ones of its resource; otherwise it ends the run. ``undoes`` is
+    the run that the plan undoes. ``warnings`` are sentences to be read before it is confirmed.
+    ``request`` is what was asked for, where the steps do not say it. ``conditions`` is what the
+    steps are executed with besides, as it was observed or given; nobody confirms it.
     """
 
     operation: str
@@ -74,7 +75,9 @@ class Plan:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of the plan, for scripts and the journal; ``from_json`` is the inverse."""
+        """Return the JSON of the plan, for scripts and the journal; ``from_json`` is the
+        inverse.
+        """
         content = self._content()
         # Warnings are read, not done: what they rest on may move without changing a step.
         optional = {"warnings": list(self.warnings), "conditions": dict(self.conditions)}
@@ -82,13 +85,22 @@ class Plan:
         return content | more | {"digest": self._digest_of(content)}
 
     def _digest_of(self, content: Mapping[str, Any]) -> str:
-        """Return the digest of ``content``, which is this plan's, without what its steps only observed."""
-        steps = [confirmed_data(step, data) for step, data in zip(self.steps, content["steps"], strict=True)]
-        return hashlib.sha256(json.dumps({**content, "steps": steps}, sort_keys=True).encode()).hexdigest()
+        """Return the digest of ``content``, which is this plan's, without what its steps only
+        observed.
+        """
+        steps = [
+            confirmed_data(step, data)
+            for step, data in zip(self.steps, content["steps"], strict=True)
+        ]
+        return hashlib.sha256(
+            json.dumps({**content, "steps": steps}, sort_keys=True).encode()
+        ).hexdigest()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Plan:
-        """Return the plan for its JSON ``data``, with steps of ``kinds`` by name. Raises ``BadInput``."""
+        """Return the plan for its JSON ``data``, with steps of ``kinds`` by name. Raises
+        ``BadInput``.
+        """
         try:
             _SHAPE(data)
             plan = cls(
@@ -106,8 +118,13 @@ class Plan:
         except (KeyError, TypeError, AttributeError, ValueError) as e:
             raise BadInput("The plan cannot be read", why=str(e)) from e
         # Computed from the stored JSON, not from the parsed plan: a step may have new fields.
-        if "digest" in data and plan._digest_of({name: data[name] for name in plan._content()}) != data["digest"]:
-            raise BadInput("The plan was changed after it was made", why="its digest does not match")
+        if (
+            "digest" in data
+            and plan._digest_of({name: data[name] for name in plan._content()}) != data["digest"]
+        ):
+            raise BadInput(
+                "The plan was changed after it was made", why="its digest does not match"
+            )
         return plan
 
 

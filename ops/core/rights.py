@@ -1,8 +1,10 @@
-"""The rights that connectctl itself needs, by command: what its principal has to be allowed, and what is missing without.
+"""The rights that connectctl itself needs, by command: what its principal has to be allowed, and
+what is missing without.
 
-One table, from which ``docs/rights.md`` is made, ``preflight --self`` is judged, and ``--self --emit`` prints. A row names
-the call of an edge that needs the right (``ops/clients/protocols.py``) and what it is about by its role; the names of a
-cluster are filled in later (``ops/checks/own_rights/rules.py``). Rights as Kafka's ``KafkaApis`` asks for them.
+One table, from which ``docs/rights.md`` is made, ``preflight --self`` is judged, and
+``--self --emit`` prints. A row names the call of an edge that needs the right
+(``ops/clients/protocols.py``) and what it is about by its role; the names of a cluster are filled
+in later (``ops/checks/own_rights/rules.py``). Rights as Kafka's ``KafkaApis`` asks for them.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class When(StrEnum):
 
 @dataclass(frozen=True)
 class Allowed:
-    """The operations that brokers allow; None where they do not tell, with the reason in ``why``."""
+    """The operations that brokers allow; None where they do not tell, with the reason in
+    ``why``.
+    """
 
     operations: frozenset[Operation] | None
     why: str = ""
@@ -66,7 +70,8 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A right that a command needs: ``operation`` on ``resource`` of that ``name``, for ``call``, a method of an edge.
+    """A right that a command needs: ``operation`` on ``resource`` of that ``name``, for ``call``, a
+    method of an edge.
 
     A call is one of ``ops/clients/protocols.py``, or of a module beside it that is named before it.
     ``without`` says what is missing without it.
@@ -86,7 +91,12 @@ _DC, _C = Operation.DESCRIBE_CONFIGS, Operation.CREATE
 _DESCRIBED = "kafka_protocol.group_coordinator.Coordinator.describe"
 _LEAVE = "kafka_protocol.group_coordinator.Coordinator.remove_static"
 _STABLE_OFFSETS = "kafka_protocol.group_coordinator.Coordinator.stable_offsets"
-_TOPIC, _GROUP, _ID, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.CLUSTER
+_TOPIC, _GROUP, _ID, _CLUSTER = (
+    Resource.TOPIC,
+    Resource.GROUP,
+    Resource.TRANSACTIONAL_ID,
+    Resource.CLUSTER,
+)
 _REFUSED, _PART = Effect.REFUSED, Effect.PART
 
 
@@ -99,22 +109,55 @@ def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -
 
 
 _WORKERS = Need(
-    "KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "which workers are running, with their connectors and tasks"
+    "KafkaReads.group",
+    _D,
+    _GROUP,
+    Name.GROUP,
+    _REFUSED,
+    "which workers are running, with their connectors and tasks",
 )
 _FIND = Need(
-    "KafkaReads.compacted", _D, _TOPIC, Name.ANY_TOPIC, _PART, "internal topics that are not named", When.UNNAMED
+    "KafkaReads.compacted",
+    _D,
+    _TOPIC,
+    Name.ANY_TOPIC,
+    _PART,
+    "internal topics that are not named",
+    When.UNNAMED,
 )
 _LOG_SEEN = Need(
-    "KafkaReads.topics", _D, _TOPIC, Name.LOG, _PART, "the coordinators of transactional ids, and their topic"
+    "KafkaReads.topics",
+    _D,
+    _TOPIC,
+    Name.LOG,
+    _PART,
+    "the coordinators of transactional ids, and their topic",
 )
 _OWN_LAYOUT = Need(
-    "KafkaReads.topics", _DC, _TOPIC, Name.DEDICATED, _PART, "their cleanup.policy, and the findings based on it"
+    "KafkaReads.topics",
+    _DC,
+    _TOPIC,
+    Name.DEDICATED,
+    _PART,
+    "their cleanup.policy, and the findings based on it",
 )
 _HIDDEN_OFFSETS = Need(
-    "KafkaReads.existing", _D, _TOPIC, Name.OFFSETS, _PART, "whether the offsets topic exists, and its partitions"
+    "KafkaReads.existing",
+    _D,
+    _TOPIC,
+    Name.OFFSETS,
+    _PART,
+    "whether the offsets topic exists, and its partitions",
 )
 _LAYOUT = tuple(
-    Need("KafkaReads.topics", _DC, _TOPIC, name, _PART, "its cleanup.policy, and the findings based on it")
+    Need(
+        "KafkaReads.topics",
+        _DC,
+        _TOPIC,
+        name,
+        _PART,
+        "its cleanup.policy, and the findings based on it",
+    )
     for name in (Name.CONFIG, Name.OFFSETS, Name.STATUS)
 )
 _CONNECTORS_AND_STATUSES = (
@@ -144,7 +187,12 @@ _OFFSETS_WHOLE = (
 _SINKS_SHOWN = (
     Need("GroupReads.group", _D, _GROUP, Name.SINK_GROUPS, _PART, "the committed offsets of sinks"),
     Need(
-        "KafkaReads.extents", _D, _TOPIC, Name.SINK_TOPICS, _PART, "the committed offsets of sinks in them, and the lag"
+        "KafkaReads.extents",
+        _D,
+        _TOPIC,
+        Name.SINK_TOPICS,
+        _PART,
+        "the committed offsets of sinks in them, and the lag",
     ),
 )
 _BY_WORKERS = "the change, if the workers' REST API does not make it"
@@ -152,10 +200,17 @@ _SINKS_CHANGED = (
     *_SINKS_SHOWN,
     Need("GroupOffsetWrites.commit", _R, _GROUP, Name.SINK_GROUPS, _PART, _BY_WORKERS),
     Need("GroupOffsetWrites.commit", _R, _TOPIC, Name.SINK_TOPICS, _PART, _BY_WORKERS),
-    Need("GroupOffsetWrites.delete", Operation.DELETE, _GROUP, Name.SINK_GROUPS, _PART, _BY_WORKERS),
+    Need(
+        "GroupOffsetWrites.delete", Operation.DELETE, _GROUP, Name.SINK_GROUPS, _PART, _BY_WORKERS
+    ),
 )
 _RUNS = Need(
-    "KafkaReads.holders", _D, _GROUP, Name.PRESENCE, _PART, "runs of connectctl that have the connector, unless fenced"
+    "KafkaReads.holders",
+    _D,
+    _GROUP,
+    Name.PRESENCE,
+    _PART,
+    "runs of connectctl that have the connector, unless fenced",
 )
 _FENCED_BEFORE = (
     _RUNS,
@@ -178,7 +233,14 @@ _FENCED_BEFORE = (
         When.PRODUCED,
     ),
 )
-_LOCK = Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _REFUSED, "the cluster lock, unless --lock local is given")
+_LOCK = Need(
+    "ClusterLock.held",
+    _R,
+    _GROUP,
+    Name.LOCK,
+    _REFUSED,
+    "the cluster lock, unless --lock local is given",
+)
 _CHANGE = (_WORKERS, _LOCK, _FIND, *_CONNECTORS_AND_STATUSES)
 _HOLDER = Need("ClusterLock.holder", _D, _GROUP, Name.LOCK, _PART, "the holder of the cluster lock")
 _IN_A_TRANSACTION = "the write, which is one transaction"
@@ -197,32 +259,81 @@ _OFFSETS_WRITTEN = (
 )
 _OFFSETS_MOVED = (
     *_OFFSETS_WRITTEN,
-    Need("KafkaWrites.create_topic", _C, _TOPIC, Name.DEDICATED, _REFUSED, "the topic", When.CREATES),
+    Need(
+        "KafkaWrites.create_topic", _C, _TOPIC, Name.DEDICATED, _REFUSED, "the topic", When.CREATES
+    ),
 )
 
 _EVERY_ID = (
     Need("TransactionCalls.listed", _D, _ID, Name.ANY_ID, _PART, "the transactions of other ids"),
-    Need("AclReads.bindings", _D, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is omitted"),
-    Need("AclReads.authorizer", _DC, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is omitted"),
+    Need(
+        "AclReads.bindings",
+        _D,
+        _CLUSTER,
+        Name.CLUSTER,
+        _PART,
+        "the proof that no transaction is omitted",
+    ),
+    Need(
+        "AclReads.authorizer",
+        _DC,
+        _CLUSTER,
+        Name.CLUSTER,
+        _PART,
+        "the proof that no transaction is omitted",
+    ),
 )
-_OTHER_GROUPS = Need("TransactionCalls.connect_groups", _D, _GROUP, Name.ANY_GROUP, _PART, "the owners of other ids")
-_LISTED_GROUPS = Need("TransactionCalls.connect_groups", _D, _CLUSTER, Name.CLUSTER, _PART, "the owners of other ids")
+_OTHER_GROUPS = Need(
+    "TransactionCalls.connect_groups", _D, _GROUP, Name.ANY_GROUP, _PART, "the owners of other ids"
+)
+_LISTED_GROUPS = Need(
+    "TransactionCalls.connect_groups", _D, _CLUSTER, Name.CLUSTER, _PART, "the owners of other ids"
+)
 _PRODUCERS = Need(
-    "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _REFUSED, "which producers have a transaction open in it"
+    "TransactionCalls.producers",
+    _R,
+    _TOPIC,
+    Name.TARGETS,
+    _REFUSED,
+    "which producers have a transaction open in it",
 )
 _PRODUCERS_OF_OWN = Need(
-    "TransactionCalls.producers", _R, _TOPIC, Name.DEDICATED, _PART, "which producers have a transaction open in it"
+    "TransactionCalls.producers",
+    _R,
+    _TOPIC,
+    Name.DEDICATED,
+    _PART,
+    "which producers have a transaction open in it",
 )
 _PROOF = Need(
-    "TransactionLogReads.entries", _R, _TOPIC, Name.LOG, _REFUSED, "the proof of whether a coordinator has the producer"
+    "TransactionLogReads.entries",
+    _R,
+    _TOPIC,
+    Name.LOG,
+    _REFUSED,
+    "the proof of whether a coordinator has the producer",
 )
 _PROOF_OF_OPEN = replace(_PROOF, effect=_PART, when=When.OPEN)
 _MARKERS = Need(
-    "TransactionLogReads.behind", _DC, _TOPIC, Name.TARGETS, _REFUSED, "the proof that compaction removed no marker"
+    "TransactionLogReads.behind",
+    _DC,
+    _TOPIC,
+    Name.TARGETS,
+    _REFUSED,
+    "the proof that compaction removed no marker",
 )
-_MARKERS_OF_OPEN = replace(_MARKERS, effect=_PART, when=When.OPEN, without="whether it was to be committed")
+_MARKERS_OF_OPEN = replace(
+    _MARKERS, effect=_PART, when=When.OPEN, without="whether it was to be committed"
+)
 _BY_ID = tuple(
-    Need(call, operation, _ID, Name.TASKS, _PART, "the end of a transaction that is named by its transactional id")
+    Need(
+        call,
+        operation,
+        _ID,
+        Name.TASKS,
+        _PART,
+        "the end of a transaction that is named by its transactional id",
+    )
     for call, operation in (("TransactionCalls.describe", _D), ("TransactionCalls.fence", _W))
 )
 _ENDED = (
@@ -230,10 +341,24 @@ _ENDED = (
     _PRODUCERS,
     _PROOF,
     _LOCK,
-    Need("TransactionCalls.mark", Operation.ALTER, _CLUSTER, Name.CLUSTER, _REFUSED, "the end of the transaction"),
+    Need(
+        "TransactionCalls.mark",
+        Operation.ALTER,
+        _CLUSTER,
+        Name.CLUSTER,
+        _REFUSED,
+        "the end of the transaction",
+    ),
 )
 _OWNERS = (
-    Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "which connectors have the ids, and the workers' topics"),
+    Need(
+        "KafkaReads.group",
+        _D,
+        _GROUP,
+        Name.GROUP,
+        _PART,
+        "which connectors have the ids, and the workers' topics",
+    ),
     *_reads(Name.CONFIG, _PART, "which connectors of the config topic have the ids"),
 )
 _ROLES = (
@@ -244,20 +369,38 @@ _ROLES = (
     ),
 )
 _LEADER_MODE = Need(
-    "TransactionCalls.describe", _D, _ID, Name.LEADER, _PART, "whether the leader is preparing", When.ENABLED
+    "TransactionCalls.describe",
+    _D,
+    _ID,
+    Name.LEADER,
+    _PART,
+    "whether the leader is preparing",
+    When.ENABLED,
 )
 _BROKER_SETTINGS = Need(
-    "BrokerReads.settings", _DC, _CLUSTER, Name.CLUSTER, _PART, "the brokers' configuration (transactions, topics)"
+    "BrokerReads.settings",
+    _DC,
+    _CLUSTER,
+    Name.CLUSTER,
+    _PART,
+    "the brokers' configuration (transactions, topics)",
 )
 _READERS = Need(
-    "BrokerReads.readers", _D, _CLUSTER, Name.CLUSTER, _PART, "groups that may not be described individually"
+    "BrokerReads.readers",
+    _D,
+    _CLUSTER,
+    Name.CLUSTER,
+    _PART,
+    "groups that may not be described individually",
 )
 _CHECKS = (
     *_LOOK,
     *_LAYOUT,
     *_reads(Name.OFFSETS, _PART, "whether its records can be read, and their owner"),
     *_reads(Name.DEDICATED, _PART, "whether connectors lose offsets"),
-    Need("KafkaReads.topics", _D, _TOPIC, Name.TARGETS, _PART, "the topics that connectors write to"),
+    Need(
+        "KafkaReads.topics", _D, _TOPIC, Name.TARGETS, _PART, "the topics that connectors write to"
+    ),
     _OWN_LAYOUT,
     _LOG_SEEN,
     _BROKER_SETTINGS,
@@ -270,17 +413,38 @@ _CHECKS = (
 _ROLL = (
     *_reads(Name.DEDICATED, _REFUSED, "whether connectors lose offsets"),
     *_CHECKS,
-    Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "the partitions and replicas of the coordinators' topic"),
+    Need(
+        "KafkaReads.topics",
+        _DC,
+        _TOPIC,
+        Name.LOG,
+        _PART,
+        "the partitions and replicas of the coordinators' topic",
+    ),
 )
 _ROLL_GOES_ON = (*_reads(Name.DEDICATED, _PART, "whether connectors lose offsets"), *_ROLL[2:])
-"""A roll that began is continued, or taken back, without a new look at what its plan was made from."""
+"""A roll that began is continued, or taken back, without a new look at what its plan was made
+from.
+"""
 _RUN_ARCHIVES = "runs of archives, and of sinks with dead letters"
 _RUN_SINKS = "runs of sinks and transforms: membership, records and offsets"
 _RUN = (
     _WORKERS,
-    Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _PART, "the cluster lock (a take-over is refused without it)"),
     Need(
-        "KafkaReads.holders", _D, _GROUP, Name.PRESENCE, _PART, "other runs of the connector (a take-over is refused)"
+        "ClusterLock.held",
+        _R,
+        _GROUP,
+        Name.LOCK,
+        _PART,
+        "the cluster lock (a take-over is refused without it)",
+    ),
+    Need(
+        "KafkaReads.holders",
+        _D,
+        _GROUP,
+        Name.PRESENCE,
+        _PART,
+        "other runs of the connector (a take-over is refused)",
     ),
     Need(
         "kafka_protocol.run_presence.Presence.join",
@@ -301,7 +465,9 @@ _RUN = (
     ),
     *_LAYOUT,
     *_reads(Name.DEDICATED, _REFUSED, "the connector's offsets"),
-    Need("KafkaWrites.transact", _W, _TOPIC, Name.DEDICATED, _REFUSED, "the offsets that it commits"),
+    Need(
+        "KafkaWrites.transact", _W, _TOPIC, Name.DEDICATED, _REFUSED, "the offsets that it commits"
+    ),
     Need("KafkaWrites.transact", _W, _TOPIC, Name.TARGETS, _REFUSED, "its records"),
     Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "its tasks' older producers"),
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing, and transactions"),
@@ -310,10 +476,29 @@ _RUN = (
     Need("librdkafka.client.Kafka.ask", _R, _TOPIC, Name.SINK_TOPICS, _PART, _RUN_SINKS),
     Need("KafkaReads.topics", _D, _TOPIC, Name.SINK_OUTPUTS, _PART, _RUN_ARCHIVES),
     Need("KafkaWrites.transact", _W, _TOPIC, Name.SINK_OUTPUTS, _PART, _RUN_ARCHIVES),
-    Need("KafkaWrites.create_topic", _C, _TOPIC, Name.SINK_OUTPUTS, _PART, _RUN_ARCHIVES, When.CREATES),
-    Need("KafkaReads.image", _R, _TOPIC, Name.SINK_OUTPUTS, _PART, "the orphans that --sweep removes"),
-    Need("TransactionCalls.describe", _D, _ID, Name.LEADER, _REFUSED, "the leader's transactional id"),
-    Need("TransactionCalls.fence", _W, _ID, Name.LEADER, _REFUSED, "writing to the config topic, as a leader does"),
+    Need(
+        "KafkaWrites.create_topic",
+        _C,
+        _TOPIC,
+        Name.SINK_OUTPUTS,
+        _PART,
+        _RUN_ARCHIVES,
+        When.CREATES,
+    ),
+    Need(
+        "KafkaReads.image", _R, _TOPIC, Name.SINK_OUTPUTS, _PART, "the orphans that --sweep removes"
+    ),
+    Need(
+        "TransactionCalls.describe", _D, _ID, Name.LEADER, _REFUSED, "the leader's transactional id"
+    ),
+    Need(
+        "TransactionCalls.fence",
+        _W,
+        _ID,
+        Name.LEADER,
+        _REFUSED,
+        "writing to the config topic, as a leader does",
+    ),
     _BROKER_SETTINGS,
 )
 _FENCE = (
@@ -336,13 +521,19 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors show": (*_LOOK, _FENCED),
     **dict.fromkeys(
         (
-            *(f"connectors {each}" for each in ("stop", "pause", "resume", "restart", "edit", "patch", "topics")),
+            *(
+                f"connectors {each}"
+                for each in ("stop", "pause", "resume", "restart", "edit", "patch", "topics")
+            ),
             *("loggers set", "loggers undo", "runs undo"),
         ),
         _CHANGE,
     ),
     "connectors cure": (*_CHANGE, *_reads(Name.CONFIG, _REFUSED, "what blocks the tasks"), _FENCED),
-    **dict.fromkeys(("connectors create", "connectors rollback"), (*_CHANGE, *_reads(Name.OFFSETS, _PART, _BY_NAME))),
+    **dict.fromkeys(
+        ("connectors create", "connectors rollback"),
+        (*_CHANGE, *_reads(Name.OFFSETS, _PART, _BY_NAME)),
+    ),
     "connectors apply": (*_CHANGE, *_reads(Name.OFFSETS, _PART, _BY_NAME), *_EVERY_ID),
     "connectors delete": (*_CHANGE, *_EVERY_ID),
     **dict.fromkeys(("plugins list", "plugins show", "loggers get", "validate"), (_ADDRESSES,)),
@@ -352,7 +543,8 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "offsets merge": _OFFSETS_MOVED,
     **dict.fromkeys(("offsets copy", "runs resume", "runs apply"), _OFFSETS_WRITTEN),
     **dict.fromkeys(
-        ("offsets set", "offsets reset", "offsets restore", "offsets undo"), (*_OFFSETS_WRITTEN, *_SINKS_CHANGED)
+        ("offsets set", "offsets reset", "offsets restore", "offsets undo"),
+        (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
     ),
     "fence": _FENCE,
     "preflight": _CHECKS,
@@ -372,14 +564,26 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "transactions show": (
         Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the id"),
         Need(
-            "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _PART, "the progress of the transaction in a topic"
+            "TransactionCalls.producers",
+            _R,
+            _TOPIC,
+            Name.TARGETS,
+            _PART,
+            "the progress of the transaction in a topic",
         ),
         *_OWNERS,
         _OTHER_GROUPS,
         _LISTED_GROUPS,
     ),
     "transactions hanging": (
-        Need("TransactionCalls.places", _D, _TOPIC, Name.ANY_TOPIC, _PART, "partitions of topics that are not named"),
+        Need(
+            "TransactionCalls.places",
+            _D,
+            _TOPIC,
+            Name.ANY_TOPIC,
+            _PART,
+            "partitions of topics that are not named",
+        ),
         _PRODUCERS,
         _PROOF_OF_OPEN,
         _MARKERS_OF_OPEN,
@@ -397,7 +601,14 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         replace(_PRODUCERS, effect=_PART, when=When.OPEN),
         *_EVERY_ID,
         *_ROLES,
-        Need("TransactionCalls.bounds", _D, _TOPIC, Name.DEDICATED, _PART, "connectors' own offsets topics"),
+        Need(
+            "TransactionCalls.bounds",
+            _D,
+            _TOPIC,
+            Name.DEDICATED,
+            _PART,
+            "connectors' own offsets topics",
+        ),
         _PRODUCERS_OF_OWN,
         _OTHER_GROUPS,
     ),
@@ -411,21 +622,61 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         *_reads(Name.CONFIG, _PART, "which consumer groups sinks and transforms of runs have"),
         _RUNS,
         Need(_DESCRIBED, _D, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left"),
-        Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "offsets that wait for a transaction"),
-        Need("KafkaReads.topics", _D, _TOPIC, Name.SINK_TOPICS, _PART, "offsets that wait for a transaction"),
-        Need("TransactionCalls.listed", _D, _ID, Name.ANY_ID, _PART, "the transaction that offsets wait for"),
-        Need(_LEAVE, _R, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left are not removed"),
+        Need(
+            _STABLE_OFFSETS,
+            _D,
+            _GROUP,
+            Name.SINK_GROUPS,
+            _PART,
+            "offsets that wait for a transaction",
+        ),
+        Need(
+            "KafkaReads.topics",
+            _D,
+            _TOPIC,
+            Name.SINK_TOPICS,
+            _PART,
+            "offsets that wait for a transaction",
+        ),
+        Need(
+            "TransactionCalls.listed",
+            _D,
+            _ID,
+            Name.ANY_ID,
+            _PART,
+            "the transaction that offsets wait for",
+        ),
+        Need(
+            _LEAVE,
+            _R,
+            _GROUP,
+            Name.SINK_GROUPS,
+            _PART,
+            "members that a killed run left are not removed",
+        ),
     ),
     "audit": (
         *_reads(Name.TARGETS, _REFUSED, "the records"),
         *_reads(Name.CONFIG, _PART, "the connector named by --connector"),
         *_reads(Name.OFFSETS, _PART, "the source offsets that the records are compared with"),
         *_reads(Name.DEDICATED, _PART, "the source offsets that the records are compared with"),
-        Need("KafkaReads.topics", _DC, _TOPIC, Name.TARGETS, _PART, "whether compaction caused the gaps"),
+        Need(
+            "KafkaReads.topics",
+            _DC,
+            _TOPIC,
+            Name.TARGETS,
+            _PART,
+            "whether compaction caused the gaps",
+        ),
         *_reads(Name.SINK_TOPICS, _PART, "the inputs named by --from"),
         *_reads(Name.SINK_OUTPUTS, _PART, "the archive named by --manifest"),
         Need(
-            _STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "the offsets of the inputs that --group has committed"
+            _STABLE_OFFSETS,
+            _D,
+            _GROUP,
+            Name.SINK_GROUPS,
+            _PART,
+            "the offsets of the inputs that --group has committed",
         ),
     ),
     "upgrade list": (*_LOOK, _LEADER_MODE),
@@ -444,11 +695,15 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         (),
     ),
 }
-"""Every command, with what its principal needs; those with nothing ask no cluster of the person's."""
+"""Every command, with what its principal needs; those with nothing ask no cluster of the
+person's.
+"""
 
 
 def needs_of(command: str) -> Iterator[Need]:
-    """What ``command`` needs, each right once: what refuses it goes before what only hides a part."""
+    """What ``command`` needs, each right once: what refuses it goes before what only hides a
+    part.
+    """
     seen: dict[tuple[Operation, Resource, Name], Need] = {}
     for need in sorted(COMMANDS[command], key=lambda each: each.effect is not Effect.REFUSED):
         seen.setdefault((need.operation, need.resource, need.name), need)

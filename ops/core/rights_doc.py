@@ -1,4 +1,6 @@
-"""Writes ``docs/rights.md`` from the table of rights: ``python -m connectctl.ops.core.rights_doc > docs/rights.md``."""
+"""Writes ``docs/rights.md`` from the table of rights: ``python -m connectctl.ops.core.rights_doc >
+docs/rights.md``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ much, set `topics` in the context, and give ids or topics on the command line.
 The workers' REST API is not protected by Kafka's ACLs, but by `rest_auth` and `rest_tls`.
 """
 _NOTHING = (
-    "None: these commands connect to no cluster except the sandbox, or read only the journal and the context file."
+    "None: these commands connect to no cluster except the sandbox, or read only the "
+    "journal and the context file."
 )
 
 
@@ -59,7 +62,16 @@ def _table(needs: tuple[Need, ...]) -> Iterator[str]:
 
 
 def _name(name: Name) -> str:
-    roles = (Name.GROUP, Name.LOG, Name.TASKS, Name.LEADER, Name.CHANGES, Name.PRESENCE, Name.RUN_STATUS, Name.LOCK)
+    roles = (
+        Name.GROUP,
+        Name.LOG,
+        Name.TASKS,
+        Name.LEADER,
+        Name.CHANGES,
+        Name.PRESENCE,
+        Name.RUN_STATUS,
+        Name.LOCK,
+    )
     return f"`{name}`" if name in roles else str(name)
 
 

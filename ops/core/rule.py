@@ -1,4 +1,6 @@
-"""Rules of findings: a stable id and a severity, and the function that looks for it; ``docs/findings`` has the rest."""
+"""Rules of findings: a stable id and a severity, and the function that looks for it;
+``docs/findings`` has the rest.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,15 @@ class Rule:
     severity: Severity
 
     def found(
-        self, subject: str, message: str, next_step: str | None = None, *, severity: Severity | None = None
+        self,
+        subject: str,
+        message: str,
+        next_step: str | None = None,
+        *,
+        severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding about ``subject``. ``message`` is what was observed; ``severity`` if it differs from the rule's.
+        """Return a finding about ``subject``. ``message`` is what was observed; ``severity`` if it
+        differs from the rule's.
 
         ``why`` is set if the section has a specification as its source.
         """
@@ -69,26 +77,33 @@ class CheckedRule(Rule):
 
 
 def rule(
-    id: str, severity: Severity, *, when: Callable[[Any, Any], bool] | None = None, each: str | None = None
+    id: str,
+    severity: Severity,
+    *,
+    when: Callable[[Any, Any], bool] | None = None,
+    each: str | None = None,
 ) -> Callable[[Callable[..., Any]], CheckedRule]:
     """Return a decorator that makes a function of an area's facts and the goal a rule.
 
-    The function returns a ``Case``, yields several, or returns None. It is called only if ``when`` is true for both.
-    ``each`` is the name of an attribute of the facts: the function is called for each item of it, with the item between
-    facts and goal.
+    The function returns a ``Case``, yields several, or returns None. It is called only if ``when``
+    is true for both. ``each`` is the name of an attribute of the facts: the function is called for
+    each item of it, with the item between facts and goal.
     """
     return lambda cases: CheckedRule(id, severity, cases, when, each)
 
 
 @dataclass(frozen=True)
 class Several:
-    """A function of facts and goal that yields findings of several rules, or that another module made."""
+    """A function of facts and goal that yields findings of several rules, or that another module
+    made.
+    """
 
     findings: Callable[[Any, Any], Iterable[Finding]]
 
 
 def check(rules: ModuleType, facts: Any, goal: Any = None) -> Iterator[Finding]:
-    """Yield what the rules of a module find in the facts of their area, in the order in which they are written.
+    """Yield what the rules of a module find in the facts of their area, in the order in which they
+    are written.
 
     ``goal`` is what the cluster is to become, for rules that depend on it.
     """

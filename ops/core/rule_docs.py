@@ -1,7 +1,9 @@
-"""The explanation of each finding by its id, from ``docs/findings``, for ``preflight --explain`` and ``--list``.
+"""The explanation of each finding by its id, from ``docs/findings``, for ``preflight --explain``
+and ``--list``.
 
-A document has one section for each finding: ``## ID title``, a line ``severity · source``, the consequence as the first
-paragraph, then description, cause and remedy. The source is missing if no specification is one.
+A document has one section for each finding: ``## ID title``, a line ``severity · source``, the
+consequence as the first paragraph, then description, cause and remedy. The source is missing if no
+specification is one.
 """
 
 from __future__ import annotations
@@ -14,13 +16,18 @@ from pathlib import Path
 from connectctl.ops.core.errors import BadInput, did_you_mean
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "docs" / "findings"
-"""The same path in a checkout and in an installed package, which has the documents as package data."""
-_SECTION = re.compile(r"^## ([A-Z]+\d{3}) (.+)\n\n([a-z, ]+)(?: · (.+))?\n\n((?:(?!^## ).*\n)+)", re.MULTILINE)
+"""The same path in a checkout and in an installed package, which has the documents as package
+data.
+"""
+_SECTION = re.compile(
+    r"^## ([A-Z]+\d{3}) (.+)\n\n([a-z, ]+)(?: · (.+))?\n\n((?:(?!^## ).*\n)+)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
 class RuleDoc:
-    """The section of one finding as plain text: ``text`` is paragraphs, of which ``cause`` is the first.
+    """The section of one finding as plain text: ``text`` is paragraphs, of which ``cause`` is the
+    first.
 
     ``severity`` is the usual one, or several with commas. ``file`` is the name of its document.
     """
@@ -34,7 +41,9 @@ class RuleDoc:
 
     @property
     def cause(self) -> str:
-        """Why the finding matters, in one line without a full stop, with the source if there is one."""
+        """Why the finding matters, in one line without a full stop, with the source if there is
+        one.
+        """
         first = " ".join(self.text.split("\n\n")[0].split()).rstrip(".")
         return f"{first} ({self.source})" if self.source else first
 
@@ -56,10 +65,14 @@ def sections(path: Path) -> list[RuleDoc]:
 
 
 def rule_doc(id_: str) -> RuleDoc:
-    """Return the section of ``id_``, in upper or lower case. Raises ``BadInput`` with the nearest id."""
+    """Return the section of ``id_``, in upper or lower case. Raises ``BadInput`` with the nearest
+    id.
+    """
     found = rule_docs().get(id_.upper())
     if found is None:
-        hint = did_you_mean(id_.upper(), rule_docs(), "connectctl preflight --list prints them all.")
+        hint = did_you_mean(
+            id_.upper(), rule_docs(), "connectctl preflight --list prints them all."
+        )
         raise BadInput(f"Unknown finding: {id_}", next_step=hint)
     return found
 
@@ -69,7 +82,8 @@ def index() -> str:
     lines = [
         "# Findings",
         "",
-        "Every finding of connectctl by its id. `connectctl preflight --explain ID` prints the same text.",
+        "Every finding of connectctl by its id. `connectctl preflight --explain ID` prints the "
+        "same text.",
         "",
         "| id | severity | finding |",
         "| --- | --- | --- |",

@@ -25,12 +25,15 @@ def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
     """Raise ``Refused`` if the run belongs to another Connect cluster than the context's."""
     if (run.cluster_id, run.group_id) != (cluster_id, group_id):
         raise Refused(
-            f"The run {run.id} is of the group {run.group_id} on the Kafka cluster {run.cluster_id}",
+            f"The run {run.id} is of the group {run.group_id} on the Kafka cluster "
+            f"{run.cluster_id}",
             why=f"the context is of {group_id} on {cluster_id}",
             next_step="Give the context that the run was made in: --context.",
         )
 
 
 def stale(why: str, next_step: str) -> Refused:
-    """Return the error for a plan that is not executed, because the cluster has changed since it was made."""
+    """Return the error for a plan that is not executed, because the cluster has changed since it
+    was made.
+    """
     return Refused(f"The plan is stale: {why}; nothing was done", next_step=next_step, code="stale")

@@ -1,4 +1,6 @@
-"""A step: one action on one resource, as data. Everything that changes a cluster is a sequence of steps."""
+"""A step: one action on one resource, as data. Everything that changes a cluster is a sequence of
+steps.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,17 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from connectctl.ops.core.errors import BadInput
 
@@ -21,33 +33,43 @@ _PLAIN = frozenset({str, int, float, bool, NoneType})
 class Step(Generic[C_contra]):
     """The base of every step; subclasses are frozen dataclasses.
 
-    Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. The context of an
-    operation's steps is not a part of the plan.
+    Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. The
+    context of an operation's steps is not a part of the plan.
     """
 
     read_only: ClassVar[bool] = False
-    """Whether the step makes no changes: an interruption or a failure then leaves nothing incomplete."""
+    """Whether the step makes no changes: an interruption or a failure then leaves nothing
+    incomplete.
+    """
 
     if TYPE_CHECKING:
 
         @property
         def subject(self) -> str:
-            """The resource: a failure that does not end the run skips all later steps of the same resource."""
+            """The resource: a failure that does not end the run skips all later steps of the same
+            resource.
+            """
 
         @property
         def now(self) -> str:
-            """The state of the resource when the plan was made, empty if the step does not depend on it."""
+            """The state of the resource when the plan was made, empty if the step does not depend
+            on it.
+            """
 
     def describe(self) -> str:
         """Return the step in one line, in the imperative: ``stop orders``."""
         raise NotImplementedError
 
     def rights(self, context: C_contra) -> Iterable[Right]:
-        """Return the rights without which brokers would refuse the step; verified before the first step of a run."""
+        """Return the rights without which brokers would refuse the step; verified before the first
+        step of a run.
+        """
         return ()
 
     def is_done(self, context: C_contra) -> str | None:
-        """Return why the step is not needed (``already STOPPED``), else None. Called before ``apply``."""
+        """Return why the step is not needed (``already STOPPED``), else None. Called before
+        ``apply``.
+        """
         return None
 
     def apply(self, context: C_contra) -> str | None:
@@ -60,7 +82,9 @@ class Step(Generic[C_contra]):
 
 
 OBSERVED = {"observed": True}
-"""Metadata of a field that a step keeps to explain a refusal. No one confirms it: it is not part of a plan's digest."""
+"""Metadata of a field that a step keeps to explain a refusal. No one confirms it: it is not part of
+a plan's digest.
+"""
 
 
 def confirmed_data(step: Step[Any], data: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +95,9 @@ def confirmed_data(step: Step[Any], data: dict[str, Any]) -> dict[str, Any]:
 
 
 def step_to_data(step: Step[Any]) -> dict[str, Any]:
-    """Return ``step`` as JSON values: class, fields and description. ``step_from_data`` is the inverse."""
+    """Return ``step`` as JSON values: class, fields and description. ``step_from_data`` is the
+    inverse.
+    """
     data = {
         "step": type(step).__name__,
         "subject": step.subject,
@@ -79,16 +105,22 @@ def step_to_data(step: Step[Any]) -> dict[str, Any]:
         "now": step.now or None,
     }
     kind: Any = type(step)
-    return data | {f.name: to_data(getattr(step, f.name)) for f in fields(kind) if f.name not in data}
+    return data | {
+        f.name: to_data(getattr(step, f.name)) for f in fields(kind) if f.name not in data
+    }
 
 
 def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
-    """Return the step for its JSON values ``data``, one of ``kinds`` by name. Raises ``BadInput`` for any other."""
+    """Return the step for its JSON values ``data``, one of ``kinds`` by name. Raises ``BadInput``
+    for any other.
+    """
     if not isinstance(data, Mapping):
         raise BadInput("The plan has a step that is not a JSON object")
     kind = kinds.get(str(data.get("step")))
     known = {f.name: f for f in fields(kind)} if kind is not None else {}
-    needed = {name for name, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
+    needed = {
+        name for name, f in known.items() if f.default is MISSING and f.default_factory is MISSING
+    }
     given = {key: value for key, value in data.items() if key in known}
     unknown = data.keys() - known.keys() - {"step", "subject", "description", "now"}
     if kind is None or unknown or needed - given.keys():
@@ -101,7 +133,9 @@ def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> A
     try:
         return _dataclass(kind, given, kinds)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as e:
-        raise BadInput(f"The plan has a step {kind.__name__} that cannot be read", why=str(e)) from e
+        raise BadInput(
+            f"The plan has a step {kind.__name__} that cannot be read", why=str(e)
+        ) from e
 
 
 def to_data(value: Any) -> Any:
@@ -113,16 +147,22 @@ def to_data(value: Any) -> Any:
         return step_to_data(value)
     if names := _names(kind):
         found = {name: getattr(value, name) for name in names}
-        return {name: each if type(each) in _PLAIN else to_data(each) for name, each in found.items()}
+        return {
+            name: each if type(each) in _PLAIN else to_data(each) for name, each in found.items()
+        }
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple | list):
         return [to_data(each) for each in value]
-    return {key: to_data(each) for key, each in value.items()} if isinstance(value, Mapping) else value
+    return (
+        {key: to_data(each) for key, each in value.items()} if isinstance(value, Mapping) else value
+    )
 
 
 def from_data(kind: Any, data: Any, kinds: Mapping[str, type[Any]]) -> Any:
-    """Return the value of type ``kind`` for ``data``, the inverse of ``to_data``; steps in it are of ``kinds``."""
+    """Return the value of type ``kind`` for ``data``, the inverse of ``to_data``; steps in it are
+    of ``kinds``.
+    """
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         (other,) = [arg for arg in args if arg is not NoneType]

@@ -9,7 +9,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 OPEN_TRANSACTIONS_PATIENCE = 10.0
-"""Seconds for which open transactions may hold up the reading of a topic: of ``--patience``, and for changes of offsets."""
+"""Seconds for which open transactions may hold up the reading of a topic: of ``--patience``, and
+for changes of offsets.
+"""
 
 
 def wait_until(
@@ -23,8 +25,8 @@ def wait_until(
 ) -> T | None:
     """Return the first result of ``probe`` that is not None; None after ``seconds``.
 
-    ``probe`` is called immediately, then every ``poll`` seconds, and one more time when the time is over. With ``longest``
-    each pause is twice as long as the one before, up to that.
+    ``probe`` is called immediately, then every ``poll`` seconds, and one more time when the time is
+    over. With ``longest`` each pause is twice as long as the one before, up to that.
     """
     deadline, pause = now() + seconds, poll
     while True:
@@ -46,7 +48,9 @@ def observe_until(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """Return the first result of ``observe`` that is ``enough``, else the last one; see ``wait_until``."""
+    """Return the first result of ``observe`` that is ``enough``, else the last one; see
+    ``wait_until``.
+    """
     seen: list[T] = []
 
     def probe() -> bool | None:
@@ -57,8 +61,12 @@ def observe_until(
     return seen[0]
 
 
-def observe_again(observe: Callable[[], T], enough: Callable[[T], bool], pauses: Iterable[float]) -> T:
-    """Return the first result of ``observe`` that is ``enough``, else the one after the last of ``pauses``."""
+def observe_again(
+    observe: Callable[[], T], enough: Callable[[T], bool], pauses: Iterable[float]
+) -> T:
+    """Return the first result of ``observe`` that is ``enough``, else the one after the last of
+    ``pauses``.
+    """
     for pause in pauses:
         if enough(found := observe()):
             return found

@@ -1,1 +1,3 @@
-"""Bulk work on Spark: functions from DataFrame to DataFrame, and the engine that supplies their input."""
+"""Bulk work on Spark: functions from DataFrame to DataFrame, and the engine that supplies their
+input.
+"""

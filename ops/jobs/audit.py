@@ -1,6 +1,8 @@
-"""The audit's jobs: from spans of partitions to rows of what is there, from those to what is wrong. No session in here.
+"""The audit's jobs: from spans of partitions to rows of what is there, from those to what is wrong.
+No session in here.
 
-Every function that does the work takes and gives plain rows; the same run in this process for topics that are small.
+Every function that does the work takes and gives plain rows; the same run in this process for
+topics that are small.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.audit.duplicate_ranges import Reader
 from connectctl.ops.audit.occurrences import MatchTotals
 from connectctl.ops.audit.scan import PartitionRange, PartTotals, Scan, TransactionPart
-from connectctl.ops.audit.sequences import Committed, Read, SequenceCheck, SequenceRange, SourceTotals
+from connectctl.ops.audit.sequences import (
+    Committed,
+    Read,
+    SequenceCheck,
+    SequenceRange,
+    SourceTotals,
+)
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.transactions import TransactionJoin, TransactionTotals
 from connectctl.ops.audit.violations import Violation
@@ -33,22 +41,30 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SEGMENTS = (
-    "producer_id long, epoch int, marker_ts long, topic string, partition int, outcome int, marker_epoch int, first long, "
-    "last long, marker long, records long, readable long, first_ts long, last_ts long, append_time boolean"
+    "producer_id long, epoch int, marker_ts long, topic string, partition int, outcome int, "
+    "marker_epoch int, first long, last long, marker long, records long, readable long, first_ts "
+    "long, last_ts long, append_time boolean"
 )
 RUNS = (
-    "stream string, source string, first long, topic string, partition int, first_offset long, last long, "
-    "last_offset long, timestamp long"
+    "stream string, source string, first long, topic string, partition int, first_offset long, "
+    "last long, last_offset long, timestamp long"
 )
 OFFENDERS = (
-    "kind string, source string, topic string, partition int, offset long, other long, first long, last long, records long, "
-    "timestamp long, producer_id long, epoch int, detail string, until long, other_topic string, other_partition int, "
-    "other_until long"
+    "kind string, source string, topic string, partition int, offset long, other long, first "
+    "long, last long, records long, timestamp long, producer_id long, epoch int, detail string, "
+    "until long, other_topic string, other_partition int, other_until long"
 )
 RESULT = f"what string, weight long, reported string, {OFFENDERS}"
-"""What is reported of a part, a transaction total, a source partition (``reported``, as JSON), or a violation in columns."""
+"""What is reported of a part, a transaction total, a source partition (``reported``, as JSON), or a
+violation in columns.
+"""
 _BLANK = tuple(Violation(""))
-_TOTALS = {TransactionTotals: "transactions", MatchTotals: "matched", PartTotals: "part", Read: "read"}
+_TOTALS = {
+    TransactionTotals: "transactions",
+    MatchTotals: "matched",
+    PartTotals: "part",
+    Read: "read",
+}
 
 
 @dataclass(frozen=True)
@@ -59,11 +75,15 @@ class Cluster:
     timeout: float
 
 
-# --------------------------------------------------------------------------------------------------------- the work
+# ----------------------------------------------------------------------------------------- the work
 
 
-def scanned(cluster: Cluster, spans: Sequence[PartitionRange]) -> Iterator[TransactionPart | Violation | PartTotals]:
-    """The transactions in the partitions, what is wrong with their sequences, and at the end of each its totals."""
+def scanned(
+    cluster: Cluster, spans: Sequence[PartitionRange]
+) -> Iterator[TransactionPart | Violation | PartTotals]:
+    """The transactions in the partitions, what is wrong with their sequences, and at the end of
+    each its totals.
+    """
     with closing(Headers(cluster.client, timeout=cluster.timeout)) as headers:
         for span in spans:
             scan = Scan(span)
@@ -74,7 +94,8 @@ def scanned(cluster: Cluster, spans: Sequence[PartitionRange]) -> Iterator[Trans
 def ran(
     cluster: Cluster, spans: Sequence[PartitionRange], wanted: Wanted, *, by_column: bool = False
 ) -> Iterator[SequenceRange]:
-    """The runs of sequence numbers in what is committed of the partitions, each below its last stable offset.
+    """The runs of sequence numbers in what is committed of the partitions, each below its last
+    stable offset.
 
     Read by librdkafka, or ``by_column``, which is quicker.
     """
@@ -89,8 +110,9 @@ def ran(
 def columns(
     cluster: Cluster, ranges: Mapping[TopicPartition, tuple[int, int]]
 ) -> Iterator[tuple[TopicPartition, Sequence[Any] | Columns]]:
-    """The committed records of each place from the first offset of its range to below the second, in stretches of one place;
-    librdkafka's messages where they are in a format of Kafka before 0.11.
+    """The committed records of each place from the first offset of its range to below the second,
+    in stretches of one place; librdkafka's messages where they are in a format of Kafka before
+    0.11.
     """
     with closing(ColumnReader(cluster.client, timeout=cluster.timeout)) as reader:
         for place, (start, end) in ranges.items():
@@ -107,7 +129,11 @@ def columns(
 
 def reader(cluster: Cluster, wanted: Wanted) -> Reader:
     """Committed records with their source partition and number, for looking up a few."""
-    kafka, extract, sequence = Kafka(cluster.client, timeout=cluster.timeout), Extraction(), wanted.sequence
+    kafka, extract, sequence = (
+        Kafka(cluster.client, timeout=cluster.timeout),
+        Extraction(),
+        wanted.sequence,
+    )
     assert sequence is not None
 
     def read(topic: str, partition: int, first: int, end: int) -> Iterator[tuple[str, int, int]]:
@@ -121,7 +147,9 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
 
 
 def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | TransactionTotals]:
-    """What is wrong with transactions whose parts come in ``transactions.order``, and their totals."""
+    """What is wrong with transactions whose parts come in ``transactions.order``, and their
+    totals.
+    """
     joining = TransactionJoin()
     yield from joining.join(parts)
     yield joining.totals
@@ -134,11 +162,14 @@ def swept(
     yield from SequenceCheck(first, committed).sweep(runs)
 
 
-# ---------------------------------------------------------------------------------------------------------- on Spark
+# ----------------------------------------------------------------------------------------- on Spark
 
 
-def scan_frame(spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionRange], tasks: int) -> DataFrame:
-    """``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of ``SEGMENTS``, the rest as ``RESULT``.
+def scan_frame(
+    spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionRange], tasks: int
+) -> DataFrame:
+    """``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of ``SEGMENTS``,
+    the rest as ``RESULT``.
 
     Both in one frame, so that the headers are read once.
     """
@@ -165,16 +196,24 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
         .sortWithinPartitions("producer_id", "epoch", "ended", "topic", "partition")
         .drop("ended")
     )
-    return by_rows(ordered, lambda rows: map(result_of, joined(TransactionPart(*row) for row in rows)), RESULT)
+    return by_rows(
+        ordered, lambda rows: map(result_of, joined(TransactionPart(*row) for row in rows)), RESULT
+    )
 
 
 def summary_frame(scanned_: DataFrame) -> DataFrame:
     """The rows of ``scan_frame`` other than transactions."""
-    return scanned_.where("s_producer_id IS NULL").select("what", "weight", "reported", *Violation._fields)
+    return scanned_.where("s_producer_id IS NULL").select(
+        "what", "weight", "reported", *Violation._fields
+    )
 
 
 def run_frame(
-    spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionRange], wanted: Wanted, tasks: int
+    spark: SparkSession,
+    cluster: Cluster,
+    spans: Sequence[PartitionRange],
+    wanted: Wanted,
+    tasks: int,
 ) -> DataFrame:
     """``ran`` by at most ``tasks`` Spark tasks; big partitions are shared out among several."""
     shares = split(pieces(spans, tasks), tasks)
@@ -182,12 +221,21 @@ def run_frame(
 
 
 def sweep_frame(
-    runs: DataFrame, tasks: int, first: int | None = None, committed: Mapping[str, Committed] | None = None
+    runs: DataFrame,
+    tasks: int,
+    first: int | None = None,
+    committed: Mapping[str, Committed] | None = None,
 ) -> DataFrame:
     """``swept``, every source partition in one Spark task."""
-    ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(*SequenceRange._fields[:7])
+    ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(
+        *SequenceRange._fields[:7]
+    )
     known = dict(committed or {})
-    return by_rows(ordered, lambda rows: map(result_of, swept((SequenceRange(*r) for r in rows), first, known)), RESULT)
+    return by_rows(
+        ordered,
+        lambda rows: map(result_of, swept((SequenceRange(*r) for r in rows), first, known)),
+        RESULT,
+    )
 
 
 def gather_frame(found: DataFrame, shown: int) -> DataFrame:
@@ -203,12 +251,21 @@ def gather_frame(found: DataFrame, shown: int) -> DataFrame:
 
 
 def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
-    """The spans in shares, the biggest first, each to the share with the least to do that has none of its partition."""
-    return in_shares(spans, tasks, lambda span: span.size, lambda span, share: all(s[:2] != span[:2] for s in share))
+    """The spans in shares, the biggest first, each to the share with the least to do that has none
+    of its partition.
+    """
+    return in_shares(
+        spans,
+        tasks,
+        lambda span: span.size,
+        lambda span, share: all(s[:2] != span[:2] for s in share),
+    )
 
 
 def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
-    """The same, with big partitions in as many pieces as it takes to give all tasks something to do."""
+    """The same, with big partitions in as many pieces as it takes to give all tasks something to
+    do.
+    """
     whole = sum(span.size for span in spans)
     target = max(1, whole // max(1, tasks))
     found = []
@@ -219,7 +276,7 @@ def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------------------------- rows
 
 
 def result_of(found: Any) -> tuple[Any, ...]:

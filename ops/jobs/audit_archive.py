@@ -1,4 +1,6 @@
-"""The jobs of an archive audit: the contents of its files, and the committed records of the inputs that are in none."""
+"""The jobs of an archive audit: the contents of its files, and the committed records of the inputs
+that are in none.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 OFFSETS = "topic string, partition int, offset long"
 
 
-def row_frame(spark: SparkSession, directory: str, files: Collection[ArchivedFile]) -> DataFrame | None:
-    """Topic, partition and offset of each row of ``files``, and the ``file`` that it is in; None for no files. A file that
-    cannot be read has no rows here, or fewer.
+def row_frame(
+    spark: SparkSession, directory: str, files: Collection[ArchivedFile]
+) -> DataFrame | None:
+    """Topic, partition and offset of each row of ``files``, and the ``file`` that it is in; None
+    for no files. A file that cannot be read has no rows here, or fewer.
     """
     if not files:
         return None
@@ -41,28 +45,42 @@ def contents(rows: DataFrame | None) -> dict[str, FileContent]:
         return {}
     numbers = "count(*), count(DISTINCT offset), min(offset), max(offset)"
     own = "bool_and(file LIKE concat(topic, '/', partition, '/%'))"
-    found = rows.sparkSession.sql(f"SELECT file, {numbers}, {own} FROM {{rows}} GROUP BY file", rows=rows)
+    found = rows.sparkSession.sql(
+        f"SELECT file, {numbers}, {own} FROM {{rows}} GROUP BY file", rows=rows
+    )
     return {each[0]: FileContent(*each[1:]) for each in found.collect()}
 
 
 def missing(
     spark: SparkSession, cluster: Cluster, ranges: Sequence[PartitionRange], rows: DataFrame | None
 ) -> dict[TopicPartition, MissingRecords]:
-    """The committed records of the inputs in ``ranges`` that are not among ``rows``, by partition."""
+    """The committed records of the inputs in ``ranges`` that are not among ``rows``, by
+    partition.
+    """
     if not ranges:
         return {}
     size = sum(each.size for each in ranges)
     tasks = max(int(spark.sparkContext.defaultParallelism), size // TASK_RECORDS + 1)
-    there = of_shares(spark, split(pieces(ranges, tasks), tasks), lambda share: _offsets(cluster, share), OFFSETS)
+    there = of_shares(
+        spark, split(pieces(ranges, tasks), tasks), lambda share: _offsets(cluster, share), OFFSETS
+    )
     if rows is not None:
         there = there.join(rows.drop("file"), ["topic", "partition", "offset"], "left_anti")
     numbers = "count(*), min(offset), max(offset)"
-    found = spark.sql(f"SELECT topic, partition, {numbers} FROM {{there}} GROUP BY topic, partition", there=there)
+    found = spark.sql(
+        f"SELECT topic, partition, {numbers} FROM {{there}} GROUP BY topic, partition", there=there
+    )
     return {TopicPartition(*each[:2]): MissingRecords(*each[2:]) for each in found.collect()}
 
 
 def _offsets(cluster: Cluster, ranges: Sequence[PartitionRange]) -> Iterator[tuple[str, int, int]]:
     for each in ranges:
-        for place, some in columns(cluster, {each.place: (each.start, min(each.until, each.stable))}):
-            offsets = some.offsets.tolist() if isinstance(some, Columns) else [message.offset() for message in some]
+        for place, some in columns(
+            cluster, {each.place: (each.start, min(each.until, each.stable))}
+        ):
+            offsets = (
+                some.offsets.tolist()
+                if isinstance(some, Columns)
+                else [message.offset() for message in some]
+            )
             yield from ((*place, offset) for offset in offsets)

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditAccess:
-    """The clients of an audit. ``sources`` and ``spark`` open what only some audits need; ``progress`` draws a bar."""
+    """The clients of an audit. ``sources`` and ``spark`` open what only some audits need;
+    ``progress`` draws a bar.
+    """
 
     kafka: Kafka
     properties: dict[str, Any]
@@ -56,7 +58,11 @@ class AuditAccess:
 
 
 def audit_topics(
-    access: AuditAccess, request: AuditRequest, engine: Choice, patience: float, evidence: Path | None = None
+    access: AuditAccess,
+    request: AuditRequest,
+    engine: Choice,
+    patience: float,
+    evidence: Path | None = None,
 ) -> Audit:
     """The audit of ``request``: read topics and offsets, run the jobs, evaluate."""
     kafka = access.kafka
@@ -69,9 +75,18 @@ def audit_topics(
     _, after = _offsets(access, request) if request.connector else (None, before)
     compared = _compared(request, guess, before, after)
     if guess is not None and not request.headers_only:
-        request = replace(request, sequence=request.sequence or guess.sequence, by=request.by or guess.by)
+        request = replace(
+            request, sequence=request.sequence or guess.sequence, by=request.by or guess.by
+        )
     work, unread = _work(
-        Cluster(access.properties, access.timeout), request, spans, compared, guess, engine, evidence, inputs
+        Cluster(access.properties, access.timeout),
+        request,
+        spans,
+        compared,
+        guess,
+        engine,
+        evidence,
+        inputs,
     )
     summary = _run(access, work, engine)
     wanted = work.comparison.wanted if work.comparison else work.wanted
@@ -108,22 +123,31 @@ def _known(kafka: Kafka, request: AuditRequest) -> None:
             raise BadInput(f"Topic not found: {topic}", next_step=hint, code="unknown-topic")
 
 
-def _offsets(access: AuditAccess, request: AuditRequest) -> tuple[dict[str, str] | None, list[Pair]]:
+def _offsets(
+    access: AuditAccess, request: AuditRequest
+) -> tuple[dict[str, str] | None, list[Pair]]:
     """The connector's configuration, and its source partitions with their effective offsets."""
     if not request.connector:
         return None, []
     sources = access.sources()
     snapshot = observe(sources, OffsetsQuery((request.connector,)))
     found = assemble(snapshot, OffsetsQuery((request.connector,)))
-    check_findings((each for each in found.findings if each.id != "OFFSETS009"), snapshot, request.connector)
+    check_findings(
+        (each for each in found.findings if each.id != "OFFSETS009"), snapshot, request.connector
+    )
     configured = snapshot.configs.connectors.get(request.connector) if snapshot.configs else None
     pairs: list[Pair] = [
-        (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective
+        (each.key.partition, each.effective)
+        for one in found.connectors
+        for each in one.offsets
+        if each.effective
     ]
     return (dict(configured.config) if configured else None), pairs
 
 
-def _compared(request: AuditRequest, guess: Inferred | None, before: list[Pair], after: list[Pair]) -> Offsets | None:
+def _compared(
+    request: AuditRequest, guess: Inferred | None, before: list[Pair], after: list[Pair]
+) -> Offsets | None:
     if guess is None or request.headers_only:
         return None
     if guess.lines and request.offset_field is None:
@@ -148,7 +172,9 @@ def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[Partiti
         return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
 
     began, now = settled(lambda: kafka.extents(request.topics), patience)
-    return plan.spans(began, now, _policies(kafka, request.topics), offsets(request.since), offsets(request.until))
+    return plan.spans(
+        began, now, _policies(kafka, request.topics), offsets(request.since), offsets(request.until)
+    )
 
 
 def _work(
@@ -166,13 +192,25 @@ def _work(
     size = sum(span.size for span in (comparison.ranges if comparison else spans))
     wanted = None
     unread = None
-    if engine is Choice.AUTO and size >= AUDIT_THRESHOLD and not spark_session.installed() and not request.headers_only:
-        unread = f"{size:,} records are read with Spark, which is not installed: pip install 'connectctl[spark]'"
+    if (
+        engine is Choice.AUTO
+        and size >= AUDIT_THRESHOLD
+        and not spark_session.installed()
+        and not request.headers_only
+    ):
+        unread = (
+            f"{size:,} records are read with Spark, which is not installed: pip install "
+            "'connectctl[spark]'"
+        )
         comparison = None
     elif comparison is None and not request.headers_only:
-        wanted = Wanted(request.sequence, request.source, request.together, measure=bool(guess and guess.lines))
+        wanted = Wanted(
+            request.sequence, request.source, request.together, measure=bool(guess and guess.lines)
+        )
     numbers = compared.numbers if compared else {}
-    return AuditWork(cluster, spans, wanted, request.first, numbers, request.shown, evidence, comparison), unread
+    return AuditWork(
+        cluster, spans, wanted, request.first, numbers, request.shown, evidence, comparison
+    ), unread
 
 
 def _run(access: AuditAccess, work: AuditWork, engine: Choice) -> Summary:
@@ -188,7 +226,9 @@ def _run(access: AuditAccess, work: AuditWork, engine: Choice) -> Summary:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The partitions of the inputs, and the comparison of their records with those of the output."""
+    """The partitions of the inputs, and the comparison of their records with those of the
+    output.
+    """
 
     partitions: tuple[InputPartition, ...]
     comparison: Comparison
@@ -208,14 +248,17 @@ def _inputs(
     before: GroupPositions | None,
     patience: float,
 ) -> _Inputs | None:
-    """What to compare ``output`` with. ``before`` was read before its end was fixed, and offsets are read again here, before
-    the end of the inputs is: a record in the output is then in what is read of the inputs.
+    """What to compare ``output`` with. ``before`` was read before its end was fixed, and offsets
+    are read again here, before the end of the inputs is: a record in the output is then in what is
+    read of the inputs.
     """
     if before is None:
         return None
     after = _group_positions(kafka, request, patience)
     assert after is not None
-    spans = plan.spans(*settled(lambda: kafka.extents(request.inputs), patience), _policies(kafka, request.inputs))
+    spans = plan.spans(
+        *settled(lambda: kafka.extents(request.inputs), patience), _policies(kafka, request.inputs)
+    )
     partitions = tuple(input_partitions(spans, before, after))
     ranges = [each for partition in partitions for each in partition.ranges()]
     comparison = Comparison(
@@ -230,4 +273,6 @@ def _inputs(
 
 def _policies(kafka: Kafka, topics: Sequence[str]) -> dict[str, str]:
     """The ``cleanup.policy`` of topics."""
-    return {name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(topics).items()}
+    return {
+        name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(topics).items()
+    }

@@ -1,4 +1,6 @@
-"""The audit's job that compares a transform's output with its inputs: the same functions on Spark and in this process."""
+"""The audit's job that compares a transform's output with its inputs: the same functions on Spark
+and in this process.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.field_extractor import Spec
-from connectctl.ops.audit.occurrences import KEYED, Matching, MatchTotals, Occurrence, of_range, order
+from connectctl.ops.audit.occurrences import (
+    KEYED,
+    Matching,
+    MatchTotals,
+    Occurrence,
+    of_range,
+    order,
+)
 from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
 from connectctl.ops.audit.violations import Violation
@@ -27,15 +36,16 @@ if TYPE_CHECKING:
 HELD = 100_000
 """Keys that are counted for each stretch of a partition before they are handed on."""
 OCCURRENCES = (
-    "source string, first long, side int, topic string, partition int, first_offset long, last long, last_offset long, "
-    "times long, timestamp long"
+    "source string, first long, side int, topic string, partition int, first_offset long, last "
+    "long, last_offset long, times long, timestamp long"
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare: ``ranges`` of the output and of the inputs, each with its side, by what ``wanted`` takes of a record
-    (without a sequence: its key, or whatever else names it). The rest is as ``Matching`` has it.
+    """What to compare: ``ranges`` of the output and of the inputs, each with its side, by what
+    ``wanted`` takes of a record (without a sequence: its key, or whatever else names it). The rest
+    is as ``Matching`` has it.
     """
 
     ranges: tuple[PartitionRange, ...]
@@ -48,14 +58,20 @@ class Comparison:
     def size(self) -> int:
         return sum(each.size for each in self.ranges)
 
-    def matched(self, rows: Iterable[Occurrence]) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
+    def matched(
+        self, rows: Iterable[Occurrence]
+    ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
         """What is wrong with rows that come in ``occurrences.order``, and their totals."""
-        matching = Matching(subset=self.subset, inputs_whole=self.inputs_whole, output_whole=self.output_whole)
+        matching = Matching(
+            subset=self.subset, inputs_whole=self.inputs_whole, output_whole=self.output_whole
+        )
         return matching.sweep(rows)
 
 
 class Keys:
-    """Counts how often each key occurs in messages that were read on ``side``; ``by`` is the part of a record to count."""
+    """Counts how often each key occurs in messages that were read on ``side``; ``by`` is the part
+    of a record to count.
+    """
 
     def __init__(self, by: Spec, side: int) -> None:
         self._by, self._side, self._extract = by, side, Extraction()
@@ -92,7 +108,9 @@ class Keys:
         found, self._found[place] = self._found[place], {}
         for label, (count, first, last, timestamp) in found.items():
             source = source_of(self._by, place.partition, label)
-            yield Occurrence(source, KEYED, self._side, *place, first, KEYED, last, count, timestamp)
+            yield Occurrence(
+                source, KEYED, self._side, *place, first, KEYED, last, count, timestamp
+            )
 
 
 def occurred(
@@ -113,7 +131,9 @@ def occurred(
 
 
 def _rounds(ranges: Iterable[PartitionRange]) -> list[tuple[int, list[PartitionRange]]]:
-    """The ranges in groups of one side, in which no partition is twice: a reader has one range of each."""
+    """The ranges in groups of one side, in which no partition is twice: a reader has one range of
+    each.
+    """
     rounds: list[tuple[int, list[PartitionRange]]] = []
     for each in ranges:
         for side, some in rounds:
@@ -129,8 +149,12 @@ def _on(runs: Iterable[SequenceRange], side: int) -> Iterator[Occurrence]:
     return (of_range(run, side) for run in runs)
 
 
-def compared(cluster: Cluster, comparison: Comparison) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-    """The comparison in this process: a row for each key of a partition, or for each run of numbers."""
+def compared(
+    cluster: Cluster, comparison: Comparison
+) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
+    """The comparison in this process: a row for each key of a partition, or for each run of
+    numbers.
+    """
     rows = sorted(occurred(cluster, comparison.ranges, comparison.wanted), key=order)
     yield from comparison.matched(rows)
 
@@ -138,8 +162,16 @@ def compared(cluster: Cluster, comparison: Comparison) -> Iterator[Violation | S
 def compare_frame(
     spark: SparkSession, cluster: Cluster, comparison: Comparison, tasks: int, shuffled: int
 ) -> DataFrame:
-    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks, compared by source in ``shuffled`` others."""
+    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks, compared by source in
+    ``shuffled`` others.
+    """
     shares, wanted = split(pieces(comparison.ranges, tasks), tasks), comparison.wanted
-    rows = of_shares(spark, shares, lambda share: occurred(cluster, share, wanted, by_column=True), OCCURRENCES)
+    rows = of_shares(
+        spark, shares, lambda share: occurred(cluster, share, wanted, by_column=True), OCCURRENCES
+    )
     ordered = rows.repartition(shuffled, "source").sortWithinPartitions(*Occurrence._fields[:6])
-    return by_rows(ordered, lambda some: map(result_of, comparison.matched(Occurrence(*r) for r in some)), RESULT)
+    return by_rows(
+        ordered,
+        lambda some: map(result_of, comparison.matched(Occurrence(*r) for r in some)),
+        RESULT,
+    )

@@ -27,16 +27,20 @@ Advance = Callable[[float, float], None]
 TASK_RECORDS = 1_000_000
 """Records for each Spark task."""
 SHUFFLED_RECORDS = 10_000_000
-"""Records for each Spark task behind a shuffle, which has what they come down to: transactions and runs."""
+"""Records for each Spark task behind a shuffle, which has what they come down to: transactions and
+runs.
+"""
 GLANCE = 0.5
 """Seconds between two checks of Spark's progress."""
 
 
 @dataclass(frozen=True)
 class AuditWork:
-    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all violations.
+    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a
+    directory for all violations.
 
-    With a ``comparison`` the records are compared with those of inputs instead of being put in sequence.
+    With a ``comparison`` the records are compared with those of inputs instead of being put in
+    sequence.
     """
 
     cluster: Cluster
@@ -50,11 +54,15 @@ class AuditWork:
 
     @property
     def size(self) -> int:
-        return sum(span.size for span in self.spans) + (self.comparison.size if self.comparison else 0)
+        return sum(span.size for span in self.spans) + (
+            self.comparison.size if self.comparison else 0
+        )
 
 
 def locally(work: AuditWork, advance: Advance) -> Summary:
-    """The audit in this process. Holds a row for every transaction and run: for topics that are not too big."""
+    """The audit in this process. Holds a row for every transaction and run: for topics that are not
+    too big.
+    """
     summary = Summary(work.shown)
     total, done = work.size * (2 if work.wanted else 1) or 1, 0
     parts: list[TransactionPart] = []
@@ -98,7 +106,9 @@ def _write(violations: Sequence[Violation], directory: Path) -> None:
         from pyarrow import parquet
     except ImportError as e:
         hint = "Run: pip install 'connectctl[spark]'."
-        raise ConnectctlError("--evidence needs pyarrow, which is not installed", next_step=hint) from e
+        raise ConnectctlError(
+            "--evidence needs pyarrow, which is not installed", next_step=hint
+        ) from e
     kinds = {"string": pa.string(), "long": pa.int64(), "int": pa.int32()}
     columns = [column.split() for column in audit.OFFENDERS.split(",")]
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns])
@@ -111,12 +121,18 @@ def _write(violations: Sequence[Violation], directory: Path) -> None:
 
 
 def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
-    """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is small."""
+    """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is
+    small.
+    """
     from pyspark import StorageLevel
 
     least = int(spark.sparkContext.defaultParallelism)
-    tasks, shuffled = (max(least, work.size // each + 1) for each in (TASK_RECORDS, SHUFFLED_RECORDS))
-    scanned = audit.scan_frame(spark, work.cluster, work.spans, tasks).persist(StorageLevel.DISK_ONLY)
+    tasks, shuffled = (
+        max(least, work.size // each + 1) for each in (TASK_RECORDS, SHUFFLED_RECORDS)
+    )
+    scanned = audit.scan_frame(spark, work.cluster, work.spans, tasks).persist(
+        StorageLevel.DISK_ONLY
+    )
     found = audit.summary_frame(scanned).unionByName(audit.join_frame(scanned, shuffled))
     summary = Summary(work.shown)
     if work.wanted is not None:
@@ -125,7 +141,9 @@ def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
         found = found.unionByName(audit.sweep_frame(runs, shuffled, work.first, work.committed))
     if work.comparison is not None:
         summary.reads = {}
-        found = found.unionByName(compare_frame(spark, work.cluster, work.comparison, tasks, shuffled))
+        found = found.unionByName(
+            compare_frame(spark, work.cluster, work.comparison, tasks, shuffled)
+        )
     if work.evidence is not None:
         found = found.persist(StorageLevel.DISK_ONLY)
     try:
@@ -153,7 +171,9 @@ def _watcher(spark: SparkSession, advance: Advance) -> Callable[[], None]:
                 stages[number] = (info.numCompletedTasks, info.numTasks)
         # A stage that is no longer active has done all of its tasks.
         active = set(tracker.getActiveStageIds())
-        done = sum(counts[0] if number in active else counts[1] for number, counts in stages.items())
+        done = sum(
+            counts[0] if number in active else counts[1] for number, counts in stages.items()
+        )
         advance(done, max(1, sum(total for _, total in stages.values())))
 
     return watch

@@ -1,4 +1,6 @@
-"""Turns the records that one reader has of a part of a topic into runs of sequence numbers, on Spark or not."""
+"""Turns the records that one reader has of a part of a topic into runs of sequence numbers, on
+Spark or not.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 class Wanted:
     """What to take from records: the sequence (None: only count them) and the source partition.
 
-    ``together``: a source partition's records lie in all topics, and not each topic for itself. ``measure``: sum up the
-    characters of the values, as lines of a file.
+    ``together``: a source partition's records lie in all topics, and not each topic for itself.
+    ``measure``: sum up the characters of the values, as lines of a file.
     """
 
     sequence: Spec | None
@@ -38,12 +40,18 @@ class Runs:
         self._counts: dict[TopicPartition, list[int]] = {}
 
     def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[SequenceRange]:
-        """The runs that end with these messages of librdkafka's, or columns, all of one topic and partition."""
+        """The runs that end with these messages of librdkafka's, or columns, all of one topic and
+        partition.
+        """
         counts = self._counts.setdefault(place, [0, 0, 0])
         counts[0] += len(some)
         sequence, by = self._wanted.sequence, self._wanted.by
         if isinstance(some, Columns):
-            found = None if self._wanted.measure or sequence is None else self._extract.columns(some, sequence, by)
+            found = (
+                None
+                if self._wanted.measure or sequence is None
+                else self._extract.columns(some, sequence, by)
+            )
             if found is not None:
                 counts[1] += len(some) - len(found.rows)
                 yield from self._stretches(place, some, found)
@@ -62,7 +70,9 @@ class Runs:
         for (topic, partition), (records, unnumbered, characters) in self._counts.items():
             yield SequenceRange("", None, records, topic, partition, -1, unnumbered, characters, -1)
 
-    def _runs(self, place: TopicPartition, some: Sequence[Any], counts: list[int]) -> Iterator[SequenceRange]:
+    def _runs(
+        self, place: TopicPartition, some: Sequence[Any], counts: list[int]
+    ) -> Iterator[SequenceRange]:
         assert self._wanted.sequence is not None
         numbers, labels = self._extract(some, self._wanted.sequence, self._wanted.by)
         open_ = self._open.setdefault(place, {})
@@ -83,7 +93,9 @@ class Runs:
                 yield from self._room(place, label, run)
                 open_[label] = [number, number, offset, offset, some[n].timestamp()[1]]
 
-    def _stretches(self, place: TopicPartition, some: Columns, found: Numbered) -> Iterator[SequenceRange]:
+    def _stretches(
+        self, place: TopicPartition, some: Columns, found: Numbered
+    ) -> Iterator[SequenceRange]:
         """As ``_runs``, one stretch of numbers that follow each other after the other."""
         open_ = self._open.setdefault(place, {})
         for label, first, last, begin, end in found.stretches():
@@ -93,10 +105,20 @@ class Runs:
                 run[1], run[3] = last, offset
             else:
                 yield from self._room(place, label, run)
-                open_[label] = [first, last, int(some.offsets[begin]), offset, some.timestamp(begin)]
+                open_[label] = [
+                    first,
+                    last,
+                    int(some.offsets[begin]),
+                    offset,
+                    some.timestamp(begin),
+                ]
 
-    def _room(self, place: TopicPartition, label: Any, run: list[Any] | None) -> Iterator[SequenceRange]:
-        """Close ``run``, the one that is open for ``label``, or the oldest where too many are open."""
+    def _room(
+        self, place: TopicPartition, label: Any, run: list[Any] | None
+    ) -> Iterator[SequenceRange]:
+        """Close ``run``, the one that is open for ``label``, or the oldest where too many are
+        open.
+        """
         open_ = self._open[place]
         if run is not None:
             yield self._run(place, label, run)
@@ -108,12 +130,16 @@ class Runs:
         topic, partition = place
         source = source_of(self._wanted.by, partition, label)
         stream = "" if self._wanted.together else topic
-        return SequenceRange(stream, source, run[0], topic, partition, run[2], run[1], run[3], run[4])
+        return SequenceRange(
+            stream, source, run[0], topic, partition, run[2], run[1], run[3], run[4]
+        )
 
 
 def source_of(by: Spec, partition: int, label: Any) -> str:
     """The source partition's name of a record in ``partition`` whose label is ``label``."""
-    return str(partition) if by.place is RecordPart.PARTITION else field_extractor.text_of(label) or ""
+    return (
+        str(partition) if by.place is RecordPart.PARTITION else field_extractor.text_of(label) or ""
+    )
 
 
 def _follow_each_other(numbers: Sequence[int | None], labels: Sequence[Any]) -> bool:
@@ -132,4 +158,8 @@ def _length(value: bytes | None) -> int:
         line = field_extractor.found_in(value, ())
         if isinstance(line, str):
             return len(line.encode("utf-16-le")) // 2 + 1
-    return len(value) + 1 if value.isascii() else len(value.decode("utf-8", "replace").encode("utf-16-le")) // 2 + 1
+    return (
+        len(value) + 1
+        if value.isascii()
+        else len(value.decode("utf-8", "replace").encode("utf-16-le")) // 2 + 1
+    )

@@ -1,4 +1,6 @@
-"""Frames that Python functions make, of shares of work or of another frame's rows: tuples here, Arrow's batches to Spark."""
+"""Frames that Python functions make, of shares of work or of another frame's rows: tuples here,
+Arrow's batches to Spark.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ Share = TypeVar("Share")
 Tuples = Iterable[tuple[Any, ...]]
 BATCH = 20_000
 """Rows that cross over to Spark at once, where they are small."""
-_TYPES = {"string": "string", "long": "int64", "int": "int32", "boolean": "bool_", "binary": "binary"}
+_TYPES = {
+    "string": "string",
+    "long": "int64",
+    "int": "int32",
+    "boolean": "bool_",
+    "binary": "binary",
+}
 
 
 def in_shares(
@@ -24,7 +32,9 @@ def in_shares(
     size: Callable[[Share], int],
     fits: Callable[[Share, list[Share]], bool] = lambda each, share: True,
 ) -> list[list[Share]]:
-    """``some`` in at most ``tasks`` shares, the biggest first, each to the one with the least to do that it ``fits``."""
+    """``some`` in at most ``tasks`` shares, the biggest first, each to the one with the least to do
+    that it ``fits``.
+    """
     shares: list[list[Share]] = [[] for _ in range(max(1, min(tasks, len(some))))]
     loads = [0] * len(shares)
     for each in sorted(some, key=size, reverse=True):
@@ -36,9 +46,15 @@ def in_shares(
 
 
 def of_shares(
-    spark: SparkSession, shares: Sequence[Share], rows: Callable[[Share], Tuples], schema: str, batch: int = BATCH
+    spark: SparkSession,
+    shares: Sequence[Share],
+    rows: Callable[[Share], Tuples],
+    schema: str,
+    batch: int = BATCH,
 ) -> DataFrame:
-    """A frame of what ``rows`` makes of each share, a Spark task for each; ``batch`` rows cross over at once."""
+    """A frame of what ``rows`` makes of each share, a Spark task for each; ``batch`` rows cross
+    over at once.
+    """
 
     def work(numbers: Iterator[Any]) -> Iterator[Any]:
         for (number,) in _rows(numbers):
@@ -49,7 +65,10 @@ def of_shares(
 
 
 def by_rows(
-    frame: DataFrame, work: Callable[[Iterator[tuple[Any, ...]]], Tuples], schema: str, batch: int = BATCH
+    frame: DataFrame,
+    work: Callable[[Iterator[tuple[Any, ...]]], Tuples],
+    schema: str,
+    batch: int = BATCH,
 ) -> DataFrame:
     """A frame of what ``work`` makes of the rows of each partition of ``frame``."""
 
@@ -69,7 +88,13 @@ def _to_arrow(rows: Tuples, schema: str, batch: int) -> Iterator[Any]:
     import pyarrow as pa
 
     columns = [column.split() for column in schema.split(",")]
-    arrow, rest = pa.schema([(name, getattr(pa, _TYPES[kind])()) for name, kind in columns]), iter(rows)
+    arrow, rest = (
+        pa.schema([(name, getattr(pa, _TYPES[kind])()) for name, kind in columns]),
+        iter(rows),
+    )
     while held := list(islice(rest, batch)):
-        arrays = [pa.array(values, kind) for values, kind in zip(zip(*held, strict=True), arrow.types, strict=True)]
+        arrays = [
+            pa.array(values, kind)
+            for values, kind in zip(zip(*held, strict=True), arrow.types, strict=True)
+        ]
         yield pa.RecordBatch.from_arrays(arrays, schema=arrow)

@@ -1,7 +1,9 @@
-"""Bulk work on source offsets: the records of big topics that matter to a purpose. No session and no network in here.
+"""Bulk work on source offsets: the records of big topics that matter to a purpose. No session and
+no network in here.
 
-Records travel by thousands, as bytes that only Python reads, and meet by key: each Spark task gets all that there is of some
-keys, holds them in a dictionary, and runs the code that decides for the local engine.
+Records travel by thousands, as bytes that only Python reads, and meet by key: each Spark task gets
+all that there is of some keys, holds them in a dictionary, and runs the code that decides for the
+local engine.
 """
 
 from __future__ import annotations
@@ -23,7 +25,12 @@ from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.purpose import Purpose, is_decided, relevant
-from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide
+from connectctl.ops.operations.offsets.record_changes import (
+    Conflict,
+    OffsetChanges,
+    RecordChange,
+    decide,
+)
 from connectctl.ops.operations.offsets.topic_state import by_key
 
 if TYPE_CHECKING:
@@ -33,14 +40,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=tuple[Any, ...])
 ROWS = "source string, bucket int, rows binary"
-"""A frame of records: where they are from (``source_of``), and as ``marshal`` writes a list of them."""
+"""A frame of records: where they are from (``source_of``), and as ``marshal`` writes a list of
+them.
+"""
 FOUND = "number int, kind string, subject string, count int, content binary"
-"""A frame of the results of tasks: records by source, and decisions by connector; numbered in each task."""
+"""A frame of the results of tasks: records by source, and decisions by connector; numbered in each
+task.
+"""
 TEXTS = "number int, value string"
 """A frame of lines, thousands in a text."""
 KEPT, WRITES, CONFLICTS, REFUSALS, COUNTS = "kept", "writes", "conflicts", "refusals", "counts"
 BUCKETS = 4
-"""Buckets of keys for each task: as Spark deals them out by hash, a task gets some more of them and another less."""
+"""Buckets of keys for each task: as Spark deals them out by hash, a task gets some more of them and
+another less.
+"""
 TOGETHER, THOUSANDS = 16, 2_000
 """Rows of a frame that cross over to Spark at once; and records in each of them."""
 PACKED_BYTES = 200
@@ -52,7 +65,8 @@ MOST = 200_000
 class Source(NamedTuple):
     """A topic by its cluster (None for the workers' own) and name.
 
-    ``saved_for``: not the topic, but what the backup that this connector is restored from has of it.
+    ``saved_for``: not the topic, but what the backup that this connector is restored from has of
+    it.
     """
 
     bootstrap: str | None
@@ -76,13 +90,17 @@ Records = Iterable[tuple[Source, Sequence[ConsumerRecord]]]
 
 
 class Packed(Collection[T], Generic[T]):
-    """Named tuples of plain values as bytes, thousands together: a third of the memory. Can be gone through again."""
+    """Named tuples of plain values as bytes, thousands together: a third of the memory. Can be gone
+    through again.
+    """
 
     def __init__(self, kind: Callable[..., T]) -> None:
         self._kind, self._packs, self._count = kind, list[bytes](), 0
 
     def add(self, pack: bytes, count: int) -> None:
-        """Add ``count`` tuples that ``marshal`` has written as a list. Raises ``ConnectctlError`` where memory ends."""
+        """Add ``count`` tuples that ``marshal`` has written as a list. Raises ``ConnectctlError``
+        where memory ends.
+        """
         self._packs.append(pack)
         self._count += count
         memory.check(self._count, "what Spark's tasks found", PACKED_BYTES)
@@ -106,13 +124,17 @@ def _packs(some: Collection[tuple[Any, ...]]) -> Iterator[tuple[bytes, int]]:
 
 
 def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]:
-    """Yield rows of a frame (``ROWS``) with ``records`` for ``parts`` tasks. All records of a key go to one bucket."""
+    """Yield rows of a frame (``ROWS``) with ``records`` for ``parts`` tasks. All records of a key
+    go to one bucket.
+    """
     held: dict[Source, list[list[ConsumerRecord]]] = {}
     count, buckets = 0, parts * BUCKETS
 
     def given() -> Iterator[tuple[str, int, bytes]]:
         for source, its in held.items():
-            yield from ((named(source), n, pack) for n, some in enumerate(its) for pack, _ in _packs(some))
+            yield from (
+                (named(source), n, pack) for n, some in enumerate(its) for pack, _ in _packs(some)
+            )
 
     for source, some in records:
         its = held.setdefault(source, [[] for _ in range(buckets)])
@@ -127,7 +149,8 @@ def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]
 
 @dataclass(frozen=True)
 class Looked:
-    """A connector with the purpose for which it is read, the layout of its topics, and the topics in its backup.
+    """A connector with the purpose for which it is read, the layout of its topics, and the topics
+    in its backup.
 
     Records in ``places`` are ignored.
     """
@@ -138,7 +161,8 @@ class Looked:
 
 
 def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) -> DataFrame:
-    """Return the decisions of ``parts`` tasks and the records that later checks need (``FOUND``), in ``results`` partitions.
+    """Return the decisions of ``parts`` tasks and the records that later checks need (``FOUND``),
+    in ``results`` partitions.
 
     Each task keeps one key of each place in addition: an empty place is then an empty topic.
     """
@@ -147,21 +171,30 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) ->
     def found(part: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         return ((n, *one) for n, one in enumerate(look_at_part(part, empty)))
 
-    # After the second shuffle a part is small, and all tasks have ended before the first part is collected.
-    return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(results, "number")
+    # After the second shuffle a part is small, and all tasks have ended before the first part is
+    # collected.
+    return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(
+        results, "number"
+    )
 
 
-def look_at_part(rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
+def look_at_part(
+    rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]
+) -> Iterator[tuple[Any, ...]]:
     """Yield what ``look`` finds in some buckets, without numbers: the part of one task."""
     there: dict[Source, Newest] = {}
     for source, _, content in rows:
         add_newest(there.setdefault(source_of(source), {}), marshal.loads(content))
-    records = {source: list(starmap(ConsumerRecord, newest.values())) for source, newest in there.items()}
+    records = {
+        source: list(starmap(ConsumerRecord, newest.values())) for source, newest in there.items()
+    }
     for one in looked:
         name = one.purpose.connector
         saved = [each for each in records if each.saved_for == name]
         if any((each.bootstrap, each.topic) not in one.backup for each in saved):
-            raise ConnectctlError(f"The backup of {name} changed while it was read", next_step="Try again.")
+            raise ConnectctlError(
+                f"The backup of {name} changed while it was read", next_step="Try again."
+            )
         yield from _found(records, one)
     for source, some in records.items():
         if source.saved_for is None:
@@ -182,7 +215,9 @@ def add_newest(newest: Newest, records: Iterable[Sequence[Any]]) -> None:
             newest[place] = record
 
 
-def _found(records: Mapping[Source, Sequence[ConsumerRecord]], one: Looked) -> Iterator[tuple[Any, ...]]:
+def _found(
+    records: Mapping[Source, Sequence[ConsumerRecord]], one: Looked
+) -> Iterator[tuple[Any, ...]]:
     name, purpose = one.purpose.connector, one.purpose
 
     def its(source: Source) -> dict[bytes, tuple[ConsumerRecord, ...]]:
@@ -196,12 +231,16 @@ def _found(records: Mapping[Source, Sequence[ConsumerRecord]], one: Looked) -> I
         yield CONFLICTS, name, 0, marshal.dumps(list(map(astuple, changes.conflicts)), 2)
         yield REFUSALS, name, 0, marshal.dumps(list(changes.refusals), 2)
         yield COUNTS, name, 0, marshal.dumps((changes.moved, changes.merged), 2)
-    keys = relevant(purpose, places, saved) | {next(iter(at.records)) for at in places if at.records}
+    keys = relevant(purpose, places, saved) | {
+        next(iter(at.records)) for at in places if at.records
+    }
     for at in places:
         records_of = (at.records[key] for key in sorted(keys.intersection(at.records)))
         yield from _kept(Source(at.bootstrap, at.topic), list(chain.from_iterable(records_of)))
     for where, some in saved.items():
-        yield from _kept(Source(*where, name), some if not is_decided(purpose, places) else some[:1])
+        yield from _kept(
+            Source(*where, name), some if not is_decided(purpose, places) else some[:1]
+        )
 
 
 def _kept(source: Source, records: Collection[ConsumerRecord]) -> Iterator[tuple[Any, ...]]:
@@ -224,14 +263,20 @@ def collected(found: DataFrame) -> Found:
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
     """Return the results in the rows of such a frame, without their numbers."""
     kept, writes = dict[Source, Packed[ConsumerRecord]](), dict[str, Packed[RecordChange]]()
-    conflicts, refusals, counts = dict[str, list[Conflict]](), dict[str, list[str]](), Counter[tuple[str, int]]()
+    conflicts, refusals, counts = (
+        dict[str, list[Conflict]](),
+        dict[str, list[str]](),
+        Counter[tuple[str, int]](),
+    )
     for kind, subject, count, content in found:
         if kind == KEPT:
             kept.setdefault(source_of(subject), Packed(ConsumerRecord)).add(bytes(content), count)
         elif kind == WRITES:
             writes.setdefault(subject, Packed(RecordChange)).add(bytes(content), count)
         elif kind == CONFLICTS:
-            conflicts.setdefault(subject, []).extend(Conflict(*each) for each in marshal.loads(content))
+            conflicts.setdefault(subject, []).extend(
+                Conflict(*each) for each in marshal.loads(content)
+            )
         elif kind == REFUSALS:
             refusals.setdefault(subject, []).extend(marshal.loads(content))
         else:
@@ -249,9 +294,17 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
     return Found(kept, decided)
 
 
-def texts(records: Records, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[tuple[int, str]]:
-    """Yield rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``; None stands for all."""
-    parts = ((source, some[n : n + THOUSANDS]) for source, some in records for n in range(0, len(some), THOUSANDS))
+def texts(
+    records: Records, owners: Mapping[Source, frozenset[str] | None]
+) -> Iterator[tuple[int, str]]:
+    """Yield rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``; None
+    stands for all.
+    """
+    parts = (
+        (source, some[n : n + THOUSANDS])
+        for source, some in records
+        for n in range(0, len(some), THOUSANDS)
+    )
     found = (
         "\n".join(lines_of(_owned(some, owners.get(source, frozenset())), *reversed(source[:2])))
         for source, some in parts
@@ -259,7 +312,9 @@ def texts(records: Records, owners: Mapping[Source, frozenset[str] | None]) -> I
     return enumerate(filter(None, found))
 
 
-def _owned(records: Sequence[ConsumerRecord], owners: frozenset[str] | None) -> Iterator[ConsumerRecord]:
+def _owned(
+    records: Sequence[ConsumerRecord], owners: frozenset[str] | None
+) -> Iterator[ConsumerRecord]:
     for record in records:
         connector = connector_of(record.key)
         if connector is not None and (owners is None or connector in owners):

@@ -1,4 +1,6 @@
-"""A backup of source offsets as a DataFrame: one file, or a directory of part files, of which each task reads a part."""
+"""A backup of source offsets as a DataFrame: one file, or a directory of part files, of which each
+task reads a part.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,14 @@ SHARE_BYTES = 1 << 27
 
 
 def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFrame:
-    """The records of the backup in ``path`` (``ROWS``), for ``connector``. Raises ``BadInput``; for a bad line, when a job
-    runs.
+    """The records of the backup in ``path`` (``ROWS``), for ``connector``. Raises ``BadInput``; for
+    a bad line, when a job runs.
     """
     if str(path) == "-":
-        raise BadInput("Spark cannot read a backup from standard input", next_step="Save the backup to a file first.")
+        raise BadInput(
+            "Spark cannot read a backup from standard input",
+            next_step="Save the backup to a file first.",
+        )
     if not path.exists():
         raise BadInput(f"Cannot read the dump {path}", why="it does not exist")
 
@@ -47,4 +52,7 @@ def _by_source(
     owner = connector.encode(errors="surrogatepass")
     while some := list(islice(records, THOUSANDS)):
         for (bootstrap, topic), same in groupby(some, key=itemgetter(0)):
-            yield Source(bootstrap, topic, connector), [record for _, record in same if owner_of(record.key) == owner]
+            yield (
+                Source(bootstrap, topic, connector),
+                [record for _, record in same if owner_of(record.key) == owner],
+            )

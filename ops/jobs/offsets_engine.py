@@ -1,8 +1,9 @@
-"""The engine for big topics: Spark reads them and leaves out what cannot matter, the local engine's code does the rest.
+"""The engine for big topics: Spark reads them and leaves out what cannot matter, the local engine's
+code does the rest.
 
-One connector is looked at in two passes of the same code that the local engine runs. In the first the topics seem empty, and
-it is noted which are asked for; then Spark reads those, and its tasks decide key by key; in the second they hold what Spark
-kept.
+One connector is looked at in two passes of the same code that the local engine runs. In the first
+the topics seem empty, and it is noted which are asked for; then Spark reads those, and its tasks
+decide key by key; in the second they hold what Spark kept.
 """
 
 from __future__ import annotations
@@ -34,27 +35,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SIZES = 1_000_000, 100_000, 250_000
-"""Records of a task that reads topics, of one that looks at them, and of a part that is collected: of these the driver's JVM
-holds two at a time, with the 1 GB that Spark gives it by default."""
+"""Records of a task that reads topics, of one that looks at them, and of a part that is collected:
+of these the driver's JVM holds two at a time, with the 1 GB that Spark gives it by default.
+"""
 
 LINE_BYTES = 150
 """About the least that a line of a backup has."""
 
 
 class Spark:
-    """Reads with the Spark session that ``session`` opens when it is first needed. What Spark logs is in ``log``."""
+    """Reads with the Spark session that ``session`` opens when it is first needed. What Spark logs
+    is in ``log``.
+    """
 
     def __init__(self, session: Callable[[], SparkSession], log: Path):
         self._open, self._log = session, log
 
     def _session(self) -> SparkSession:
         spark = self._open()
-        # A row holds thousands of records; by default Spark gives a Python worker ten thousand rows at once.
+        # A row holds thousands of records; by default Spark gives a Python worker ten thousand rows
+        # at once.
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", offsets.TOGETHER)
         return spark
 
     def view(self, sources: Sources, asked: Sequence[ReadRequest]) -> View:
-        shown, query = TopicLayout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
+        shown, query = (
+            TopicLayout(sources),
+            OffsetsQuery(tuple(each.purpose.connector for each in asked)),
+        )
         places = layout(shown.sources, observe(shown.sources, query), asked)
         owners = dict.fromkeys(shown.sources_of(), frozenset(query.connectors))
         spark = self._session()
@@ -71,30 +79,39 @@ class Spark:
             found = offsets.collected(offsets.look(rows, looked, parts, collected))
         kept = shown.fill(found.records)
         saved = {
-            one.purpose.connector: dict.fromkeys(one.backup, ()) | kept.get(one.purpose.connector, {}) for one in looked
+            one.purpose.connector: dict.fromkeys(one.backup, ())
+            | kept.get(one.purpose.connector, {})
+            for one in looked
         }
         view = View(observe(shown.sources, query), {}, {**saved})
         for each in asked:
             name = each.purpose.connector
             if each.streamed:
                 view.topic_states[name] = places[name]
-                view.records[name] = [found.records.get(Source(at.bootstrap, at.topic), ()) for at in places[name]]
+                view.records[name] = [
+                    found.records.get(Source(at.bootstrap, at.topic), ()) for at in places[name]
+                ]
                 continue
             view.topic_states.update(layout(shown.sources, view.snapshot, [each]))
             if changes := found.decided.get(name):
-                view.decisions[name] = whole(each.purpose, changes, view.topic_states[name], saved.get(name, {}))
+                view.decisions[name] = whole(
+                    each.purpose, changes, view.topic_states[name], saved.get(name, {})
+                )
         return view
 
     @contextmanager
     def backup(self, sources: Sources, connectors: Sequence[str]) -> Iterator[DataFrame]:
-        """The lines of a backup of ``connectors``, of all that have offsets for none, for as long as they are used.
+        """The lines of a backup of ``connectors``, of all that have offsets for none, for as long
+        as they are used.
 
         Raises ``ConnectctlError`` if not everything is visible.
         """
         shown = TopicLayout(sources)
         snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))
         asked = [ReadRequest(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
-        check_complete(at for places in layout(shown.sources, snapshot, asked).values() for at in places)
+        check_complete(
+            at for places in layout(shown.sources, snapshot, asked).values() for at in places
+        )
         owners: dict[Source, frozenset[str] | None] = {}
         for name, topic in snapshot.dedicated.items():
             source = Source(topic.bootstrap, topic.image.topic)
@@ -118,14 +135,19 @@ def _lines_in(backup: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file()) // LINE_BYTES
 
 
-def whole(purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
-    """``changes`` that were decided in parts, with what speaks against a whole backup, and not against a part of it.
+def whole(
+    purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved
+) -> OffsetChanges:
+    """``changes`` that were decided in parts, with what speaks against a whole backup, and not
+    against a part of it.
 
     They are in the order of the keys, if they are not too many.
     """
     if len(changes.writes) <= offsets.MOST:
         order = {(at.bootstrap, at.topic): n for n, at in enumerate(places)}
-        writes = sorted(changes.writes, key=lambda write: (order[write.bootstrap, write.topic], write.key))
+        writes = sorted(
+            changes.writes, key=lambda write: (order[write.bootstrap, write.topic], write.key)
+        )
         changes = replace(changes, writes=tuple(writes))
     if isinstance(purpose, RestoreBackup):
         changes = replace(changes, refusals=decide(purpose, places, saved).refusals)

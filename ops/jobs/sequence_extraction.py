@@ -1,6 +1,7 @@
 """Sequence numbers and source partitions in records, of a batch at once or of one record.
 
-With pyarrow its JSON parser reads the numbers of a whole batch at once; what that cannot read is read value by value.
+With pyarrow its JSON parser reads the numbers of a whole batch at once; what that cannot read is
+read value by value.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ HELD = 100_000
 
 @dataclass(frozen=True)
 class Numbered:
-    """The ``rows`` of columns that have a number, and these: ``codes`` tell which of ``names`` the source partition has,
-    None where all have the first. Rows and numbers are NumPy's int64.
+    """The ``rows`` of columns that have a number, and these: ``codes`` tell which of ``names`` the
+    source partition has, None where all have the first. Rows and numbers are NumPy's int64.
     """
 
     rows: Any
@@ -30,7 +31,9 @@ class Numbered:
     names: Sequence[Any]
 
     def stretches(self) -> Iterator[tuple[Any, int, int, int, int]]:
-        """Numbers of one source partition that follow each other: its name, the first and last number, and their rows."""
+        """Numbers of one source partition that follow each other: its name, the first and last
+        number, and their rows.
+        """
         import numpy as np
 
         rows, numbers, codes = self.rows, self.numbers, self.codes
@@ -53,12 +56,16 @@ class Numbered:
 
 
 class Extraction:
-    """Numbers and labels of messages. Remembers which type a label had, which the next one will have, too."""
+    """Numbers and labels of messages. Remembers which type a label had, which the next one will
+    have, too.
+    """
 
     def __init__(self) -> None:
         self._types = {"by": "int64"}
 
-    def __call__(self, some: Sequence[Any], sequence: Spec, by: Spec) -> tuple[Sequence[int | None], Sequence[Any]]:
+    def __call__(
+        self, some: Sequence[Any], sequence: Spec, by: Spec
+    ) -> tuple[Sequence[int | None], Sequence[Any]]:
         """The sequence number and the source partition's name of every message, None for none."""
         bulk = self._bulk(some, sequence, by)
         labels = bulk.get("by") or self.labels(some, by)
@@ -66,7 +73,9 @@ class Extraction:
         if numbers is None:
             return [_number(message, sequence) for message in some], labels
         if None in numbers:
-            numbers = [_number(m, sequence) if n is None else n for m, n in zip(some, numbers, strict=True)]
+            numbers = [
+                _number(m, sequence) if n is None else n for m, n in zip(some, numbers, strict=True)
+            ]
         return numbers, labels
 
     def labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
@@ -92,11 +101,15 @@ class Extraction:
         return found
 
     def _bulk(self, some: Sequence[Any], sequence: Spec, by: Spec) -> dict[str, list[Any]]:
-        """What pyarrow's parser finds at once; nothing where it is not there, or where a value is not as the others."""
+        """What pyarrow's parser finds at once; nothing where it is not there, or where a value is
+        not as the others.
+        """
         wanted = _read_at_once(sequence, by)
         if not wanted:
             return {}
-        table = self._table(b"\n".join([message.value() or b"{}" for message in some]), len(some), wanted)
+        table = self._table(
+            b"\n".join([message.value() or b"{}" for message in some]), len(some), wanted
+        )
         if table is None:
             return {}
         found = {name: _plainly(_reach(table, spec.path)) for name, spec in wanted.items()}
@@ -108,7 +121,9 @@ class Extraction:
     def columns(self, some: Columns, sequence: Spec, by: Spec) -> Numbered | None:
         """The same of columns; None where it is only known record by record."""
         wanted = _read_at_once(sequence, by)
-        if not wanted or not ("by" in wanted or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)):
+        if not wanted or not (
+            "by" in wanted or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
+        ):
             return None
         text, rows = some.lines()
         table = self._table(text, len(rows), wanted) if len(rows) else None
@@ -134,8 +149,8 @@ class Extraction:
         return Numbered(rows[there], numbers[there], coded.indices.to_numpy()[there], names)
 
     def _table(self, text: Any, count: int, wanted: dict[str, Spec]) -> Any:
-        """What ``wanted`` is in the JSON documents of ``text``, as columns; None where these are not ``count``, where one is
-        not as the others, and without pyarrow.
+        """What ``wanted`` is in the JSON documents of ``text``, as columns; None where these are
+        not ``count``, where one is not as the others, and without pyarrow.
         """
         try:
             import pyarrow as pa
@@ -192,7 +207,11 @@ def _plainly(column: Any) -> list[Any]:
 
 
 def _plain(spec: Spec) -> bool:
-    return spec.place is RecordPart.VALUE and bool(spec.path) and all(isinstance(step, str) for step in spec.path)
+    return (
+        spec.place is RecordPart.VALUE
+        and bool(spec.path)
+        and all(isinstance(step, str) for step in spec.path)
+    )
 
 
 def _plant(tree: dict[str, Any], path: tuple[Any, ...], leaf: Any) -> None:
@@ -205,7 +224,8 @@ def _plant(tree: dict[str, Any], path: tuple[Any, ...], leaf: Any) -> None:
 
 def _fields(pa: Any, tree: dict[str, Any]) -> list[Any]:
     return [
-        pa.field(name, pa.struct(_fields(pa, node)) if isinstance(node, dict) else node) for name, node in tree.items()
+        pa.field(name, pa.struct(_fields(pa, node)) if isinstance(node, dict) else node)
+        for name, node in tree.items()
     ]
 
 

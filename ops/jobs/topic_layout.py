@@ -1,4 +1,6 @@
-"""A Kafka cluster that shows how big topics are laid out before anything is read of them, and then what Spark kept."""
+"""A Kafka cluster that shows how big topics are laid out before anything is read of them, and then
+what Spark kept.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class _Topic:
 
 
 class TopicLayout:
-    """``sources`` as their topics are laid out: an image that is asked for is noted, and empty until ``fill``.
+    """``sources`` as their topics are laid out: an image that is asked for is noted, and empty
+    until ``fill``.
 
     The config topic, which is small and says where to look, is read as ever, once.
     """
@@ -42,7 +45,9 @@ class TopicLayout:
         self._read: dict[str, TopicImage] = {}
 
         def other(bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
-            return cast("KafkaReads", _SeenTopic(self, sources.other_kafka(bootstrap, overrides), bootstrap))
+            return cast(
+                "KafkaReads", _SeenTopic(self, sources.other_kafka(bootstrap, overrides), bootstrap)
+            )
 
         kafka = cast("KafkaReads", _SeenTopic(self, sources.kafka, None))
         self.sources = replace(sources, kafka=kafka, other_kafka=other)
@@ -58,7 +63,9 @@ class TopicLayout:
         for source, topic in self._topics.items():
             kafka, wanted = cast("Kafka", topic.kafka), owners.get(source, frozenset())
             ends = {
-                p: min(extent.stable, extent.end) for p, extent in topic.extents.items() if extent.end > extent.first
+                p: min(extent.stable, extent.end)
+                for p, extent in topic.extents.items()
+                if extent.end > extent.first
             }
             found.append(WantedKeys(source, kafka.client, kafka.timeout, ends, wanted))
         return found
@@ -67,7 +74,9 @@ class TopicLayout:
         """The requested topics."""
         return list(self._topics)
 
-    def fill(self, records: Mapping[Source, Collection[ConsumerRecord]]) -> dict[str, dict[Where, Any]]:
+    def fill(
+        self, records: Mapping[Source, Collection[ConsumerRecord]]
+    ) -> dict[str, dict[Where, Any]]:
         """Let the topics hold ``records``, and give those that are of backups, by connector."""
         for source, topic in self._topics.items():
             topic.image = replace(topic.image, latest=records.get(source, ()))
@@ -83,7 +92,9 @@ class TopicLayout:
                 self._read |= kafka.image([source.topic], patience=patience)
             return self._read[source.topic]
         if source not in self._topics:
-            first, last = (e[source.topic] for e in settled(lambda: kafka.extents([source.topic]), patience))
+            first, last = (
+                e[source.topic] for e in settled(lambda: kafka.extents([source.topic]), patience)
+            )
             extents = {p: replace(extent, stable=last[p].stable) for p, extent in first.items()}
             self._topics[source] = _Topic(kafka, extents, _empty(source.topic, extents))
         return self._topics[source].image
@@ -100,10 +111,18 @@ class _SeenTopic:
 
     def image(self, topics: Sequence[str], *, patience: float, **how: Any) -> dict[str, TopicImage]:
         there = those_that_exist(self._kafka, *topics)
-        return {t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there}
+        return {
+            t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there
+        }
 
 
 def _empty(topic: str, extents: Mapping[int, OffsetRange]) -> TopicImage:
-    held = [UnreadTail(p, extent.stable, extent.end) for p, extent in extents.items() if extent.stable < extent.end]
+    held = [
+        UnreadTail(p, extent.stable, extent.end)
+        for p, extent in extents.items()
+        if extent.stable < extent.end
+    ]
     records = sum(extent.end - extent.first for extent in extents.values())
-    return TopicImage(topic, records, (), {p: extent.end for p, extent in extents.items()}, tuple(held))
+    return TopicImage(
+        topic, records, (), {p: extent.end for p, extent in extents.items()}, tuple(held)
+    )

@@ -1,6 +1,8 @@
-"""Kafka topics as a DataFrame. Each Spark task reads its share of the partitions with the local engine's own reader.
+"""Kafka topics as a DataFrame. Each Spark task reads its share of the partitions with the local
+engine's own reader.
 
-Not with Spark's Kafka source, which is slower, needs jars and a translation of every client property: docs/decisions/0005.
+Not with Spark's Kafka source, which is slower, needs jars and a translation of every client
+property: docs/decisions/0005.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 class WantedKeys:
     """What to read of one topic: the keys of ``connectors``, or of all for None.
 
-    ``ends`` are, by partition, the offsets up to which committed records reach; ``client`` are librdkafka's properties.
-    Keys that are not Connect's are read, too.
+    ``ends`` are, by partition, the offsets up to which committed records reach; ``client`` are
+    librdkafka's properties. Keys that are not Connect's are read, too.
     """
 
     source: Source
@@ -35,29 +37,48 @@ class WantedKeys:
 
 
 def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: int) -> DataFrame:
-    """The records (``ROWS``), read by at most as many tasks as ``tasks`` says, for ``parts`` others.
+    """The records (``ROWS``), read by at most as many tasks as ``tasks`` says, for ``parts``
+    others.
 
     Of each key the newest in each partition, and perhaps older ones.
     """
     shares = split(topics, tasks)
-    return of_shares(spark, shares, lambda share: in_buckets(_records(share, newest=False), parts), ROWS, TOGETHER)
+    return of_shares(
+        spark,
+        shares,
+        lambda share: in_buckets(_records(share, newest=False), parts),
+        ROWS,
+        TOGETHER,
+    )
 
 
 def read_texts(
-    spark: SparkSession, topics: Sequence[WantedKeys], owners: Mapping[Source, frozenset[str] | None], tasks: int
+    spark: SparkSession,
+    topics: Sequence[WantedKeys],
+    owners: Mapping[Source, frozenset[str] | None],
+    tasks: int,
 ) -> DataFrame:
     """The lines of a backup (``TEXTS``) of the topics' ``owners``; see ``texts``."""
     shares = split(topics, tasks)
-    return of_shares(spark, shares, lambda share: texts(_records(share, newest=True), owners), TEXTS, TOGETHER)
+    return of_shares(
+        spark, shares, lambda share: texts(_records(share, newest=True), owners), TEXTS, TOGETHER
+    )
 
 
 def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
     """The same partition by partition, in at most ``tasks`` shares."""
-    parts = [replace(topic, ends={p: end}) for topic in topics for p, end in topic.ends.items() if end > 0]
+    parts = [
+        replace(topic, ends={p: end})
+        for topic in topics
+        for p, end in topic.ends.items()
+        if end > 0
+    ]
     return in_shares(parts, tasks, lambda part: sum(part.ends.values()))
 
 
-def _records(share: Sequence[WantedKeys], *, newest: bool) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
+def _records(
+    share: Sequence[WantedKeys], *, newest: bool
+) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
     by_cluster: dict[str | None, list[WantedKeys]] = {}
     for part in share:
         by_cluster.setdefault(part.source.bootstrap, []).append(part)

@@ -1,7 +1,9 @@
-"""Kafka's ACLs: bindings, and what the brokers' authorizer makes of them for one action (``StandardAuthorizer``).
+"""Kafka's ACLs: bindings, and what the brokers' authorizer makes of them for one action
+(``StandardAuthorizer``).
 
-A deny wins over every allow. A resource without any binding is decided by ``allow.everyone.if.no.acl.found``, super users
-by nothing. Names are Kafka's own (``TRANSACTIONAL_ID``, ``PREFIXED``); ``word`` spells them as kafka-acls.sh does.
+A deny wins over every allow. A resource without any binding is decided by
+``allow.everyone.if.no.acl.found``, super users by nothing. Names are Kafka's own
+(``TRANSACTIONAL_ID``, ``PREFIXED``); ``word`` spells them as kafka-acls.sh does.
 """
 
 from __future__ import annotations
@@ -77,7 +79,9 @@ class Permission(_Word):
 
 
 _IMPLIED = {
-    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
+    Operation.DESCRIBE: frozenset(
+        {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+    ),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
 """Operations that come with others; where they are allowed, not where they are denied."""
@@ -85,7 +89,9 @@ _IMPLIED = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Binding:
-    """One ACL: ``principal`` (``User:x``) from ``host`` may, or may not, do ``operation`` to what the pattern names."""
+    """One ACL: ``principal`` (``User:x``) from ``host`` may, or may not, do ``operation`` to what
+    the pattern names.
+    """
 
     resource: Resource
     name: str
@@ -107,7 +113,9 @@ class Binding:
             return False
         if self.operation in (action.operation, Operation.ALL):
             return True
-        return self.permission is Permission.ALLOW and self.operation in _IMPLIED.get(action.operation, frozenset())
+        return self.permission is Permission.ALLOW and self.operation in _IMPLIED.get(
+            action.operation, frozenset()
+        )
 
     def __str__(self) -> str:
         what = f"{self.operation.word} on {self.resource.word} {self.name}"
@@ -130,8 +138,9 @@ class Action:
 class Authorizer:
     """The brokers' authorizer by their configuration; None where a value cannot be read.
 
-    ``class_name`` is empty where there is no authorizer. Where ``super.users`` or ``allow.everyone.if.no.acl.found`` are
-    set, brokers hide their values from everybody (a property that they do not know may be a secret), and tell only that.
+    ``class_name`` is empty where there is no authorizer. Where ``super.users`` or
+    ``allow.everyone.if.no.acl.found`` are set, brokers hide their values from everybody (a property
+    that they do not know may be a secret), and tell only that.
     """
 
     class_name: str | None = None
@@ -155,7 +164,9 @@ class Because(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """What the authorizer says to an action, and the bindings that it says so by: all that allow, or all that deny."""
+    """What the authorizer says to an action, and the bindings that it says so by: all that allow,
+    or all that deny.
+    """
 
     allowed: bool
     because: Because
@@ -190,7 +201,9 @@ class Acls:
         return frozenset(binding.host for binding in self.bindings) - {ANY}
 
     def on(self, resource: Resource, name: str) -> Iterator[Binding]:
-        """The bindings whose pattern covers the resource: found by its prefixes, for clusters have many thousands."""
+        """The bindings whose pattern covers the resource: found by its prefixes, for clusters have
+        many thousands.
+        """
         for literal in dict.fromkeys((name, ANY)):
             yield from self._by_pattern.get((resource, Pattern.LITERAL, literal), ())
         for length in self._prefix_lengths.get(resource, ()):
@@ -218,13 +231,18 @@ class Acls:
         return Decision(False, Because.NO_ACL)
 
 
-_OPTIONS = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
+_OPTIONS = {
+    Resource.TOPIC: "--topic",
+    Resource.GROUP: "--group",
+    Resource.TRANSACTIONAL_ID: "--transactional-id",
+}
 """The options of kafka-acls.sh that name a resource; the cluster has none to name."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """An operation that an ACL allows on one resource; ``name`` is ``*`` for every resource of that type.
+    """An operation that an ACL allows on one resource; ``name`` is ``*`` for every resource of that
+    type.
 
     ``prefixed``: on all resources whose names begin with ``name``.
     """
@@ -235,11 +253,16 @@ class Right:
     prefixed: bool = False
 
     def __str__(self) -> str:
-        return f"{self.operation.word} on {self.resource.word} {self.name}{'… (prefixed)' if self.prefixed else ''}"
+        return (
+            f"{self.operation.word} on {self.resource.word} "
+            f"{self.name}{'… (prefixed)' if self.prefixed else ''}"
+        )
 
     @property
     def arguments(self) -> str:
-        """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``), quoted for a shell."""
+        """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``),
+        quoted for a shell.
+        """
         option = _OPTIONS.get(self.resource)
         about = f"{option} {quote(self.name)}" if option else "--cluster"
         pattern = " --resource-pattern-type prefixed" if self.prefixed else ""

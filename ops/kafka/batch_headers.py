@@ -1,4 +1,5 @@
-"""What a partition's log consists of, as far as headers tell: batches of records, and the markers that end transactions.
+"""What a partition's log consists of, as far as headers tell: batches of records, and the markers
+that end transactions.
 
 Field by field as in Kafka's ``DefaultRecordBatch`` and ``EndTransactionMarker``.
 """
@@ -9,8 +10,8 @@ import struct
 from typing import Any, NamedTuple
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
-"""Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, first and last timestamp, producer id,
-epoch, first sequence, count of records.
+"""Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, first and last
+timestamp, producer id, epoch, first sequence, count of records.
 """
 LENGTH = struct.Struct(">qi")
 """What lies before the bytes that a batch's length counts, which every format has."""
@@ -24,9 +25,11 @@ ABORT, COMMIT = 0, 1
 
 
 class Batch(NamedTuple):
-    """A batch of records. ``records`` are those that compaction has left; ``sequence`` is the first record's, -1 for none.
+    """A batch of records. ``records`` are those that compaction has left; ``sequence`` is the first
+    record's, -1 for none.
 
-    Timestamps are in milliseconds since the epoch; ``append_time``: they are the broker's, not the producer's.
+    Timestamps are in milliseconds since the epoch; ``append_time``: they are the broker's, not the
+    producer's.
     """
 
     offset: int
@@ -48,9 +51,14 @@ class Batch(NamedTuple):
     @classmethod
     def of(cls, fields: tuple[Any, ...]) -> Batch:
         base, _, _, _, _, attributes, delta, first, last, producer, epoch, sequence, count = fields
-        transactional, append_time = bool(attributes & TRANSACTIONAL), bool(attributes & LOG_APPEND_TIME)
+        transactional, append_time = (
+            bool(attributes & TRANSACTIONAL),
+            bool(attributes & LOG_APPEND_TIME),
+        )
         times = last if append_time else first, last
-        return cls(base, base + delta, count, producer, epoch, sequence, *times, transactional, append_time)
+        return cls(
+            base, base + delta, count, producer, epoch, sequence, *times, transactional, append_time
+        )
 
     @classmethod
     def old(cls, offset: int) -> Batch:
@@ -59,7 +67,9 @@ class Batch(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """A control batch that ends a transaction. ``outcome`` is ``COMMIT`` or ``ABORT``; any other type is none of ours."""
+    """A control batch that ends a transaction. ``outcome`` is ``COMMIT`` or ``ABORT``; any other
+    type is none of ours.
+    """
 
     offset: int
     producer_id: int
@@ -74,7 +84,9 @@ class Marker(NamedTuple):
 
 
 def marker_of(fields: tuple[Any, ...], body: bytes) -> Marker:
-    """The marker with this header and this body: one record, of which key and value are of fixed length."""
+    """The marker with this header and this body: one record, of which key and value are of fixed
+    length.
+    """
     base, _, _, _, _, _, delta, _, last, producer, epoch, _, count = fields
     outcome, coordinator = -1, -1
     if count:

@@ -1,9 +1,11 @@
-"""A fetched batch of records made one of another producer's: as it is but for its header, or its records in a batch anew.
+"""A fetched batch of records made one of another producer's: as it is but for its header, or its
+records in a batch anew.
 
-Unopened, a batch keeps its records, compressed as they came: of the 61 bytes of its header the producer's are replaced, and
-the checksum. A broker refuses a batch whose offsets do not match its count, which compaction has thinned, and one that is
-too large for its topic; and of one with times of its broker it would take those of its first producer. Such a batch is
-opened, and so is one of which only a part is wanted.
+Unopened, a batch keeps its records, compressed as they came: of the 61 bytes of its header the
+producer's are replaced, and the checksum. A broker refuses a batch whose offsets do not match its
+count, which compaction has thinned, and one that is too large for its topic; and of one with times
+of its broker it would take those of its first producer. Such a batch is opened, and so is one of
+which only a part is wanted.
 
 Layout: ``DefaultRecordBatch`` of Kafka's clients; the rules: ``LogValidator`` of its broker.
 """
@@ -19,20 +21,30 @@ from connectctl.ops.kafka import record_batch_encoder as encoder
 from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME
 from connectctl.ops.kafka.compression import NAMES, unpacked
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
-from connectctl.ops.kafka.record_batch_decoder import PADDING, Columns, Garbled, binaries, body_of, columns
+from connectctl.ops.kafka.record_batch_decoder import (
+    PADDING,
+    Columns,
+    Garbled,
+    binaries,
+    body_of,
+    columns,
+)
 from connectctl.ops.kafka.record_batch_encoder import ProducerState, RowBatch
 from connectctl.ops.kafka.varints import joined, varints
 
 DELETE_HORIZON = 0x40
-"""The bit of a batch that compaction has marked (KIP-534): its first timestamp is then no record's."""
+"""The bit of a batch that compaction has marked (KIP-534): its first timestamp is then no
+record's.
+"""
 LARGEST = 1_048_588
 """``max.message.bytes`` where nobody says otherwise."""
 
 
 @dataclass(frozen=True)
 class TargetTopic:
-    """What decides whether a batch can go unopened to a topic: ``max.message.bytes``, whether its broker sets timestamps,
-    and the codec that records are to have there, None for that of their producer.
+    """What decides whether a batch can go unopened to a topic: ``max.message.bytes``, whether its
+    broker sets timestamps, and the codec that records are to have there, None for that of their
+    producer.
     """
 
     largest: int = LARGEST
@@ -41,7 +53,9 @@ class TargetTopic:
 
 
 def is_complete(batch: BatchAt, wanted: int) -> bool:
-    """Whether a producer could have sent ``batch`` as it is, and all of it lies at or behind the offset ``wanted``."""
+    """Whether a producer could have sent ``batch`` as it is, and all of it lies at or behind the
+    offset ``wanted``.
+    """
     return (
         not batch.is_old
         and batch.offset >= wanted
@@ -66,27 +80,35 @@ def codec_of(batch: BatchAt) -> str:
 
 
 def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | memoryview]:
-    """``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its records where they lie."""
+    """``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its records
+    where they lie.
+    """
     _, _, _, _, _, attributes, _, first, last, _, _, _, count = batch.fields
     body = memoryview(data)[batch.start + HEADER.size : batch.end]
     return encoder.framed([body], attributes & CODEC, count, first, last, stamp)
 
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
-    """The records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and ``OSError`` for what is none."""
-    return opened_together(data, [batch], [uncompressed(data, batch)]).between(wanted, batch.next_offset)
+    """The records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and ``OSError``
+    for what is none.
+    """
+    return opened_together(data, [batch], [uncompressed(data, batch)]).between(
+        wanted, batch.next_offset
+    )
 
 
 def uncompressed(data: Any, batch: BatchAt) -> bytes:
-    """The records of ``batch`` as they were before their producer compressed them; nothing where it did not, since they are
-    read where they lie. Raises ``ValueError`` and ``OSError``.
+    """The records of ``batch`` as they were before their producer compressed them; nothing where it
+    did not, since they are read where they lie. Raises ``ValueError`` and ``OSError``.
     """
     codec = batch.attributes & CODEC
     return unpacked(bytes(data[batch.start + HEADER.size : batch.end]), codec) if codec else b""
 
 
 def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes]) -> Columns:
-    """The records of ``batches`` of one codec, ``raw`` where they are compressed. Raises ``ValueError`` for what is none."""
+    """The records of ``batches`` of one codec, ``raw`` where they are compressed. Raises
+    ``ValueError`` for what is none.
+    """
     import numpy as np
 
     bodies = [body_of(batch) for batch in batches]
@@ -94,14 +116,19 @@ def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes])
         return columns(data, bodies)
     ends = list(accumulate(map(len, raw)))
     starts = [0, *ends]
-    bodies = [body._replace(start=start, end=end) for body, start, end in zip(bodies, starts, ends, strict=False)]
+    bodies = [
+        body._replace(start=start, end=end)
+        for body, start, end in zip(bodies, starts, ends, strict=False)
+    ]
     return columns(np.frombuffer(b"".join([*raw, bytes(PADDING)]), np.uint8), bodies)
 
 
 def remade(rows: Columns, limit: int) -> list[RowBatch]:
-    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone.
+    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger
+    alone.
 
-    Key, value and headers stay the bytes that they are; of what precedes them in a record only times and offsets are new.
+    Key, value and headers stay the bytes that they are; of what precedes them in a record only
+    times and offsets are new.
     """
     import numpy as np
 
@@ -120,6 +147,12 @@ def remade(rows: Columns, limit: int) -> list[RowBatch]:
     heads = joined([varints(plain.width + time.width + place.width + sizes), plain, time, place])
     at, whole = encoder.layout(encoder.strung([heads, binaries(rows.data, rows.tails, sizes)]))
     return [
-        RowBatch(start, stop, int(times[start]), int(times[start:stop].max()), [whole[at[start] : at[stop]]])
+        RowBatch(
+            start,
+            stop,
+            int(times[start]),
+            int(times[start:stop].max()),
+            [whole[at[start] : at[stop]]],
+        )
         for start, stop in zip(starts, stops, strict=True)
     ]

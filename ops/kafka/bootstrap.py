@@ -1,4 +1,6 @@
-"""Whether two lists of bootstrap servers are one Kafka cluster: as Connect decides it, and as far as it is certain."""
+"""Whether two lists of bootstrap servers are one Kafka cluster: as Connect decides it, and as far
+as it is certain.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,27 @@ NAME_IT = "Name that cluster under clusters: in the context, with the client pro
 
 @lru_cache
 def servers(bootstrap: str) -> frozenset[str]:
-    """The servers of ``bootstrap``, as Java reads the list: ``a:1,`` has two entries, one of them empty; blank has none."""
-    return frozenset(part.strip() for part in bootstrap.split(",")) if bootstrap.strip() else frozenset()
+    """The servers of ``bootstrap``, as Java reads the list: ``a:1,`` has two entries, one of them
+    empty; blank has none.
+    """
+    return (
+        frozenset(part.strip() for part in bootstrap.split(","))
+        if bootstrap.strip()
+        else frozenset()
+    )
 
 
 def same_to_connect(one: str, other: str) -> bool:
     """Whether workers take both for the same cluster: equal sets of texts, whatever these lead to.
 
-    An empty entry makes a difference: workers of 3.9.2 write offsets twice then, tasks of 4.3.1 fail.
+    An empty entry makes a difference: workers of 3.9.2 write offsets twice then, tasks of 4.3.1
+    fail.
     """
     return servers(one) == servers(other)
 
 
 def share_a_server(one: str, other: str) -> bool:
-    """Whether both name a server that is the same: then they are the same cluster. False proves nothing."""
+    """Whether both name a server that is the same: then they are the same cluster. False proves
+    nothing.
+    """
     return bool(servers(one) & servers(other) - {""})

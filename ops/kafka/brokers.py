@@ -1,4 +1,6 @@
-"""Brokers and the groups that read from them, as their answers tell: what was said, not what it means."""
+"""Brokers and the groups that read from them, as their answers tell: what was said, not what it
+means.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ LIST_OFFSETS, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN = 2, 22, 24
 _VERIFIES = 4
 """The version of AddPartitionsToTxn that came with it."""
 _OF_GROUPS = {28: (3, "TxnOffsetCommit"), 9: (7, "OffsetFetch")}
-"""The versions that came with KIP-447 in 2.5: commits with member and generation, and fetches that wait for what is open."""
+"""The versions that came with KIP-447 in 2.5: commits with member and generation, and fetches that
+wait for what is open.
+"""
 CONSUMER, SHARE, CONNECT = "consumer", "share", "connect"
 NEWER_TYPES = {CONSUMER: "KIP-848", SHARE: "KIP-932", "streams": "KIP-1071"}
 """Types of groups that workers never have; described as classic groups they are Dead."""
@@ -24,10 +28,12 @@ NEWER_TYPES = {CONSUMER: "KIP-848", SHARE: "KIP-932", "streams": "KIP-1071"}
 
 @dataclass(frozen=True)
 class BrokerVersion:
-    """What one broker speaks (ApiVersions). ``release`` is the first of Kafka's that speaks like it: ``(3, 6)``.
+    """What one broker speaks (ApiVersions). ``release`` is the first of Kafka's that speaks like
+    it: ``(3, 6)``.
 
-    ``apis`` are the newest versions of its requests by number. ``supported`` has the highest level of each feature that
-    this broker knows, ``finalized`` the level that the cluster has agreed on; both are empty before 2.7.
+    ``apis`` are the newest versions of its requests by number. ``supported`` has the highest level
+    of each feature that this broker knows, ``finalized`` the level that the cluster has agreed on;
+    both are empty before 2.7.
     """
 
     id: int
@@ -38,21 +44,32 @@ class BrokerVersion:
 
     @property
     def lacks_of_groups(self) -> str | None:
-        """Which requests for transactions of consumer groups it does not have (KIP-447, before 2.5), with what it speaks
-        like; None where it has all.
+        """Which requests for transactions of consumer groups it does not have (KIP-447, before
+        2.5), with what it speaks like; None where it has all.
         """
-        lacks = [f"{name} {need}" for api, (need, name) in _OF_GROUPS.items() if self.apis.get(api, -1) < need]
+        lacks = [
+            f"{name} {need}"
+            for api, (need, name) in _OF_GROUPS.items()
+            if self.apis.get(api, -1) < need
+        ]
         release = ".".join(map(str, self.release)) or "unknown"
-        return f"broker {self.id} has the API versions of {release}, without {' and '.join(lacks)}" if lacks else None
+        return (
+            f"broker {self.id} has the API versions of {release}, without {' and '.join(lacks)}"
+            if lacks
+            else None
+        )
 
     @property
     def verifies(self) -> bool:
-        """Whether its leaders ask the coordinator before they append to a transaction (KIP-890, part 1; since 3.6)."""
+        """Whether its leaders ask the coordinator before they append to a transaction (KIP-890,
+        part 1; since 3.6).
+        """
         return self.apis.get(ADD_PARTITIONS_TO_TXN, -1) >= _VERIFIES
 
 
 def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
-    """Whether the brokers take ``min.insync.replicas`` for no more than there are replicas (KAFKA-15583, since 3.7).
+    """Whether the brokers take ``min.insync.replicas`` for no more than there are replicas
+    (KAFKA-15583, since 3.7).
 
     Older ones refuse every write with ``acks=all`` to a topic that wants more in sync than it has.
     """
@@ -68,10 +85,11 @@ class ReaderMember:
 
 @dataclass(frozen=True)
 class ReaderGroup:
-    """A group that is not of Connect workers. ``type`` is classic, consumer (KIP-848), share (KIP-932) or streams.
+    """A group that is not of Connect workers. ``type`` is classic, consumer (KIP-848), share
+    (KIP-932) or streams.
 
-    ``committed`` are the offsets that it committed; those of a share group are not read. ``problem`` is why it could not be
-    looked at.
+    ``committed`` are the offsets that it committed; those of a share group are not read.
+    ``problem`` is why it could not be looked at.
     """
 
     id: str
@@ -96,7 +114,9 @@ class ReaderGroup:
 
 @dataclass(frozen=True)
 class ReaderGroups:
-    """The groups that this principal may see; ``complete`` where it may see all. ``problems`` are silent brokers'."""
+    """The groups that this principal may see; ``complete`` where it may see all. ``problems`` are
+    silent brokers'.
+    """
 
     groups: tuple[ReaderGroup, ...] = ()
     complete: bool = True

@@ -1,7 +1,9 @@
-"""How record batches are compressed, in the framings that Kafka's Java client writes, and what they were; by Arrow's codecs.
+"""How record batches are compressed, in the framings that Kafka's Java client writes, and what they
+were; by Arrow's codecs.
 
-Snappy has blocks of 32 KiB in the stream of snappy-java. LZ4 is an LZ4 frame of 64 KiB blocks that do not depend on each
-other: Java refuses the linked blocks that Arrow's own frames have from the second one on.
+Snappy has blocks of 32 KiB in the stream of snappy-java. LZ4 is an LZ4 frame of 64 KiB blocks that
+do not depend on each other: Java refuses the linked blocks that Arrow's own frames have from the
+second one on.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ _XERIAL = b"\x82SNAPPY\0"
 _SNAPPY_HEAD = _XERIAL + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK = 32 * 1024
 _LZ4_HEAD = bytes.fromhex("04224d18604082")
-"""Magic number; version 1 with independent blocks and nothing else; 64 KiB; the check-sum of these two bytes."""
+"""Magic number; version 1 with independent blocks and nothing else; 64 KiB; the check-sum of these
+two bytes.
+"""
 _LZ4_BLOCK = 64 * 1024
 _LZ4_END = b"\0\0\0\0"
 _GZIP_LEVEL = 6
 """What ``compression.gzip.level`` is in Kafka's producer; Python's own is 9, at half the speed."""
 _STORED = 0x80000000
-"""The bit in the length of a block that is as it was, because compression would only make it longer."""
+"""The bit in the length of a block that is as it was, because compression would only make it
+longer.
+"""
 
 
 def compressed(parts: Sequence[Any], codec: str) -> Sequence[Any]:
@@ -66,7 +72,9 @@ def _packed(block: bytes, codec: str) -> bytes:
 
 
 def unpacked(packed: bytes, codec: int) -> bytes:
-    """The records in ``packed``. Raises ``ValueError`` and ``OSError`` for what is not of that codec."""
+    """The records in ``packed``. Raises ``ValueError`` and ``OSError`` for what is not of that
+    codec.
+    """
     import pyarrow as pa
 
     name = NAMES.get(codec, "none")

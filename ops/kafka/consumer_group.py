@@ -1,7 +1,9 @@
-"""What members of a consumer group tell each other, decoded: enough to know a Kafka Streams process and its release.
+"""What members of a consumer group tell each other, decoded: enough to know a Kafka Streams process
+and its release.
 
-Source: ``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment`` and ``SubscriptionInfoData`` of Apache Kafka.
-Streams puts its process id, its ``application.server`` and the newest version of its protocol into every subscription.
+Source: ``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment`` and
+``SubscriptionInfoData`` of Apache Kafka. Streams puts its process id, its ``application.server``
+and the newest version of its protocol into every subscription.
 """
 
 from __future__ import annotations
@@ -13,15 +15,27 @@ from connectctl.ops.kafka.field_reader import FieldReader
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 GROUP_AWARE = 7
-"""Streams' protocol from 2.6 on; 2.5 speaks 6. From there on offsets go with member and generation (KIP-447)."""
+"""Streams' protocol from 2.6 on; 2.5 speaks 6. From there on offsets go with member and generation
+(KIP-447).
+"""
 KNOWS_V2 = 10
 """Streams' protocol from 3.0 on, which knows ``exactly_once_v2``."""
-_RELEASES = {5: "2.4", 6: "2.5", 7: "2.6", 8: "2.6 or 2.7", 9: "2.8", 10: "3.0 or 3.1", 11: "3.2 or newer"}
+_RELEASES = {
+    5: "2.4",
+    6: "2.5",
+    7: "2.6",
+    8: "2.6 or 2.7",
+    9: "2.8",
+    10: "3.0 or 3.1",
+    11: "3.2 or newer",
+}
 
 
 @dataclass(frozen=True)
 class StreamsMember:
-    """What a thread of Kafka Streams says of itself: its ``process``, the newest protocol it knows, its ``server``."""
+    """What a thread of Kafka Streams says of itself: its ``process``, the newest protocol it knows,
+    its ``server``.
+    """
 
     process: str
     protocol: int
@@ -30,7 +44,8 @@ class StreamsMember:
 
 @dataclass(frozen=True)
 class GroupMember:
-    """A member of a consumer group. ``streams`` is None for other clients, and while a rebalance hides subscriptions.
+    """A member of a consumer group. ``streams`` is None for other clients, and while a rebalance
+    hides subscriptions.
 
     ``partitions`` is how many it was assigned.
     """
@@ -44,7 +59,9 @@ class GroupMember:
 
 @dataclass(frozen=True)
 class ClientGroup:
-    """A group as its coordinator describes it. ``kind`` is the protocol type, ``consumer`` for consumers."""
+    """A group as its coordinator describes it. ``kind`` is the protocol type, ``consumer`` for
+    consumers.
+    """
 
     id: str
     state: str

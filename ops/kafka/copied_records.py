@@ -1,4 +1,6 @@
-"""What a copy takes from a topic: batches as they were fetched, opened where that cannot be avoided. Pure."""
+"""What a copy takes from a topic: batches as they were fetched, opened where that cannot be
+avoided. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 
-SMALL = {CODECS[name]: k << 10 for name, k in (("none", 96), ("gzip", 4), ("snappy", 16), ("lz4", 16), ("zstd", 16))}
-"""Bytes of a batch, by the number of its codec, up to which it is put together with others sooner than sent alone, and
-bytes of its records without a codec up to which it is.
+SMALL = {
+    CODECS[name]: k << 10
+    for name, k in (("none", 96), ("gzip", 4), ("snappy", 16), ("lz4", 16), ("zstd", 16))
+}
+"""Bytes of a batch, by the number of its codec, up to which it is put together with others sooner
+than sent alone, and bytes of its records without a codec up to which it is.
 """
 MOST_TOGETHER, BYTES_TOGETHER = 1000, 4 << 20
 """Small batches, and bytes of their records before compression, that are put together at once."""
@@ -27,8 +32,8 @@ Encode = Callable[[ProducerState], list[bytes | memoryview]]
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """A batch for a topic: how many records it has, the first one's number among those that it was made of, and its bytes.
-    ``unopened``: it is the fetched one but for its header.
+    """A batch for a topic: how many records it has, the first one's number among those that it was
+    made of, and its bytes. ``unopened``: it is the fetched one but for its header.
     """
 
     records: int
@@ -39,8 +44,8 @@ class SentBatch:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRecords:
-    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; as ``rows`` where it was opened, and
-    with it those that follow it, ``batches`` in all.
+    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; as ``rows``
+    where it was opened, and with it those that follow it, ``batches`` in all.
     """
 
     partition: int
@@ -70,10 +75,23 @@ class CopiedRecords:
         return self.batch.offset + record if self.rows is None else int(self.rows.offsets[record])
 
     def sent_to(self, target: TargetTopic) -> list[SentBatch]:
-        """The batches for a topic: the fetched one where that fits it, else its records in new ones."""
+        """The batches for a topic: the fetched one where that fits it, else its records in new
+        ones.
+        """
         if self.rows is None and fits(self.batch, target):
-            return [SentBatch(len(self), 0, partial(batch_rewrite.restamped, self.data, self.batch), unopened=True)]
-        rows = batch_rewrite.opened(self.data, self.batch, self.batch.offset) if self.rows is None else self.rows
+            return [
+                SentBatch(
+                    len(self),
+                    0,
+                    partial(batch_rewrite.restamped, self.data, self.batch),
+                    unopened=True,
+                )
+            ]
+        rows = (
+            batch_rewrite.opened(self.data, self.batch, self.batch.offset)
+            if self.rows is None
+            else self.rows
+        )
         own = "none" if self.batch.is_old else codec_of(self.batch)
         codec = target.codec or own
         known = codec if codec in CODECS else "none"
@@ -86,8 +104,8 @@ class CopiedRecords:
 def copied_records(
     partition: int, data: Any, batches: Sequence[BatchAt], wanted: int, together: bool = False
 ) -> Iterator[CopiedRecords]:
-    """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch; small ones in a row
-    ``together``. Raises ``ValueError`` and ``OSError`` for bytes that are no records.
+    """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch; small
+    ones in a row ``together``. Raises ``ValueError`` and ``OSError`` for bytes that are no records.
     """
     small = _SmallBatches(partition, data)
     for batch in batches:
@@ -95,7 +113,9 @@ def copied_records(
             check(data, batch)
         complete = is_complete(batch, wanted)
         raw = small.opened(batch) if together and complete else None
-        if small.batches and (raw is None or small.is_full or codec_of(batch) != codec_of(small.batches[0])):
+        if small.batches and (
+            raw is None or small.is_full or codec_of(batch) != codec_of(small.batches[0])
+        ):
             yield small.put_together()
         if raw is not None:
             small.add(batch, raw)
@@ -103,7 +123,11 @@ def copied_records(
         if complete:
             yield CopiedRecords(partition, data, batch)
             continue
-        rows = opened_old(data, batch, wanted) if batch.is_old else batch_rewrite.opened(data, batch, wanted)
+        rows = (
+            opened_old(data, batch, wanted)
+            if batch.is_old
+            else batch_rewrite.opened(data, batch, wanted)
+        )
         if len(rows):
             yield CopiedRecords(partition, data, batch, rows)
     if small.batches:
@@ -126,14 +150,17 @@ class _SmallBatches:
         return len(self.batches) >= MOST_TOGETHER or self._size >= BYTES_TOGETHER
 
     def opened(self, batch: BatchAt) -> bytes | None:
-        """The records of a small batch without their codec, none of them where they have none; None for a large one."""
+        """The records of a small batch without their codec, none of them where they have none; None
+        for a large one.
+        """
         codec, size = batch.attributes & CODEC, batch.end - batch.start
         if size > self._most.get(codec, 0):
             return None
         raw = batch_rewrite.uncompressed(self._data, batch)
         if len(raw) <= SMALL[CODECS["none"]]:
             return raw
-        self._most[codec] = size - 1  # others of its size hold as much, most likely: it costs to see
+        # others of its size hold as much, most likely: it costs to see
+        self._most[codec] = size - 1
         return None
 
     def add(self, batch: BatchAt, raw: bytes) -> None:

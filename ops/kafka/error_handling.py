@@ -1,8 +1,10 @@
-"""What the answers of transaction requests mean, as tables from error codes: the only place that knows them.
+"""What the answers of transaction requests mean, as tables from error codes: the only place that
+knows them.
 
-Sources: the responses' own lists in ``org.apache.kafka.common.requests``, ``TransactionCoordinator`` (how the failure to
-write the transaction log is mapped), and the admin client's handlers: ``FenceProducersHandler``,
-``DescribeTransactionsHandler``, ``AbortTransactionHandler``.
+Sources: the responses' own lists in ``org.apache.kafka.common.requests``,
+``TransactionCoordinator`` (how the failure to write the transaction log is mapped), and the admin
+client's handlers: ``FenceProducersHandler``, ``DescribeTransactionsHandler``,
+``AbortTransactionHandler``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from connectctl.ops.kafka.visibility import grant, not_authorized
 
 
 class Code(IntEnum):
-    """Kafka's error codes as far as these requests can return them, by Kafka's names; ours are below -100."""
+    """Kafka's error codes as far as these requests can return them, by Kafka's names; ours are
+    below -100.
+    """
 
     NO_ANSWER = -101
     """The request was sent and no answer came: it may have been performed."""
@@ -107,14 +111,21 @@ class ErrorVerdict:
 
 
 DONE = ErrorVerdict(ErrorAction.DONE, "done")
-_retry, _rediscover = partial(ErrorVerdict, ErrorAction.RETRY), partial(ErrorVerdict, ErrorAction.REDISCOVER)
-_unknown, _absent = partial(ErrorVerdict, ErrorAction.UNKNOWN_OUTCOME), partial(ErrorVerdict, ErrorAction.ABSENT)
+_retry, _rediscover = (
+    partial(ErrorVerdict, ErrorAction.RETRY),
+    partial(ErrorVerdict, ErrorAction.REDISCOVER),
+)
+_unknown, _absent = (
+    partial(ErrorVerdict, ErrorAction.UNKNOWN_OUTCOME),
+    partial(ErrorVerdict, ErrorAction.ABSENT),
+)
 _fail = partial(ErrorVerdict, ErrorAction.FAIL)
 _LOADING = _retry("the coordinator is still loading its part of the transaction log")
 _MOVED = "the coordinator of the id has moved to another broker"
 _UNAVAILABLE = (
-    "Check the brokers: the transaction topic __transaction_state has no leader or too few replicas in sync "
-    "(on a cluster of one broker, see transaction.state.log.replication.factor and .min.isr)."
+    "Check the brokers: the transaction topic __transaction_state has no leader or too few "
+    "replicas in sync (on a cluster of one broker, see transaction.state.log.replication.factor "
+    "and .min.isr)."
 )
 _CONTROLLER = "Check the broker, and whether the controller is reachable from it."
 _NEVER = "See the broker's log."
@@ -133,8 +144,12 @@ _ANYWHERE = {
     Code.NETWORK_EXCEPTION: _retry("the connection broke", "Check the broker."),
     Code.REQUEST_TIMED_OUT: _retry("the broker timed out", "Check the broker."),
     Code.UNKNOWN_SERVER_ERROR: _fail("the broker met an unexpected error", _NEVER),
-    Code.UNSUPPORTED_VERSION: _fail("the broker is too old for this request", "Upgrade the brokers."),
-    Code.INVALID_REQUEST: _fail("the broker finds the request invalid", "Check the id: it may be empty."),
+    Code.UNSUPPORTED_VERSION: _fail(
+        "the broker is too old for this request", "Upgrade the brokers."
+    ),
+    Code.INVALID_REQUEST: _fail(
+        "the broker finds the request invalid", "Check the id: it may be empty."
+    ),
     Code.CLUSTER_AUTHORIZATION_FAILED: _fail(
         "this principal lacks a right on the cluster",
         "Give it ClusterAction, or on brokers before 2.8 IdempotentWrite.",
@@ -148,16 +163,23 @@ LOOKUP = _ANYWHERE | {
     Code.NOT_COORDINATOR: _retry("the coordinator is moving"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _HIDDEN,
     Code.GROUP_AUTHORIZATION_FAILED: _fail("the broker treated the id as that of a group", _NEVER),
-    Code.TRANSACTION_ABORTABLE: _fail("the broker requires the transaction to be aborted first", _NEVER),
+    Code.TRANSACTION_ABORTABLE: _fail(
+        "the broker requires the transaction to be aborted first", _NEVER
+    ),
 }
 """FindCoordinator of a transactional id."""
 
 FENCE = _ANYWHERE | {
-    Code.NO_ANSWER: _unknown("the coordinator did not answer", "Check the broker, then fence again."),
+    Code.NO_ANSWER: _unknown(
+        "the coordinator did not answer", "Check the broker, then fence again."
+    ),
     Code.NETWORK_EXCEPTION: _unknown("the connection broke", "Check the broker, then fence again."),
     Code.REQUEST_TIMED_OUT: _unknown("the coordinator could not write in time", _UNAVAILABLE),
-    # What the log answers when it wrote to too few replicas comes as this, too: the epoch may be used up (KAFKA-9666).
-    Code.COORDINATOR_NOT_AVAILABLE: _unknown("the coordinator cannot write to its log", _UNAVAILABLE),
+    # What the log answers when it wrote to too few replicas comes as this, too: the epoch may be
+    # used up (KAFKA-9666).
+    Code.COORDINATOR_NOT_AVAILABLE: _unknown(
+        "the coordinator cannot write to its log", _UNAVAILABLE
+    ),
     # Also of a new broker, until the controller has given it producer ids (RPCProducerIdManager).
     Code.COORDINATOR_LOAD_IN_PROGRESS: _retry(
         "the coordinator is still loading, or waits for producer ids", _CONTROLLER
@@ -165,7 +187,8 @@ FENCE = _ANYWHERE | {
     Code.NOT_COORDINATOR: _rediscover(_MOVED),
     Code.CONCURRENT_TRANSACTIONS: _retry(
         "its open transaction is being ended",
-        "The coordinator waits for the leaders of its partitions: connectctl transactions show ID names them.",
+        "The coordinator waits for the leaders of its partitions: connectctl transactions show ID "
+        "names them.",
     ),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
         "this principal may not write with the transactional id",
@@ -178,17 +201,25 @@ FENCE = _ANYWHERE | {
     ),
     Code.INVALID_PRODUCER_EPOCH: _OVERTAKEN,
     Code.PRODUCER_FENCED: _OVERTAKEN,
-    Code.INVALID_PRODUCER_ID_MAPPING: _fail("the id's producer id changed meanwhile", "Fence again."),
+    Code.INVALID_PRODUCER_ID_MAPPING: _fail(
+        "the id's producer id changed meanwhile", "Fence again."
+    ),
     Code.INVALID_TXN_STATE: _fail("the coordinator found the id in an invalid state", _NEVER),
-    Code.TRANSACTION_ABORTABLE: _fail("the broker requires its transaction to be aborted first", "Fence again."),
+    Code.TRANSACTION_ABORTABLE: _fail(
+        "the broker requires its transaction to be aborted first", "Fence again."
+    ),
     Code.TRANSACTION_COORDINATOR_FENCED: _rediscover(_MOVED),
-    Code.KAFKA_STORAGE_ERROR: _rediscover("the coordinator's disk fails", "Check the broker's disks."),
+    Code.KAFKA_STORAGE_ERROR: _rediscover(
+        "the coordinator's disk fails", "Check the broker's disks."
+    ),
 }
 """InitProducerId, which fences."""
 
 DESCRIBE = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: _rediscover("no coordinator is available for the id", _UNAVAILABLE),
+    Code.COORDINATOR_NOT_AVAILABLE: _rediscover(
+        "no coordinator is available for the id", _UNAVAILABLE
+    ),
     Code.NOT_COORDINATOR: _rediscover(_MOVED),
     Code.TRANSACTIONAL_ID_NOT_FOUND: _absent("no coordinator knows the id"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _HIDDEN,
@@ -219,9 +250,13 @@ MARKER = PRODUCERS | {
         Right(Operation.ALTER, Resource.CLUSTER),
     ),
     Code.INVALID_PRODUCER_EPOCH: _fail("the partition has a newer producer", _CHECK_AGAIN),
-    Code.TRANSACTION_COORDINATOR_FENCED: _fail("the partition has a marker of a newer coordinator", _CHECK_AGAIN),
+    Code.TRANSACTION_COORDINATOR_FENCED: _fail(
+        "the partition has a marker of a newer coordinator", _CHECK_AGAIN
+    ),
     Code.INVALID_TXN_STATE: _fail("the partition has no such transaction open", _CHECK_AGAIN),
-    Code.INVALID_PRODUCER_ID_MAPPING: _fail("the partition does not know the producer", _CHECK_AGAIN),
+    Code.INVALID_PRODUCER_ID_MAPPING: _fail(
+        "the partition does not know the producer", _CHECK_AGAIN
+    ),
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: _fail(
         "the topic's message format has no transactions", "Upgrade message.format.version."
     ),
@@ -231,17 +266,22 @@ MARKER = PRODUCERS | {
     Code.INVALID_REQUIRED_ACKS: _TOO_LARGE,
     Code.NOT_ENOUGH_REPLICAS: _REPLICAS,
     Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
-    Code.COORDINATOR_NOT_AVAILABLE: _retry("the group coordinator of the partition is not available"),
+    Code.COORDINATOR_NOT_AVAILABLE: _retry(
+        "the group coordinator of the partition is not available"
+    ),
     Code.COORDINATOR_LOAD_IN_PROGRESS: _retry("the group coordinator of the partition is loading"),
     Code.NOT_COORDINATOR: _rediscover("the partition has another leader now"),
 }
-"""WriteTxnMarkers, which aborts a hanging transaction. ``__consumer_offsets`` answers as its group coordinator."""
+"""WriteTxnMarkers, which aborts a hanging transaction. ``__consumer_offsets`` answers as its group
+coordinator.
+"""
 
 
 def verdict(table: dict[Code, ErrorVerdict], code: int, name: str = "") -> ErrorVerdict:
     """What ``code`` means by ``table``; a code that is not in it ends the matter.
 
-    ``name`` is that of the transactional id or of the topic, so that a missing right is named in full.
+    ``name`` is that of the transactional id or of the topic, so that a missing right is named in
+    full.
     """
     try:
         said = table[Code(code)]
@@ -254,12 +294,18 @@ def verdict(table: dict[Code, ErrorVerdict], code: int, name: str = "") -> Error
 
 
 def failure(what: str, said: ErrorVerdict, code: Code) -> ConnectctlError:
-    """Return the error of a request that brokers answer with ``code``; ``what`` is a sentence without its full stop."""
+    """Return the error of a request that brokers answer with ``code``; ``what`` is a sentence
+    without its full stop.
+    """
     return error_of(what, said.right, said.meaning, said.advice, code.name)
 
 
-def error_of(what: str, right: Right | None, why: str, next_step: str | None, code: str) -> ConnectctlError:
-    """Return the error of a request that was refused: by its ``right``, where a missing one is why, else by ``why``."""
+def error_of(
+    what: str, right: Right | None, why: str, next_step: str | None, code: str
+) -> ConnectctlError:
+    """Return the error of a request that was refused: by its ``right``, where a missing one is why,
+    else by ``why``.
+    """
     if right is not None:
         return not_authorized(what, right)
     return ConnectctlError(what, why=why, next_step=next_step, code=code)

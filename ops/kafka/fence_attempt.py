@@ -1,9 +1,11 @@
-"""One transactional id on its way to being fenced: what each answer and each look makes of it. Pure.
+"""One transactional id on its way to being fenced: what each answer and each look makes of it.
+Pure.
 
-InitProducerId may be sent again only where that can help, and only so often: every time the coordinator accepts it, an
-epoch is used up, and brokers have been left with ids that could no longer be fenced (KAFKA-9666). So an id whose first
-answer was not final is looked at (DescribeTransactions) before it is asked again, and not asked while the coordinator is
-ending its transaction.
+InitProducerId may be sent again only where that can help, and only so often: every time the
+coordinator accepts it, an epoch is used up, and brokers have been left with ids that could no
+longer be fenced (KAFKA-9666). So an id whose first answer was not final is looked at
+(DescribeTransactions) before it is asked again, and not asked while the coordinator is ending its
+transaction.
 """
 
 from __future__ import annotations
@@ -12,11 +14,21 @@ from dataclasses import dataclass, replace
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Right
-from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, ErrorVerdict, error_of, verdict
+from connectctl.ops.kafka.error_handling import (
+    FENCE,
+    LOOKUP,
+    Code,
+    ErrorAction,
+    ErrorVerdict,
+    error_of,
+    verdict,
+)
 from connectctl.ops.kafka.transactions import ABORTING, ENDING, Transaction
 
 MOST_EPOCHS = 6
-"""How many requests for one id may have used up an epoch before it is given up: of 32,767 there are."""
+"""How many requests for one id may have used up an epoch before it is given up: of 32,767 there
+are.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +43,8 @@ class InitProducerIdResponse:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an id is not fenced: a stable ``code`` for scripts, and what happened with what to do in ``message``.
+    """Why an id is not fenced: a stable ``code`` for scripts, and what happened with what to do in
+    ``message``.
 
     ``right`` is the missing one, where brokers refuse the request.
     """
@@ -40,8 +53,12 @@ class Problem:
     message: str
     right: Right | None = None
 
-    def error(self, what: str, next_step: str | None = None, code: str | None = None) -> ConnectctlError:
-        """Return the error of a change that needs the fence; ``what`` is a sentence without its full stop."""
+    def error(
+        self, what: str, next_step: str | None = None, code: str | None = None
+    ) -> ConnectctlError:
+        """Return the error of a change that needs the fence; ``what`` is a sentence without its
+        full stop.
+        """
         return error_of(what, self.right, self.message, next_step, code or self.code)
 
 
@@ -50,10 +67,12 @@ NO_ANSWER = Problem("failed", "no answer came")
 
 @dataclass(frozen=True, slots=True)
 class FenceAttempt:
-    """An id that is not done. ``seen`` is the coordinator's last known state, None where it knew none.
+    """An id that is not done. ``seen`` is the coordinator's last known state, None where it knew
+    none.
 
-    ``epochs`` counts requests that may have cost an epoch; ``doubt`` says that the last one may have been performed;
-    ``aborting`` that an open transaction was seen being aborted; ``last`` is the last answer's verdict.
+    ``epochs`` counts requests that may have cost an epoch; ``doubt`` says that the last one may
+    have been performed; ``aborting`` that an open transaction was seen being aborted; ``last`` is
+    the last answer's verdict.
     """
 
     seen: Transaction | None
@@ -84,19 +103,32 @@ def after_answer(
         return problem(answer.code, said)
     doubt = said.move is ErrorAction.UNKNOWN_OUTCOME
     was_open = attempt.seen is not None and attempt.seen.state == "Ongoing"
-    costs = doubt or (answer.code is Code.CONCURRENT_TRANSACTIONS and (was_open or attempt.seen is None))
+    costs = doubt or (
+        answer.code is Code.CONCURRENT_TRANSACTIONS and (was_open or attempt.seen is None)
+    )
     return replace(attempt, epochs=attempt.epochs + costs, doubt=doubt, last=said, code=answer.code)
 
 
-def after_describe(attempt: FenceAttempt, found: Transaction | Code) -> tuple[bool, FenceAttempt | Fenced | Problem]:
-    """``(ask now, what is known)`` after looking at an id again. What cannot be seen is asked again all the same."""
+def after_describe(
+    attempt: FenceAttempt, found: Transaction | Code
+) -> tuple[bool, FenceAttempt | Fenced | Problem]:
+    """``(ask now, what is known)`` after looking at an id again. What cannot be seen is asked again
+    all the same.
+    """
     if isinstance(found, Code):
         return _ask(attempt)
-    if attempt.doubt and found.state == "Empty" and (attempt.seen is None or attempt.seen.who != found.who):
-        # Only InitProducerId leads to Empty, and the id has another owner than before: ours, or one that came later.
+    if (
+        attempt.doubt
+        and found.state == "Empty"
+        and (attempt.seen is None or attempt.seen.who != found.who)
+    ):
+        # Only InitProducerId leads to Empty, and the id has another owner than before: ours, or one
+        # that came later.
         return False, Fenced(found.producer_id, found.epoch, attempt.aborting)
     was = attempt.seen.state if attempt.seen else None
-    aborting = attempt.aborting or (found.state in ABORTING and was not in ("CompleteAbort", "PrepareAbort"))
+    aborting = attempt.aborting or (
+        found.state in ABORTING and was not in ("CompleteAbort", "PrepareAbort")
+    )
     attempt = replace(attempt, seen=found, aborting=aborting)
     return (False, attempt) if found.state in ENDING else _ask(attempt)
 
@@ -105,13 +137,21 @@ def _ask(attempt: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
     if attempt.epochs < MOST_EPOCHS:
         return True, attempt
     said = attempt.last.meaning if attempt.last else "it is not fenced"
-    message = f"Stopped after {attempt.epochs} requests that may each have used up an epoch: {said}."
-    return False, Problem("epoch-guard", f"{message} Check the coordinator before fencing it again.")
+    message = (
+        f"Stopped after {attempt.epochs} requests that may each have used up an epoch: {said}."
+    )
+    return False, Problem(
+        "epoch-guard", f"{message} Check the coordinator before fencing it again."
+    )
 
 
 def problem(code: Code, said: ErrorVerdict) -> Problem:
     """Why an id is not fenced, in words."""
-    meaning = f"Not authorized: {said.meaning}" if said.right else f"{said.meaning[:1].upper()}{said.meaning[1:]}"
+    meaning = (
+        f"Not authorized: {said.meaning}"
+        if said.right
+        else f"{said.meaning[:1].upper()}{said.meaning[1:]}"
+    )
     return Problem(code.name, f"{meaning}. {said.advice or ''}".rstrip(), said.right)
 
 
@@ -119,4 +159,7 @@ def out_of_time(attempt: FenceAttempt, seconds: float) -> Problem:
     """The problem of an id that is not done when the time is over."""
     said = attempt.last or ErrorVerdict(ErrorAction.RETRY, "no answer came")
     advice = f" {said.advice}" if said.advice else " Try a longer --timeout."
-    return Problem("timed-out", f"Not fenced within {seconds:g} s: {said.meaning} ({attempt.code.name}).{advice}")
+    return Problem(
+        "timed-out",
+        f"Not fenced within {seconds:g} s: {said.meaning} ({attempt.code.name}).{advice}",
+    )

@@ -1,7 +1,9 @@
-"""Which batches of a Fetch response are committed, as the response's index of aborted transactions has it. Pure.
+"""Which batches of a Fetch response are committed, as the response's index of aborted transactions
+has it. Pure.
 
-From an aborted transaction's first offset on the batches of its producer are passed over, up to its marker, as a consumer
-with read_committed does it. Layout: ``DefaultRecordBatch`` of Kafka's clients.
+From an aborted transaction's first offset on the batches of its producer are passed over, up to its
+marker, as a consumer with read_committed does it. Layout: ``DefaultRecordBatch`` of Kafka's
+clients.
 """
 
 from __future__ import annotations
@@ -9,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from connectctl.ops.kafka.batch_headers import ABORT, CONTROL, HEADER, LENGTH, TRANSACTIONAL, marker_of
+from connectctl.ops.kafka.batch_headers import (
+    ABORT,
+    CONTROL,
+    HEADER,
+    LENGTH,
+    TRANSACTIONAL,
+    marker_of,
+)
 
 CODEC = 0x07
 """The bits of a batch's attributes that tell how it is compressed."""
@@ -21,9 +30,11 @@ CHECKED_AT = 21
 
 
 class BatchAt(NamedTuple):
-    """A batch that lies in a response from ``start`` to before ``end``, and the ``fields`` of its header.
+    """A batch that lies in a response from ``start`` to before ``end``, and the ``fields`` of its
+    header.
 
-    Of a format before 0.11 only the first four are there, and its offset is that of its last record.
+    Of a format before 0.11 only the first four are there, and its offset is that of its last
+    record.
     """
 
     start: int
@@ -54,29 +65,38 @@ class BatchAt(NamedTuple):
 
     @property
     def attributes(self) -> int:
-        """Codec, type of timestamps, and whether it is of a transaction, a control batch, or has a delete horizon."""
+        """Codec, type of timestamps, and whether it is of a transaction, a control batch, or has a
+        delete horizon.
+        """
         return int(self.fields[_ATTRIBUTES])
 
 
 def check(data: Any, batch: BatchAt) -> None:
-    """Raises ``ValueError`` where ``batch`` in ``data``, of a format since 0.11, is not what its checksum is of: its bytes
-    changed on a broker's disk or on the way. Java's consumers look at that, too (``check.crcs``).
+    """Raises ``ValueError`` where ``batch`` in ``data``, of a format since 0.11, is not what its
+    checksum is of: its bytes changed on a broker's disk or on the way. Java's consumers look at
+    that, too (``check.crcs``).
     """
     from crc32c import crc32c
 
     if crc32c(memoryview(data)[batch.start + CHECKED_AT : batch.end]) != batch.fields[_CHECKSUM]:
-        raise ValueError(f"the checksum of the batch at offset {batch.offset:,} does not match its bytes")
+        raise ValueError(
+            f"the checksum of the batch at offset {batch.offset:,} does not match its bytes"
+        )
 
 
 class CommittedBatches:
-    """The batches with committed records among the first ``left`` bytes of ``data``. ``aborted`` are the producers and first
-    offsets of transactions. With ``old`` those of formats before 0.11 are given, too; else the first of them is the end.
+    """The batches with committed records among the first ``left`` bytes of ``data``. ``aborted``
+    are the producers and first offsets of transactions. With ``old`` those of formats before 0.11
+    are given, too; else the first of them is the end.
 
-    ``next_offset`` is where the log continues behind what was gone through, None for nothing, and ``epoch`` the leader epoch
-    of the last of it, -1 where it has none; ``is_old``: its end was a batch of an old format.
+    ``next_offset`` is where the log continues behind what was gone through, None for nothing, and
+    ``epoch`` the leader epoch of the last of it, -1 where it has none; ``is_old``: its end was a
+    batch of an old format.
     """
 
-    def __init__(self, data: Any, left: int, aborted: Sequence[tuple[int, int]], *, old: bool = False):
+    def __init__(
+        self, data: Any, left: int, aborted: Sequence[tuple[int, int]], *, old: bool = False
+    ):
         self._data, self._left, self._old = data, left, old
         self._aborted = sorted(aborted, key=lambda each: -each[1])
         self.next_offset: int | None = None

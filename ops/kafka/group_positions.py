@@ -1,5 +1,6 @@
-"""The committed offsets of a consumer group, with what is unknown told apart from what was never committed, and who
-commits them in a transaction: what the group's coordinator checks it by (KIP-447).
+"""The committed offsets of a consumer group, with what is unknown told apart from what was never
+committed, and who commits them in a transaction: what the group's coordinator checks it by
+(KIP-447).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """What a consumer group has committed for a partition: the ``offset`` of the next record, the leader epoch of the last
-    one where it is known, and metadata.
+    """What a consumer group has committed for a partition: the ``offset`` of the next record, the
+    leader epoch of the last one where it is known, and metadata.
     """
 
     offset: int
@@ -24,8 +25,8 @@ class GroupOffset:
 
 @dataclass(frozen=True)
 class GroupMembership:
-    """A member of ``group`` as it is now. With the protocol of KIP-848 the generation is the member's epoch. ``instance_id``
-    is ``group.instance.id``, None for a dynamic member.
+    """A member of ``group`` as it is now. With the protocol of KIP-848 the generation is the
+    member's epoch. ``instance_id`` is ``group.instance.id``, None for a dynamic member.
     """
 
     group: str
@@ -35,19 +36,23 @@ class GroupMembership:
 
 
 def next_offsets(messages: Iterable[Any]) -> dict[TopicPartition, GroupOffset]:
-    """The offset behind the last of ``messages``, which are librdkafka's, of each partition, with its leader epoch."""
+    """The offset behind the last of ``messages``, which are librdkafka's, of each partition, with
+    its leader epoch.
+    """
     last = {TopicPartition(message.topic(), message.partition()): message for message in messages}
     found = {}
     for partition, message in last.items():
         epoch = message.leader_epoch()
-        found[partition] = GroupOffset(message.offset() + 1, None if epoch is None or epoch < 0 else epoch)
+        found[partition] = GroupOffset(
+            message.offset() + 1, None if epoch is None or epoch < 0 else epoch
+        )
     return found
 
 
 @dataclass(frozen=True)
 class GroupPositions:
-    """What a group has committed by topic and partition. ``unknown`` says why, where that could not be read; what is in
-    neither has no committed offset.
+    """What a group has committed by topic and partition. ``unknown`` says why, where that could not
+    be read; what is in neither has no committed offset.
     """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)

@@ -1,4 +1,6 @@
-"""The rules on the state of a group as its coordinator describes it: Stable, Empty, Dead, and two of a rebalance."""
+"""The rules on the state of a group as its coordinator describes it: Stable, Empty, Dead, and two
+of a rebalance.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ def instability(state: str) -> str | None:
 
 
 def is_settled(state: str) -> bool:
-    """Return whether assignments and metadata of members are known: in a rebalance coordinators give neither."""
+    """Return whether assignments and metadata of members are known: in a rebalance coordinators
+    give neither.
+    """
     return is_stable(state) or not has_members(state)
 
 
@@ -24,5 +28,7 @@ def has_members(state: str) -> bool:
 
 
 def is_dead(state: str) -> bool:
-    """Return whether the coordinator knows no such group. It forgets one without members after a while, too."""
+    """Return whether the coordinator knows no such group. It forgets one without members after a
+    while, too.
+    """
     return state == "Dead"

@@ -9,7 +9,9 @@ from connectctl.ops.core.errors import ConnectctlError
 READ_BYTES = 500
 """Bytes that a key takes with its record once it is read: keys and values of some 60 bytes each."""
 WORK_BYTES = 1_500
-"""Bytes that a key takes in addition until it is compared, decided and printed: most for ``offsets show``."""
+"""Bytes that a key takes in addition until it is compared, decided and printed: most for
+``offsets show``.
+"""
 CODE = "memory"
 """The code of the error."""
 _MEGABYTE = 1 << 20
@@ -17,7 +19,9 @@ _MEMINFO, _CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def available() -> int | None:
-    """Return the bytes that are available to this process; None if neither the machine nor its container reports them."""
+    """Return the bytes that are available to this process; None if neither the machine nor its
+    container reports them.
+    """
     found = [left for left in (_of_machine(), _of_container()) if left is not None]
     return min(found, default=None)
 
@@ -29,15 +33,18 @@ def holds(keys: int) -> bool:
 
 
 def check(keys: int, source: str, work: int = WORK_BYTES) -> None:
-    """Raise ``ConnectctlError`` if memory does not hold the ``work`` on each of ``keys``, read of ``source`` up to now."""
+    """Raise ``ConnectctlError`` if memory does not hold the ``work`` on each of ``keys``, read of
+    ``source`` up to now.
+    """
     left = available()
     if left is None or keys * work <= left:
         return
     raise ConnectctlError(
         f"Memory does not hold {source}",
         why=f"it holds {keys:,} keys with {left / _MEGABYTE:,.0f} MB left, and there are more",
-        next_step="Name connectors: only their keys are held. Or add --engine spark, which backup, diff, merge and restore "
-        "take: Spark needs 2.5 GB, Java, and pip install 'connectctl[spark]'.",
+        next_step="Name connectors: only their keys are held. Or add --engine spark, which "
+        "backup, diff, merge and restore take: Spark needs 2.5 GB, Java, and pip "
+        "install 'connectctl[spark]'.",
         code=CODE,
     )
 
@@ -50,8 +57,12 @@ def _of_machine() -> int | None:
 
 
 def _of_container() -> int | None:
-    """Return what the limit of the control group leaves; pages of files, which the kernel can drop, are not in use."""
-    limit, used = (next(iter(_lines(_CGROUP / name)), "") for name in ("memory.max", "memory.current"))
+    """Return what the limit of the control group leaves; pages of files, which the kernel can drop,
+    are not in use.
+    """
+    limit, used = (
+        next(iter(_lines(_CGROUP / name)), "") for name in ("memory.max", "memory.current")
+    )
     if not limit.isdecimal() or not used.isdecimal():
         return None
     pairs = (line.split() for line in _lines(_CGROUP / "memory.stat"))

@@ -1,8 +1,10 @@
-"""Whether a principal is allowed to see every name of a kind, proven without knowing who the principal is.
+"""Whether a principal is allowed to see every name of a kind, proven without knowing who the
+principal is.
 
-An authorizer that decides by ACLs alone decides on a name by the patterns that cover it. All names that the same patterns
-cover are decided alike, so that one name for each set of patterns stands for all of them: where each of these may be
-described, every name may, unlisted ones included. (``StandardAuthorizer``; ``patternType=PREFIXED``, KIP-290.)
+An authorizer that decides by ACLs alone decides on a name by the patterns that cover it. All names
+that the same patterns cover are decided alike, so that one name for each set of patterns stands for
+all of them: where each of these may be described, every name may, unlisted ones included.
+(``StandardAuthorizer``; ``patternType=PREFIXED``, KIP-290.)
 """
 
 from __future__ import annotations
@@ -16,15 +18,21 @@ NAMED = 5
 """How many missing rights are told one by one."""
 
 
-def samples(bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[str], token: str) -> dict[str, Right]:
-    """A name for each way in which names that begin with one of ``prefixes`` may be decided, and the right to see them.
+def samples(
+    bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[str], token: str
+) -> dict[str, Right]:
+    """A name for each way in which names that begin with one of ``prefixes`` may be decided, and
+    the right to see them.
 
-    No ``prefixes``: all names. ``token`` is text that no pattern has: it is what follows a pattern in such a name.
+    No ``prefixes``: all names. ``token`` is text that no pattern has: it is what follows a pattern
+    in such a name.
     """
     wanted = tuple(prefixes) or ("",)
     found = {p + token: Right(Operation.DESCRIBE, resource, p or ANY, bool(p)) for p in wanted}
     for binding in bindings:
-        if binding.resource is not resource or (binding.pattern is Pattern.LITERAL and binding.name == ANY):
+        if binding.resource is not resource or (
+            binding.pattern is Pattern.LITERAL and binding.name == ANY
+        ):
             continue
         if binding.name.startswith(wanted):
             prefixed = binding.pattern is Pattern.PREFIXED
@@ -33,8 +41,12 @@ def samples(bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[
     return found
 
 
-def hidden_gaps(subject: str, resource: Resource, asked: Mapping[str, Right], hidden: Iterable[str]) -> list[Gap]:
-    """What is missing where the names ``hidden`` of those that were ``asked`` about may not be described."""
+def hidden_gaps(
+    subject: str, resource: Resource, asked: Mapping[str, Right], hidden: Iterable[str]
+) -> list[Gap]:
+    """What is missing where the names ``hidden`` of those that were ``asked`` about may not be
+    described.
+    """
     rights = list(dict.fromkeys(asked[name] for name in hidden))
     if len(rights) > NAMED:
         rights = [Right(Operation.DESCRIBE, resource, ANY)]

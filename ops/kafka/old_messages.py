@@ -1,7 +1,8 @@
-"""Messages of the formats of before Kafka 0.11 (magic 0 and 1) as records of today's, for what is opened anyway. Pure.
+"""Messages of the formats of before Kafka 0.11 (magic 0 and 1) as records of today's, for what is
+opened anyway. Pure.
 
-A compressed one holds others as its value: their offsets are relative to the last one's with magic 1, absolute with 0.
-Layout: ``LegacyRecord`` and ``AbstractLegacyRecordBatch`` of Kafka's clients.
+A compressed one holds others as its value: their offsets are relative to the last one's with magic
+1, absolute with 0. Layout: ``LegacyRecord`` and ``AbstractLegacyRecordBatch`` of Kafka's clients.
 """
 
 from __future__ import annotations
@@ -33,15 +34,21 @@ class OldMessage(NamedTuple):
 
 
 def opened_old(data: Any, batch: BatchAt, wanted: int) -> Columns:
-    """The records of ``batch`` in ``data`` from the offset ``wanted`` on. Raises ``ValueError`` for what is none."""
+    """The records of ``batch`` in ``data`` from the offset ``wanted`` on. Raises ``ValueError`` for
+    what is none.
+    """
     import numpy as np
 
     try:
-        messages = [m for m in _messages(bytes(data[batch.start : batch.end])) if m.offset >= wanted]
+        messages = [
+            m for m in _messages(bytes(data[batch.start : batch.end])) if m.offset >= wanted
+        ]
     except struct.error as e:
         raise Garbled("a message extends beyond its set") from e
     first = messages[0] if messages else OldMessage(batch.offset, NO_TIME, None, None)
-    raw = b"".join(record(m.time - first.time, m.offset - first.offset, m.key, m.value) for m in messages)
+    raw = b"".join(
+        record(m.time - first.time, m.offset - first.offset, m.key, m.value) for m in messages
+    )
     body = Body(0, len(raw), len(messages), first.offset, first.time)
     return columns(np.frombuffer(raw + bytes(PADDING), np.uint8), [body])
 
@@ -52,7 +59,9 @@ def _messages(raw: bytes) -> Iterator[OldMessage]:
         offset, size, checksum, magic, attributes = _HEAD.unpack_from(raw, at)
         end, place, time = at + LENGTH.size + size, at + _HEAD.size, NO_TIME
         if crc32(memoryview(raw)[at + MAGIC_AT : end]) != checksum:
-            raise Garbled(f"the checksum of the message at offset {offset:,} does not match its bytes")
+            raise Garbled(
+                f"the checksum of the message at offset {offset:,} does not match its bytes"
+            )
         if magic:
             (time,) = _TIME.unpack_from(raw, place)
             place += _TIME.size
@@ -67,7 +76,9 @@ def _messages(raw: bytes) -> Iterator[OldMessage]:
         inner = list(_messages(unpacked(value, attributes & CODEC)))
         shift = offset - inner[-1].offset if inner and magic else 0
         for each in inner:
-            yield each._replace(offset=each.offset + shift, time=time if attributes & LOG_APPEND_TIME else each.time)
+            yield each._replace(
+                offset=each.offset + shift, time=time if attributes & LOG_APPEND_TIME else each.time
+            )
 
 
 def _bytes(raw: bytes, at: int) -> tuple[bytes | None, int]:

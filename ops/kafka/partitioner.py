@@ -1,4 +1,6 @@
-"""On which partition Java's producer puts a key (``BuiltInPartitioner``, murmur2), and Kafka the coordinator of an id."""
+"""On which partition Java's producer puts a key (``BuiltInPartitioner``, murmur2), and Kafka the
+coordinator of an id.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def _words(count: int) -> struct.Struct:
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit murmur2 of ``data``, as an unsigned number (``Utils.murmur2`` gives the same bits, signed)."""
+    """Kafka's 32-bit murmur2 of ``data``, as an unsigned number (``Utils.murmur2`` gives the same
+    bits, signed).
+    """
     length = len(data)
     h = 0x9747B28C ^ length
     whole = length >> 2
@@ -67,7 +71,8 @@ def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
 
 
 def _murmur2s(keys: Sequence[bytes]) -> Sequence[int]:
-    """``murmur2`` of keys of one length, with all of them in one number: 64 bits for each, of which it uses the lower half.
+    """``murmur2`` of keys of one length, with all of them in one number: 64 bits for each, of which
+    it uses the lower half.
 
     A product of two numbers of 32 bits fits; what a shift takes over from the neighbour is cut off.
     """
@@ -103,7 +108,9 @@ def _lanes(count: int) -> tuple[int, int]:
 
 
 def java_partitions(keys: Any, partitions: int) -> Any:
-    """``java_partition`` of each of Arrow's binary ``keys``, as a NumPy array of numbers; of a null it means nothing."""
+    """``java_partition`` of each of Arrow's binary ``keys``, as a NumPy array of numbers; of a null
+    it means nothing.
+    """
     import numpy as np
     import pyarrow as pa
 
@@ -128,7 +135,9 @@ def java_partitions(keys: Any, partitions: int) -> Any:
 
 
 def stable_order(numbers: Any, count: int) -> Any:
-    """The rows of NumPy's ``numbers``, all below ``count``, ordered by them: those of one number stay in their order."""
+    """The rows of NumPy's ``numbers``, all below ``count``, ordered by them: those of one number
+    stay in their order.
+    """
     import numpy as np
 
     # NumPy sorts two bytes by radix, many times as fast as eight.
@@ -167,8 +176,9 @@ def _hashed(text: str, value: int) -> int:
 
 
 def coordinator_partition(id: str, partitions: int) -> int:
-    """The partition whose leader coordinates ``id``: a transactional id's of ``__transaction_state``, a group's of
-    ``__consumer_offsets`` (``TransactionStateManager.partitionFor``, ``GroupCoordinatorService.partitionFor``).
+    """The partition whose leader coordinates ``id``: a transactional id's of
+    ``__transaction_state``, a group's of ``__consumer_offsets``
+    (``TransactionStateManager.partitionFor``, ``GroupCoordinatorService.partitionFor``).
     """
     value = java_hash(id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions

@@ -1,7 +1,9 @@
-"""Kafka's record batches (format 2) taken apart into columns: where the keys and values of all records lie in the bytes.
+"""Kafka's record batches (format 2) taken apart into columns: where the keys and values of all
+records lie in the bytes.
 
-The other way round than ``record_batch_encoder``. Nothing is done for each record in Python, as long as batches are not few
-and large, and nothing is copied. Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's clients.
+The other way round than ``record_batch_encoder``. Nothing is done for each record in Python, as
+long as batches are not few and large, and nothing is copied. Layout: ``DefaultRecordBatch`` and
+``DefaultRecord`` of Kafka's clients.
 """
 
 from __future__ import annotations
@@ -14,14 +16,17 @@ from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME
 from connectctl.ops.kafka.fetched_batches import BatchAt
 
 LANES = 64
-"""From so many batches on for each record of the largest, all batches are gone through side by side."""
+"""From so many batches on for each record of the largest, all batches are gone through side by
+side.
+"""
 PADDING = 8
 """Bytes behind the records that may be looked at, and belong to none."""
 
 
 class Body(NamedTuple):
-    """Where the records of a batch lie, from ``start`` to before ``end``, and what its header says of them: how many they
-    are, the offset and the time of the first, in ms, and the time of all where the broker has set it.
+    """Where the records of a batch lie, from ``start`` to before ``end``, and what its header says
+    of them: how many they are, the offset and the time of the first, in ms, and the time of all
+    where the broker has set it.
     """
 
     start: int
@@ -45,11 +50,12 @@ class Garbled(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Records of one partition in the order of the log, each column an array of NumPy's with a number for each record.
+    """Records of one partition in the order of the log, each column an array of NumPy's with a
+    number for each record.
 
-    ``data`` are the bytes, in which keys and values begin ``at`` a place and have a ``size``, -1 for null. ``tails`` is
-    where the length of a record's key lies, ``heads`` where the headers begin. ``times`` are relative to their batch's,
-    which ``batches`` tells by ``of``.
+    ``data`` are the bytes, in which keys and values begin ``at`` a place and have a ``size``, -1
+    for null. ``tails`` is where the length of a record's key lies, ``heads`` where the headers
+    begin. ``times`` are relative to their batch's, which ``batches`` tells by ``of``.
     """
 
     data: Any
@@ -74,7 +80,17 @@ class Columns:
         first, last = np.searchsorted(self.offsets, (start, end))
         if first == 0 and last == len(self):
             return self
-        names = ("offsets", "key_at", "key_size", "value_at", "value_size", "tails", "heads", "times", "of")
+        names = (
+            "offsets",
+            "key_at",
+            "key_size",
+            "value_at",
+            "value_size",
+            "tails",
+            "heads",
+            "times",
+            "of",
+        )
         return replace(self, **{name: getattr(self, name)[first:last] for name in names})
 
     def value(self, row: int) -> bytes | None:
@@ -107,8 +123,12 @@ class Columns:
         import numpy as np
 
         first = np.array([batch.first_time for batch in self.batches], np.int64)[self.of]
-        appended = np.array([-1 if b.append_time is None else b.append_time for b in self.batches], np.int64)[self.of]
-        by_broker = np.array([batch.append_time is not None for batch in self.batches], bool)[self.of]
+        appended = np.array(
+            [-1 if b.append_time is None else b.append_time for b in self.batches], np.int64
+        )[self.of]
+        by_broker = np.array([batch.append_time is not None for batch in self.batches], bool)[
+            self.of
+        ]
         return np.where(by_broker, appended, first + self.times)
 
     @property
@@ -132,10 +152,13 @@ class Columns:
         return binaries(self.data, self.key_at, self.key_size)
 
     def lines(self) -> tuple[Any, Any]:
-        """The values that are not empty as lines of a text, in an Arrow buffer, and the rows that these are."""
+        """The values that are not empty as lines of a text, in an Arrow buffer, and the rows that
+        these are.
+        """
         import numpy as np
 
-        # Behind each value lies at least the count of headers, which makes room for the end of its line.
+        # Behind each value lies at least the count of headers, which makes room for the end of its
+        # line.
         rows = np.flatnonzero(self.value_size > 0)
         at, size = self.value_at[rows], self.value_size[rows]
         data = self.data.copy()
@@ -183,20 +206,26 @@ class DecodedMessage:
 
 
 def binaries(data: Any, at: Any, size: Any) -> Any:
-    """The bytes of ``data`` that begin ``at`` these places as an Arrow array, null where their ``size`` is below 0."""
+    """The bytes of ``data`` that begin ``at`` these places as an Arrow array, null where their
+    ``size`` is below 0.
+    """
     import numpy as np
     import pyarrow as pa
 
     # Every other one of these is a stretch, and those between lie between them.
     edges = np.empty(2 * len(at), np.int32)
     edges[0::2], edges[1::2] = at, at + np.maximum(size, 0)
-    whole = pa.Array.from_buffers(pa.binary(), max(0, len(edges) - 1), [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    whole = pa.Array.from_buffers(
+        pa.binary(), max(0, len(edges) - 1), [None, pa.py_buffer(edges), pa.py_buffer(data)]
+    )
     there = pa.array(np.arange(0, len(edges), 2, dtype=np.int32), mask=size < 0)
     return whole.take(there)
 
 
 def columns(data: Any, batches: Sequence[Body]) -> Columns:
-    """The records of ``batches`` in ``data``, an array of uint8 with ``PADDING`` at its end. Raises ``Garbled``."""
+    """The records of ``batches`` in ``data``, an array of uint8 with ``PADDING`` at its end. Raises
+    ``Garbled``.
+    """
     import numpy as np
 
     batches = [batch for batch in batches if batch.records]
@@ -214,11 +243,15 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
     if np.any(heads >= np.array([batch.end for batch in batches], np.int64)[of]):
         raise Garbled("a record extends beyond its batch")
     offsets = np.array([batch.offset for batch in batches], np.int64)[of] + deltas
-    return Columns(data, offsets, key_at, key_size, value_at, value_size, tails, heads, times, of, batches)
+    return Columns(
+        data, offsets, key_at, key_size, value_at, value_size, tails, heads, times, of, batches
+    )
 
 
 def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:
-    """Where each record begins, behind its length. Only the length of a record leads to the next one."""
+    """Where each record begins, behind its length. Only the length of a record leads to the next
+    one.
+    """
     import numpy as np
 
     if not batches:
@@ -253,7 +286,8 @@ def _side_by_side(data: Any, batches: Sequence[Body], counts: Any) -> Any:
     order = np.argsort(-counts, kind="stable")
     rows = (np.cumsum(counts) - counts)[order]
     at = np.array([batch.start for batch in batches], np.int64)[order]
-    # How many batches have a record of that number: with the largest first, they are the first so many.
+    # How many batches have a record of that number: with the largest first, they are the first so
+    # many.
     left = len(batches) - np.searchsorted(np.sort(counts), np.arange(counts.max()), side="right")
     found = np.empty(int(counts.sum()), np.int64)
     for number, some in enumerate(left.tolist()):

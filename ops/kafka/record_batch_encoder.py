@@ -1,4 +1,5 @@
-"""Kafka's record batches (format 2) made of Arrow's columns, column by column: nothing is done for each record in Python.
+"""Kafka's record batches (format 2) made of Arrow's columns, column by column: nothing is done for
+each record in Python.
 
 Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's clients.
 """
@@ -16,9 +17,13 @@ from connectctl.ops.kafka.compression import CODECS, compressed
 from connectctl.ops.kafka.varints import joined, varints
 
 LONGEST_HEAD = 30
-"""Bytes of a record besides its key, value and headers, at most: five varints, attributes and that there are no headers."""
+"""Bytes of a record besides its key, value and headers, at most: five varints, attributes and that
+there are no headers.
+"""
 _UNCHECKED, _CHECKED = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")
-"""The two parts of ``HEADER``, of which the first ends with the checksum of the second and of the records."""
+"""The two parts of ``HEADER``, of which the first ends with the checksum of the second and of the
+records.
+"""
 _NO_HEADERS = b"\0"
 
 
@@ -33,9 +38,10 @@ class ProducerState:
 
 @dataclass(frozen=True)
 class RecordColumns:
-    """Records as columns of the same length. ``values`` and ``keys`` are Arrow's, of bytes; None: no record has a key.
-    ``timestamps`` are milliseconds as NumPy's int64, -1 or None for the time at which a batch is made. ``headers`` are
-    Arrow's lists of structs of ``key``, text, and ``value``, bytes, as Spark's Kafka sink takes them.
+    """Records as columns of the same length. ``values`` and ``keys`` are Arrow's, of bytes; None:
+    no record has a key. ``timestamps`` are milliseconds as NumPy's int64, -1 or None for the time
+    at which a batch is made. ``headers`` are Arrow's lists of structs of ``key``, text, and
+    ``value``, bytes, as Spark's Kafka sink takes them.
     """
 
     values: Any
@@ -48,14 +54,19 @@ class RecordColumns:
 
     def take(self, rows: Any) -> RecordColumns:
         """The rows with these numbers, in this order."""
-        keys, headers = (None if column is None else column.take(rows) for column in (self.keys, self.headers))
+        keys, headers = (
+            None if column is None else column.take(rows) for column in (self.keys, self.headers)
+        )
         return RecordColumns(
-            self.values.take(rows), keys, None if self.timestamps is None else self.timestamps[rows], headers
+            self.values.take(rows),
+            keys,
+            None if self.timestamps is None else self.timestamps[rows],
+            headers,
         )
 
     def messages(self) -> list[dict[str, Any]]:
-        """As librdkafka takes many at once, which cannot have headers: dictionaries with ``value`` and, where there are such
-        columns, ``key`` and ``timestamp``.
+        """As librdkafka takes many at once, which cannot have headers: dictionaries with ``value``
+        and, where there are such columns, ``key`` and ``timestamp``.
         """
         names, columns = ["value"], [self.values.to_pylist()]
         if self.keys is not None:
@@ -71,12 +82,17 @@ class RecordColumns:
         """The headers of each record, as librdkafka takes them."""
         if self.headers is None:
             return [[] for _ in range(len(self))]
-        return [[(each["key"], each["value"]) for each in some or ()] for some in self.headers.to_pylist()]
+        return [
+            [(each["key"], each["value"]) for each in some or ()]
+            for some in self.headers.to_pylist()
+        ]
 
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows ``start`` to before ``end`` of columns: all of a batch that does not depend on who sends it. Times are in ms."""
+    """Rows ``start`` to before ``end`` of columns: all of a batch that does not depend on who sends
+    it. Times are in ms.
+    """
 
     start: int
     end: int
@@ -88,19 +104,35 @@ class RowBatch:
         return self.end - self.start
 
     def encode(self, stamp: ProducerState, codec: str = "none") -> list[bytes | memoryview]:
-        """The batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that is not in ``CODECS``."""
+        """The batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that is not
+        in ``CODECS``.
+        """
         records = compressed(self.records, codec)
         return framed(records, CODECS[codec], len(self), self.first_time, self.last_time, stamp)
 
 
 def framed(
-    records: Sequence[Any], codec: int, count: int, first_time: int, last_time: int, stamp: ProducerState
+    records: Sequence[Any],
+    codec: int,
+    count: int,
+    first_time: int,
+    last_time: int,
+    stamp: ProducerState,
 ) -> list[bytes | memoryview]:
-    """``records``, as many as ``count`` and compressed already, behind the header of a batch of a transaction."""
+    """``records``, as many as ``count`` and compressed already, behind the header of a batch of a
+    transaction.
+    """
     from crc32c import crc32c
 
     checked = _CHECKED.pack(
-        codec | TRANSACTIONAL, count - 1, first_time, last_time, stamp.producer_id, stamp.epoch, stamp.sequence, count
+        codec | TRANSACTIONAL,
+        count - 1,
+        first_time,
+        last_time,
+        stamp.producer_id,
+        stamp.epoch,
+        stamp.sequence,
+        count,
     )
     crc = crc32c(checked)
     for part in records:
@@ -110,8 +142,8 @@ def framed(
 
 
 def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[RowBatch]:
-    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone. One ends at each of
-    ``cuts``.
+    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger
+    alone. One ends at each of ``cuts``.
     """
     import numpy as np
 
@@ -120,19 +152,32 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[R
     values = _lengths(rows.values)
     keys = np.full(len(rows), -1) if rows.keys is None else _lengths(rows.keys)
     tails = None if rows.headers is None else _headers(rows.headers)
-    weights = np.maximum(values, 0) + np.maximum(keys, 0) + (1 if tails is None else _lengths(tails))
+    weights = (
+        np.maximum(values, 0) + np.maximum(keys, 0) + (1 if tails is None else _lengths(tails))
+    )
     starts = batch_starts(weights + LONGEST_HEAD, limit - HEADER.size, cuts)
     ends = [*starts[1:], len(rows)]
     now = int(time.time() * 1000)
-    times = np.full(len(rows), now) if rows.timestamps is None else np.where(rows.timestamps >= 0, rows.timestamps, now)
+    times = (
+        np.full(len(rows), now)
+        if rows.timestamps is None
+        else np.where(rows.timestamps >= 0, rows.timestamps, now)
+    )
     firsts = np.repeat(starts, np.subtract(ends, starts))
-    records = _records(rows, keys, values, times - times[firsts], np.arange(len(rows)) - firsts, tails)
+    records = _records(
+        rows, keys, values, times - times[firsts], np.arange(len(rows)) - firsts, tails
+    )
     at, whole = layout(records)
-    # Without headers, the byte that a record begins with belongs to the record before it: see _records.
+    # Without headers, the byte that a record begins with belongs to the record before it: see
+    # _records.
     first, last = (0, []) if rows.headers is not None else (1, [_NO_HEADERS])
     return [
         RowBatch(
-            start, end, int(times[start]), int(times[start:end].max()), [whole[at[start] + first : at[end]], *last]
+            start,
+            end,
+            int(times[start]),
+            int(times[start:end].max()),
+            [whole[at[start] + first : at[end]], *last],
         )
         for start, end in zip(starts, ends, strict=True)
     ]
@@ -143,7 +188,9 @@ def layout(column: Any) -> tuple[Any, memoryview]:
     import numpy as np
 
     _, offsets, data = column.buffers()
-    return np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1], memoryview(data or b"")
+    return np.frombuffer(offsets, np.int64)[
+        column.offset : column.offset + len(column) + 1
+    ], memoryview(data or b"")
 
 
 def batch_starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
@@ -157,12 +204,17 @@ def batch_starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
         while start < cut:
             starts.append(start)
             before = int(ends[start - 1]) if start else 0
-            start = min(cut, max(start + 1, int(np.searchsorted(ends, before + limit, side="right"))))
+            start = min(
+                cut, max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
+            )
     return starts
 
 
-def _records(rows: RecordColumns, keys: Any, values: Any, times: Any, places: Any, tails: Any) -> Any:
-    """Each row as a record of its batch. Without headers: all but its last byte, behind the last one of the row before.
+def _records(
+    rows: RecordColumns, keys: Any, values: Any, times: Any, places: Any, tails: Any
+) -> Any:
+    """Each row as a record of its batch. Without headers: all but its last byte, behind the last
+    one of the row before.
 
     That byte says that a record has no headers. So a record is made of one part less.
     """
@@ -182,9 +234,11 @@ def _records(rows: RecordColumns, keys: Any, values: Any, times: Any, places: An
 
 
 def _headers(lists: Any) -> Any:
-    """What each row's headers are at the end of its record: how many, then for each its key and its value.
+    """What each row's headers are at the end of its record: how many, then for each its key and its
+    value.
 
-    The headers of all rows lie behind each other as it is, so that those of a row are a stretch of them.
+    The headers of all rows lie behind each other as it is, so that those of a row are a stretch of
+    them.
     """
     import numpy as np
     import pyarrow as pa
@@ -195,11 +249,15 @@ def _headers(lists: Any) -> Any:
     if not len(flat):
         return joined([varints(counts)])
     keys, values = (flat.field(name).cast(pa.large_binary()) for name in ("key", "value"))
-    each = strung([joined([varints(_lengths(keys))]), keys, joined([varints(_lengths(values))]), values])
+    each = strung(
+        [joined([varints(_lengths(keys))]), keys, joined([varints(_lengths(values))]), values]
+    )
     at, whole = layout(each)
     ends = at[np.concatenate(([0], np.cumsum(counts)))]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(whole)]
-    return strung([joined([varints(counts)]), pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)])
+    return strung(
+        [joined([varints(counts)]), pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)]
+    )
 
 
 def strung(parts: Sequence[Any]) -> Any:

@@ -14,7 +14,9 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass
 class Rows:
-    """Records of one topic, in their order: lists that are columns to be. A partition of None is chosen by their writer."""
+    """Records of one topic, in their order: lists that are columns to be. A partition of None is
+    chosen by their writer.
+    """
 
     values: list[bytes | None] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
@@ -49,8 +51,8 @@ def record_columns(
     timestamps: Sequence[int | None] = (),
     headers: Sequence[Headers | None] = (),
 ) -> RecordColumns:
-    """``values`` and what belongs to them; a column is left out where it is empty or has nothing. ``timestamps`` are in
-    milliseconds, -1 or None for the time at which the batch is made.
+    """``values`` and what belongs to them; a column is left out where it is empty or has nothing.
+    ``timestamps`` are in milliseconds, -1 or None for the time at which the batch is made.
     """
     import pyarrow as pa
 
@@ -62,10 +64,14 @@ def record_columns(
         times = pa.array(timestamps, pa.int64()).fill_null(-1).to_numpy()
     if any(headers):
         flat = list(chain.from_iterable(some or () for some in headers))
-        ends = pa.array(list(accumulate((len(some or ()) for some in headers), initial=0)), pa.int32())
+        ends = pa.array(
+            list(accumulate((len(some or ()) for some in headers), initial=0)), pa.int32()
+        )
         # Names are bytes, as some are no text.
         names = raw([name.encode("utf-8", "surrogateescape") for name, _ in flat])
-        pairs = pa.StructArray.from_arrays([names, raw([value for _, value in flat])], ["key", "value"])
+        pairs = pa.StructArray.from_arrays(
+            [names, raw([value for _, value in flat])], ["key", "value"]
+        )
         lists = pa.ListArray.from_arrays(ends, pairs)
     has_key = any(key is not None for key in keys)
     return RecordColumns(raw(values), raw(keys) if has_key else None, times, lists)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 
 class ConsumerRecord(NamedTuple):
-    """One Kafka record. ``timestamp`` is in milliseconds since the epoch, None where the broker has none."""
+    """One Kafka record. ``timestamp`` is in milliseconds since the epoch, None where the broker has
+    none.
+    """
 
     key: bytes | None
     value: bytes | None
@@ -19,7 +21,9 @@ class ConsumerRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class UnreadTail:
-    """A partition that could not be read to its end: an open transaction holds its last stable offset at ``stable``."""
+    """A partition that could not be read to its end: an open transaction holds its last stable
+    offset at ``stable``.
+    """
 
     partition: int
     stable: int
@@ -30,11 +34,12 @@ class UnreadTail:
 class TopicImage:
     """A topic as compaction would leave it: the newest record of each key in each partition.
 
-    Keys are kept per partition, because the same key in two partitions is two records that compaction never unites.
-    ``records`` counts all that were read, those without a key among them. ``end_offsets`` are the high
-    watermarks when the reading began. Order within ``latest`` is not defined; use the offsets. ``superseded`` are the
-    older records that compaction has not removed yet, where they were asked for. ``left_out`` are the connectors whose
-    records were not asked for.
+    Keys are kept per partition, because the same key in two partitions is two records that
+    compaction never unites. ``records`` counts all that were read, those without a key among them.
+    ``end_offsets`` are the high watermarks when the reading began. Order within ``latest`` is not
+    defined; use the offsets. ``superseded`` are the older records that compaction has not removed
+    yet, where they were asked for. ``left_out`` are the connectors whose records were not asked
+    for.
     """
 
     topic: str

@@ -1,8 +1,10 @@
-"""Kafka's numbers that stand for nothing, as None: read here and nowhere else, so that none of them is taken for a value.
+"""Kafka's numbers that stand for nothing, as None: read here and nowhere else, so that none of them
+is taken for a value.
 
-The protocol has -1 for an offset, a time, a producer id, an epoch and a leader that are not there. librdkafka has -1001 for
-an offset that it was not given (``RD_KAFKA_OFFSET_INVALID``, with which ListOffsets completes where a leader has just died,
-and without an error), and -1000, -1 and -2 for places that are not offsets (stored, end, beginning).
+The protocol has -1 for an offset, a time, a producer id, an epoch and a leader that are not there.
+librdkafka has -1001 for an offset that it was not given (``RD_KAFKA_OFFSET_INVALID``, with which
+ListOffsets completes where a leader has just died, and without an error), and -1000, -1 and -2 for
+places that are not offsets (stored, end, beginning).
 """
 
 from __future__ import annotations
@@ -19,5 +21,7 @@ def offset_of(raw: int | None) -> Offset | None:
 
 
 def number_of(raw: int | None) -> int | None:
-    """A broker's, a producer's or an epoch's number, or a time, that a client hands over as ``raw``; None for none."""
+    """A broker's, a producer's or an epoch's number, or a time, that a client hands over as
+    ``raw``; None for none.
+    """
     return raw if raw is not None and raw >= 0 else None

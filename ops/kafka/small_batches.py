@@ -1,7 +1,8 @@
-"""Kafka's record batches (format 2) of a few records, record by record: for up to a hundred that is quicker than columns.
+"""Kafka's record batches (format 2) of a few records, record by record: for up to a hundred that is
+quicker than columns.
 
-Each kernel of Arrow or NumPy costs microseconds before its first row, and a batch takes many of them. The bytes are those of
-``record_batch_encoder``.
+Each kernel of Arrow or NumPy costs microseconds before its first row, and a batch takes many of
+them. The bytes are those of ``record_batch_encoder``.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ from connectctl.ops.kafka.record_columns import Headers, Rows
 from connectctl.ops.kafka.varints import varint
 
 MOST_ROWS = 128
-"""Records up to which this is quicker. Measured with records of 100 bytes for four partitions, in microseconds of processor
-time with the choice of their partitions: ten 41 against 347, a hundred 256 against 412, two hundred 498 against 450.
+"""Records up to which this is quicker. Measured with records of 100 bytes for four partitions, in
+microseconds of processor time with the choice of their partitions: ten 41 against 347, a hundred
+256 against 412, two hundred 498 against 450.
 """
 _NO_HEADERS = b"\0"
 
 
-def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: int) -> list[RowBatch]:
-    """The ``rows`` with the numbers in ``order`` as batches of at most ``limit`` bytes before compression, a record that is
-    larger alone. One ends at each of ``cuts``. Their starts and ends are places in ``order``.
+def small_batches(
+    rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: int
+) -> list[RowBatch]:
+    """The ``rows`` with the numbers in ``order`` as batches of at most ``limit`` bytes before
+    compression, a record that is larger alone. One ends at each of ``cuts``. Their starts and ends
+    are places in ``order``.
     """
     made: list[RowBatch] = []
     now = int(time.time() * 1000)
-    times = [when if (when := rows.timestamps[row]) is not None and when >= 0 else now for row in order]
+    times = [
+        when if (when := rows.timestamps[row]) is not None and when >= 0 else now for row in order
+    ]
     tails = [_headers(rows.headers[row]) for row in order]
     sizes = [
         len(rows.keys[row] or b"") + len(rows.values[row] or b"") + len(tail) + LONGEST_HEAD
@@ -42,7 +49,13 @@ def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: 
                 end += 1
             first = times[start]
             records = [
-                record(times[at] - first, at - start, rows.keys[order[at]], rows.values[order[at]], tails[at])
+                record(
+                    times[at] - first,
+                    at - start,
+                    rows.keys[order[at]],
+                    rows.values[order[at]],
+                    tails[at],
+                )
                 for at in range(start, end)
             ]
             made.append(RowBatch(start, end, first, max(times[start:end]), [b"".join(records)]))
@@ -50,8 +63,12 @@ def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: 
     return made
 
 
-def record(time: int, place: int, key: bytes | None, value: bytes | None, tail: bytes = _NO_HEADERS) -> bytes:
-    """A record of a batch, with time and offset as they differ from the first one's; ``tail`` are its headers."""
+def record(
+    time: int, place: int, key: bytes | None, value: bytes | None, tail: bytes = _NO_HEADERS
+) -> bytes:
+    """A record of a batch, with time and offset as they differ from the first one's; ``tail`` are
+    its headers.
+    """
     body = b"".join((b"\0", varint(time), varint(place), *_counted(key), *_counted(value), tail))
     return varint(len(body)) + body
 
@@ -64,7 +81,9 @@ def _counted(value: bytes | None) -> tuple[bytes, bytes]:
 
 
 def as_bytes(value: bytes | str) -> bytes:
-    """``value``, which is text where who made a record did not mind, as Arrow and librdkafka take it."""
+    """``value``, which is text where who made a record did not mind, as Arrow and librdkafka take
+    it.
+    """
     return value.encode() if isinstance(value, str) else value
 
 

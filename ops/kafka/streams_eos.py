@@ -1,7 +1,9 @@
-"""The two kinds of exactly-once producers of an application, by property and by transactional id (KIP-447).
+"""The two kinds of exactly-once producers of an application, by property and by transactional id
+(KIP-447).
 
-Kafka Streams: a producer for each task with the id ``<application.id>-<task>``, ``orders-0_1``; or one for each thread with
-``<application.id>-<process>-<thread>``, ``orders-76ed91fd-…-1`` (``StreamsProducer``).
+Kafka Streams: a producer for each task with the id ``<application.id>-<task>``, ``orders-0_1``; or
+one for each thread with ``<application.id>-<process>-<thread>``, ``orders-76ed91fd-…-1``
+(``StreamsProducer``).
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ class ProducerModel(StrEnum):
 
 
 def model_of_value(value: str | None) -> ProducerModel | None:
-    """The kind that a value of the property asks for, None where it is not exactly-once at all, or not known."""
+    """The kind that a value of the property asks for, None where it is not exactly-once at all, or
+    not known.
+    """
     return {
         PER_PARTITION: ProducerModel.PER_PARTITION,
         BETA: ProducerModel.GROUP_AWARE,
@@ -34,7 +38,9 @@ def model_of_value(value: str | None) -> ProducerModel | None:
 
 
 def model_of_id(application: str, id_: str) -> ProducerModel | None:
-    """The kind of producer that a transactional id belongs to; None for ids that are not this application's."""
+    """The kind of producer that a transactional id belongs to; None for ids that are not this
+    application's.
+    """
     if not id_.startswith(f"{application}-"):
         return None
     rest = id_[len(application) + 1 :]
@@ -45,5 +51,7 @@ def model_of_id(application: str, id_: str) -> ProducerModel | None:
 
 def process_of(application: str, id_: str) -> str | None:
     """The process that a group-aware producer's transactional id names."""
-    found = _NEW.fullmatch(id_[len(application) + 1 :]) if id_.startswith(f"{application}-") else None
+    found = (
+        _NEW.fullmatch(id_[len(application) + 1 :]) if id_.startswith(f"{application}-") else None
+    )
     return found.group(1) if found else None

@@ -9,8 +9,8 @@ from itertools import zip_longest
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Where a partition begins and ends. Readers with read_committed get no further than ``stable``, which is at most
-    ``end``, the high watermark.
+    """Where a partition begins and ends. Readers with read_committed get no further than
+    ``stable``, which is at most ``end``, the high watermark.
     """
 
     first: int
@@ -30,8 +30,8 @@ class Layout:
 class KnownEnds:
     """How far a topic is known to reach, from what was read of it: no later end is below.
 
-    ``id`` is the topic's, by which it can be told from another of that name; None of brokers before 2.8. ``ends`` are by
-    partition, 0 where nothing is known.
+    ``id`` is the topic's, by which it can be told from another of that name; None of brokers before
+    2.8. ``ends`` are by partition, 0 where nothing is known.
     """
 
     id: str | None = None
@@ -46,14 +46,17 @@ class KnownEnds:
 
 def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> dict[str, KnownEnds]:
     """What both know of topics, by what these are called there."""
-    known = {which: one[which].further(reached) if which in one else reached for which, reached in other.items()}
+    known = {
+        which: one[which].further(reached) if which in one else reached
+        for which, reached in other.items()
+    }
     return {**one, **known}
 
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for, empty
-    where this principal may not describe it.
+    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config``
+    what was asked for, empty where this principal may not describe it.
 
     ``leaders`` are the brokers that lead the partitions, None where none does.
     """

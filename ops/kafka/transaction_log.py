@@ -1,6 +1,7 @@
 """Records of ``__transaction_state``: what coordinators write down of each transactional id.
 
-Source: ``TransactionLogKey`` (version 0) and ``TransactionLogValue`` (0, and 1 with tagged fields: KIP-890, KIP-915).
+Source: ``TransactionLogKey`` (version 0) and ``TransactionLogValue`` (0, and 1 with tagged fields:
+KIP-890, KIP-915).
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ _PREVIOUS, _NEXT, _CLIENT = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A transactional id as its coordinator wrote it down. Times are in milliseconds since the epoch, -1 for none.
+    """A transactional id as its coordinator wrote it down. Times are in milliseconds since the
+    epoch, -1 for none.
 
-    ``epoch`` is that of the markers of a transaction that is being ended. With transaction version 2, and where an abort
-    fences, it is above the epoch of the transaction's records. ``previous_producer_id`` and ``next_producer_id`` are -1
-    but where epochs run out; ``client_version`` is the client's ``transaction.version``: from 2 on each transaction has
-    an epoch of its own.
+    ``epoch`` is that of the markers of a transaction that is being ended. With transaction version
+    2, and where an abort fences, it is above the epoch of the transaction's records.
+    ``previous_producer_id`` and ``next_producer_id`` are -1 but where epochs run out;
+    ``client_version`` is the client's ``transaction.version``: from 2 on each transaction has an
+    epoch of its own.
     """
 
     id: str
@@ -74,7 +77,9 @@ def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | Non
 
 
 def producer_of(value: bytes) -> int | None:
-    """The producer id, which is at the same place in all known versions; None where the version is not known."""
+    """The producer id, which is at the same place in all known versions; None where the version is
+    not known.
+    """
     if len(value) < _START.size:
         return None
     version, producer_id = _START.unpack_from(value)
@@ -87,7 +92,12 @@ def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
     if not 0 <= version <= NEWEST:
         return Unreadable(id, f"a value has the unknown version {version}")
     flexible = version >= FLEXIBLE
-    producer_id, epoch, timeout, state = reader.number(8), reader.number(2), reader.number(4), reader.number(1)
+    producer_id, epoch, timeout, state = (
+        reader.number(8),
+        reader.number(2),
+        reader.number(4),
+        reader.number(1),
+    )
     if not 0 <= state < len(STATES):
         return Unreadable(id, f"a value has the unknown state {state}")
     places = _places(reader, flexible)

@@ -1,7 +1,9 @@
-"""Transactions as their coordinators and the partitions' leaders tell them (KIP-98, KIP-664, KIP-890).
+"""Transactions as their coordinators and the partitions' leaders tell them (KIP-98, KIP-664,
+KIP-890).
 
-A coordinator keeps one entry per transactional id. Its producer id and epoch say who may write; with transaction version
-2 the epoch moves at every commit and the producer id changes when epochs run out, so neither proves anything by itself.
+A coordinator keeps one entry per transactional id. Its producer id and epoch say who may write;
+with transaction version 2 the epoch moves at every commit and the producer id changes when epochs
+run out, so neither proves anything by itself.
 """
 
 from __future__ import annotations
@@ -15,15 +17,24 @@ ENDING = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 OPEN = ENDING | {"Ongoing"}
 """States in which readers of read_committed wait."""
 ABORTING = frozenset({"PrepareEpochFence", "PrepareAbort", "CompleteAbort"})
-STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
+STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """A transactional id as its coordinator has it (DescribeTransactions).
 
-    ``timeout_ms`` is the producer's ``transaction.timeout.ms``; ``started_ms`` is in milliseconds since the epoch, None
-    without a transaction. ``partitions`` are those of an open transaction, in ``ENDING`` states those still to be marked.
+    ``timeout_ms`` is the producer's ``transaction.timeout.ms``; ``started_ms`` is in milliseconds
+    since the epoch, None without a transaction. ``partitions`` are those of an open transaction, in
+    ``ENDING`` states those still to be marked.
     """
 
     id: str
@@ -45,7 +56,9 @@ class Transaction:
         return self.producer_id, self.epoch
 
     def seconds_open(self, now: float) -> float | None:
-        """How long the transaction is open, ``now`` in seconds since the epoch; None where none is."""
+        """How long the transaction is open, ``now`` in seconds since the epoch; None where none
+        is.
+        """
         if not self.is_open or self.started_ms is None:
             return None
         return max(0.0, now - self.started_ms / 1000)
@@ -65,8 +78,8 @@ class Listing:
 class PartitionProducer:
     """A producer that a partition's leader remembers (DescribeProducers).
 
-    ``start_offset`` is where its open transaction begins, None where it has none. ``last_timestamp`` is the last
-    record's, in milliseconds since the epoch.
+    ``start_offset`` is where its open transaction begins, None where it has none.
+    ``last_timestamp`` is the last record's, in milliseconds since the epoch.
     """
 
     producer_id: int
@@ -78,7 +91,9 @@ class PartitionProducer:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a partition ends for readers: ``stable`` for read_committed (its last stable offset), ``end`` for all."""
+    """Where a partition ends for readers: ``stable`` for read_committed (its last stable offset),
+    ``end`` for all.
+    """
 
     stable: int
     end: int
@@ -90,9 +105,11 @@ class Bounds:
 
 
 def task_timeout(before: Transaction | None) -> int:
-    """The transaction timeout to fence an id with, in milliseconds: its own, because the coordinator keeps what it is sent.
+    """The transaction timeout to fence an id with, in milliseconds: its own, because the
+    coordinator keeps what it is sent.
 
-    Brokers before 3.7.1 bound their own append by it (KAFKA-16047), so that the 1 ms of an old tool is not repeated.
+    Brokers before 3.7.1 bound their own append by it (KAFKA-16047), so that the 1 ms of an old tool
+    is not repeated.
     """
     if before is None or before.timeout_ms < SHORTEST_TIMEOUT_MS:
         return FENCE_TIMEOUT_MS

@@ -1,6 +1,7 @@
 """Kafka's variable-length integers: of one number, and of columns of numbers, column by column.
 
-Encoding: ``ByteUtils.writeVarint`` and ``writeVarlong`` of Kafka's clients, which are Protocol Buffers' zigzag integers.
+Encoding: ``ByteUtils.writeVarint`` and ``writeVarlong`` of Kafka's clients, which are Protocol
+Buffers' zigzag integers.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ _SHORT = tuple(bytes(((n << 1) ^ (n >> 63),)) for n in range(-64, 64))
 
 def varint(number: int) -> bytes:
     """``number`` as a varint (zigzag), of up to 64 bits."""
-    return _SHORT[number + 64] if -64 <= number < 64 else unsigned_varint((number << 1) ^ (number >> 63))
+    return (
+        _SHORT[number + 64]
+        if -64 <= number < 64
+        else unsigned_varint((number << 1) ^ (number >> 63))
+    )
 
 
 def unsigned_varint(number: int) -> bytes:
-    """``number``, which is not negative, as lengths and counts of flexible versions are written (KIP-482)."""
+    """``number``, which is not negative, as lengths and counts of flexible versions are written
+    (KIP-482).
+    """
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
@@ -30,9 +37,11 @@ def unsigned_varint(number: int) -> bytes:
 
 @dataclass(frozen=True)
 class Varints:
-    """A column of numbers as varints (zigzag): ``width`` is how many bytes each has, one number where all have as many.
+    """A column of numbers as varints (zigzag): ``width`` is how many bytes each has, one number
+    where all have as many.
 
-    ``cells`` are the first byte of each, the second and so on, each with the rows that have it, None for all.
+    ``cells`` are the first byte of each, the second and so on, each with the rows that have it,
+    None for all.
     """
 
     width: Any
@@ -47,7 +56,9 @@ def varints(numbers: Any) -> Varints:
     narrowest, widest = (max(1, -(-int(n).bit_length() // 7)) for n in (rest.min(), rest.max()))
     width: Any = widest
     if narrowest < widest:
-        width = narrowest + sum((rest >> np.uint64(7 * at) > 0).astype(np.int64) for at in range(narrowest, widest))
+        width = narrowest + sum(
+            (rest >> np.uint64(7 * at) > 0).astype(np.int64) for at in range(narrowest, widest)
+        )
     cells = []
     for at in range(widest):
         cell = (rest >> np.uint64(7 * at)).astype(np.uint8) & np.uint8(0x7F)
@@ -72,4 +83,6 @@ def joined(columns: Sequence[Varints]) -> Any:
         flat = matrix[mask]
     sizes = np.broadcast_to(sum(column.width for column in columns), len(matrix))
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-    return pa.Array.from_buffers(pa.binary(), len(matrix), [None, pa.py_buffer(offsets), pa.py_buffer(flat)])
+    return pa.Array.from_buffers(
+        pa.binary(), len(matrix), [None, pa.py_buffer(offsets), pa.py_buffer(flat)]
+    )

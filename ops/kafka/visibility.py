@@ -1,9 +1,11 @@
-"""What a principal was allowed to see: an answer is complete, or partial with the reason and the right that is missing.
+"""What a principal was allowed to see: an answer is complete, or partial with the reason and the
+right that is missing.
 
-Kafka answers a listing with what the principal may describe, and does not say what it left out. Whoever asks gets
-``Complete`` or ``Partial``, never a bare list, so that an absence cannot be taken for a fact: the whole is reached by
-``match``, or by ``whole``, a read that is of no use without the rest; a change raises ``refused``.
-``seen`` is what was seen at least, and what is missing is a finding (SIGHT001 to SIGHT004).
+Kafka answers a listing with what the principal may describe, and does not say what it left out.
+Whoever asks gets ``Complete`` or ``Partial``, never a bare list, so that an absence cannot be taken
+for a fact: the whole is reached by ``match``, or by ``whole``, a read that is of no use without the
+rest; a change raises ``refused``. ``seen`` is what was seen at least, and what is missing is a
+finding (SIGHT001 to SIGHT004).
 """
 
 from __future__ import annotations
@@ -62,10 +64,11 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Gap:
-    """What is missing from an answer. ``subject`` names what was asked about (``group connect-prod``).
+    """What is missing from an answer. ``subject`` names what was asked about
+    (``group connect-prod``).
 
-    ``right`` is what would show it, where a right would; ``detail`` is what was said in its place, and ``advice`` what to
-    do about that.
+    ``right`` is what would show it, where a right would; ``detail`` is what was said in its place,
+    and ``advice`` what to do about that.
     """
 
     subject: str
@@ -91,7 +94,10 @@ class Gap:
     def next_step(self) -> str:
         """What closes the gap."""
         if self.reason is Reason.CONTRADICTED:
-            return "Try again; if it persists, restart the worker that differs, and check --rest and --group-id."
+            return (
+                "Try again; if it persists, restart the worker that differs, and check --rest "
+                "and --group-id."
+            )
         return grant(self.right) if self.right else self.advice or "Try again when it answers."
 
 
@@ -128,7 +134,9 @@ def observation_of(seen: T, gaps: Iterable[Gap]) -> Observation[T]:
 
 
 def gap_of(error: ConnectctlError, subject: str) -> Gap:
-    """The gap that an edge's error leaves: a principal that may not, or an answer that did not come."""
+    """The gap that an edge's error leaves: a principal that may not, or an answer that did not
+    come.
+    """
     if isinstance(error, NotAuthorized):
         return Gap(subject, Reason.NOT_AUTHORIZED, error.right, None if error.right else error.why)
     return Gap(subject, Reason.NO_ANSWER, None, error.why or error.what, error.next_step)
@@ -141,11 +149,15 @@ def not_authorized(what: str, right: Right) -> NotAuthorized:
 
 def grant(right: Right) -> str:
     """The sentence that says how to get the right."""
-    return f"Grant {right} (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or use another principal."
+    return (
+        f"Grant {right} (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or "
+        "use another principal."
+    )
 
 
 def whole(answer: Observation[T], what: str, *, proven: bool = True) -> T:
-    """All of the answer. Raises ``NotAuthorized`` or ``Unreachable`` where it is partial; ``what`` names it.
+    """All of the answer. Raises ``NotAuthorized`` or ``Unreachable`` where it is partial; ``what``
+    names it.
 
     Without ``proven`` it is enough that nothing was denied and everybody answered.
     """
@@ -158,13 +170,16 @@ def whole(answer: Observation[T], what: str, *, proven: bool = True) -> T:
         raise not_authorized(f"Not authorized to see {gap.subject}", gap.right)
     if gap.reason is Reason.NO_ANSWER:
         raise Unreachable(partial, why=_reasons(answer.gaps), next_step=gap.next_step)
-    raise NotAuthorized(partial, why=_reasons(answer.gaps), next_step=gap.next_step, right=gap.right)
+    raise NotAuthorized(
+        partial, why=_reasons(answer.gaps), next_step=gap.next_step, right=gap.right
+    )
 
 
 def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Refused:
     """The error of a change whose guard cannot see enough: nothing was done.
 
-    ``change`` says what was not done (``The tasks were not fenced``), ``force`` what ``--force`` would override.
+    ``change`` says what was not done (``The tasks were not fenced``), ``force`` what ``--force``
+    would override.
     """
     missing = tuple(gaps)
     hint = _worst(missing).next_step
@@ -177,7 +192,8 @@ def gap_findings(gaps: Iterable[Gap]) -> tuple[Finding, ...]:
     """What is missing as findings, each once, for the top of what is shown."""
     found = ((gap, *_FINDINGS[gap.reason]) for gap in dict.fromkeys(gaps))
     return tuple(
-        Finding(id_, how, gap.subject, f"May be incomplete: {gap.why}.", gap.next_step) for gap, id_, how in found
+        Finding(id_, how, gap.subject, f"May be incomplete: {gap.why}.", gap.next_step)
+        for gap, id_, how in found
     )
 
 

@@ -1,4 +1,6 @@
-"""How a sandbox itself reaches its broker and its workers, while it brings them up and looks after them."""
+"""How a sandbox itself reaches its broker and its workers, while it brings them up and looks after
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def worker_url(spec: SandboxSpec, port: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``client``: librdkafka's properties of the super user. ``rest``: httpx' arguments for the workers."""
+    """``client``: librdkafka's properties of the super user. ``rest``: httpx' arguments for the
+    workers.
+    """
 
     client: Mapping[str, Any]
     rest: Mapping[str, Any]
@@ -51,4 +55,6 @@ def access(layout: SandboxLayout, record: SandboxRecord) -> Access:
     known = security.Security(layout.security)
     client |= known.client(security.MTLS, security.BROKER)
     trust = ssl.create_default_context(cafile=known.authority)
-    return Access(client, {"verify": trust, "auth": (security.ADMIN, known.password(security.ADMIN))})
+    return Access(
+        client, {"verify": trust, "auth": (security.ADMIN, known.password(security.ADMIN))}
+    )

@@ -1,4 +1,6 @@
-"""Certificates of a secured sandbox: an authority of its own and keys that it signed, as the PEM files all clients read."""
+"""Certificates of a secured sandbox: an authority of its own and keys that it signed, as the PEM
+files all clients read.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ _SKEW = datetime.timedelta(hours=1)
 
 
 def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str) -> None:
-    """Write an authority's certificate as ``ca.pem``, and ``NAME.pem`` with key and certificates of each of ``names``.
+    """Write an authority's certificate as ``ca.pem``, and ``NAME.pem`` with key and certificates of
+    each of ``names``.
 
-    The subject is ``CN=NAME``. True says that a server of this machine shows the certificate. The one called ``stored``
-    is written as ``NAME.p12`` under ``password`` as well, for Jetty, which reads no PEM. Raises ConnectctlError.
+    The subject is ``CN=NAME``. True says that a server of this machine shows the certificate. The
+    one called ``stored`` is written as ``NAME.p12`` under ``password`` as well, for Jetty, which
+    reads no PEM. Raises ConnectctlError.
     """
     try:
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -39,7 +43,9 @@ def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str
         )
     except ImportError as e:
         hint = "Run: pip install 'connectctl[spark]'."
-        raise ConnectctlError("A secured sandbox needs cryptography, which is not installed", next_step=hint) from e
+        raise ConnectctlError(
+            "A secured sandbox needs cryptography, which is not installed", next_step=hint
+        ) from e
 
     def new_key() -> EllipticCurvePrivateKey:
         return ec.generate_private_key(ec.SECP256R1())
@@ -53,16 +59,21 @@ def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str
     for name, serves in names.items():
         key = new_key()
         own = _signed(name, key, signer, serves=serves)
-        # Key first, then its certificate and the authority's: the order that Kafka's PEM keystore and OpenSSL want.
+        # Key first, then its certificate and the authority's: the order that Kafka's PEM keystore
+        # and OpenSSL want.
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
         private.write(directory / f"{name}.pem", text + pem(own) + pem(authority))
         if name == stored:
             hidden = BestAvailableEncryption(password.encode())
-            packed = pkcs12.serialize_key_and_certificates(name.encode(), key, own, [authority], hidden)
+            packed = pkcs12.serialize_key_and_certificates(
+                name.encode(), key, own, [authority], hidden
+            )
             private.write(directory / f"{name}.p12", packed)
 
 
-def _signed(name: str, key: EllipticCurvePrivateKey, signer: EllipticCurvePrivateKey, *, serves: bool) -> Certificate:
+def _signed(
+    name: str, key: EllipticCurvePrivateKey, signer: EllipticCurvePrivateKey, *, serves: bool
+) -> Certificate:
     """A certificate of ``key``; that of the authority where it is the ``signer`` itself."""
     from cryptography import x509
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -73,12 +84,16 @@ def _signed(name: str, key: EllipticCurvePrivateKey, signer: EllipticCurvePrivat
     now = datetime.datetime.now(datetime.UTC)
     signs = key is signer
     builder = (
-        x509.CertificateBuilder(called(AUTHORITY), called(name), key.public_key(), x509.random_serial_number())
+        x509.CertificateBuilder(
+            called(AUTHORITY), called(name), key.public_key(), x509.random_serial_number()
+        )
         .not_valid_before(now - _SKEW)
         .not_valid_after(now + datetime.timedelta(days=DAYS))
         .add_extension(x509.BasicConstraints(ca=signs, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
     )
     if serves:
         here = [x509.IPAddress(ipaddress.ip_address(LOOPBACK)), x509.DNSName("localhost")]

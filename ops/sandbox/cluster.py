@@ -1,7 +1,9 @@
-"""The embedded cluster: a real broker and real Connect workers on this machine, brought up, handled, taken down.
+"""The embedded cluster: a real broker and real Connect workers on this machine, brought up,
+handled, taken down.
 
-Nothing here keeps a process or a file alive by itself: what runs is in ``sandbox.json``, and every JVM carries a mark on
-its command line, so that a command that is killed at any point leaves nothing that the next one cannot find.
+Nothing here keeps a process or a file alive by itself: what runs is in ``sandbox.json``, and every
+JVM carries a mark on its command line, so that a command that is killed at any point leaves nothing
+that the next one cannot find.
 """
 
 from __future__ import annotations
@@ -31,15 +33,18 @@ __all__ = ["Group", "Sandbox", "SandboxProgress", "SandboxSpec", "down", "find",
 def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
     """Bring a sandbox up, and return when the broker answers and the workers are one stable group.
 
-    One that is up with the same options is left as it is; one that is not whole (a process died, the machine was
-    restarted, ``up`` was killed) is started afresh. Raises Refused when it is up with other options, BadInput for a
-    version that cannot be had, ConnectctlError with the log when a process dies; then only the logs are left.
+    One that is up with the same options is left as it is; one that is not whole (a process died,
+    the machine was restarted, ``up`` was killed) is started afresh. Raises Refused when it is up
+    with other options, BadInput for a version that cannot be had, ConnectctlError with the log when
+    a process dies; then only the logs are left.
     """
     processes.require_psutil()
     layout = SandboxLayout.of(spec.name)
 
     def waiting() -> None:
-        on_progress(SandboxProgress(f"Waiting for another command on the sandbox {spec.name} to finish"))
+        on_progress(
+            SandboxProgress(f"Waiting for another command on the sandbox {spec.name} to finish")
+        )
 
     lock = locked(layout.root, create=True, timeout=LOCK_PATIENCE, on_wait=waiting)
     with lock, put_in_order(f"removing the incomplete sandbox {spec.name}"):
@@ -49,7 +54,8 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
                 raise Refused(
                     f"Sandbox {spec.name} is running with other options",
                     why="; ".join(differences),
-                    next_step=f"Use another --name, or first run: connectctl sandbox down --name {spec.name}.",
+                    next_step="Use another --name, or first run: connectctl sandbox down --name "
+                    f"{spec.name}.",
                     code="other-options",
                 )
             return Sandbox(layout, was_running=True)
@@ -69,7 +75,9 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
 
 
 def down(name: str) -> bool:
-    """End every process of a sandbox and remove its files; returns whether any existed. Raises TimedOut."""
+    """End every process of a sandbox and remove its files; returns whether any existed. Raises
+    TimedOut.
+    """
     check_name(name)
     processes.require_psutil()
     layout = SandboxLayout.of(name)
@@ -84,12 +92,16 @@ def names() -> list[str]:
     """The names of all sandboxes that have a directory or a process."""
     processes.require_psutil()
     home = sandboxes()
-    found = {entry.name for entry in home.iterdir() if entry.is_dir()} if home.is_dir() else set[str]()
+    found = (
+        {entry.name for entry in home.iterdir() if entry.is_dir()} if home.is_dir() else set[str]()
+    )
     return sorted(found | {root.name for root in processes.roots() if root.parent == home})
 
 
 def find(name: str) -> Sandbox:
-    """The sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when there is none."""
+    """The sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when there is
+    none.
+    """
     check_name(name)
     sandbox = Sandbox(SandboxLayout.of(name))
     _ = sandbox.record
@@ -97,24 +109,33 @@ def find(name: str) -> Sandbox:
 
 
 def is_whole(known: SandboxRecord, layout: SandboxLayout) -> bool:
-    """Whether ``up`` finished, the brokers run, and every process that was not stopped on purpose lives and listens."""
+    """Whether ``up`` finished, the brokers run, and every process that was not stopped on purpose
+    lives and listens.
+    """
     started = [node for node in known.nodes if node.pid is not None]
     return (
         known.ready
         and known.brokers.keys() <= {node.name for node in started}
-        and all(processes.is_alive(node.pid, node.created, layout.root) and answers(node.port) for node in started)
+        and all(
+            processes.is_alive(node.pid, node.created, layout.root) and answers(node.port)
+            for node in started
+        )
     )
 
 
 def _bring_up(spec: SandboxSpec, layout: SandboxLayout, on_progress: OnProgress) -> None:
     launch = Launcher(layout, SandboxRecord(spec, new_cluster_id(), {}), on_progress)
     launch.java()
-    used = {archives.BROKER: spec.version.broker} | ({archives.CONNECT: spec.version} if spec.workers else {})
+    used = {archives.BROKER: spec.version.broker} | (
+        {archives.CONNECT: spec.version} if spec.workers else {}
+    )
     for version in set(used.values()):
         launch.jars(version)
     archived = {kind: launch.archive(version, kind) for kind, version in used.items()}
     if missing := {kind: path for kind, path in archived.items() if not path.exists()}:
-        on_progress(SandboxProgress(f"Preparing Kafka {spec.version} for faster starts (only once)"))
+        on_progress(
+            SandboxProgress(f"Preparing Kafka {spec.version} for faster starts (only once)")
+        )
         _train(spec, layout, missing)
     _start(launch)
     write_context(layout, launch.record)
@@ -122,13 +143,20 @@ def _bring_up(spec: SandboxSpec, layout: SandboxLayout, on_progress: OnProgress)
 
 
 def _train(spec: SandboxSpec, layout: SandboxLayout, missing: Mapping[str, Path]) -> None:
-    """Run the same for a moment, so that its JVMs leave archives of their classes for all later ones."""
+    """Run the same for a moment, so that its JVMs leave archives of their classes for all later
+    ones.
+    """
     workers = min(spec.workers, 1)
-    plain = SandboxSpec(spec.name, workers=workers, support=spec.support, kafka_version=spec.kafka_version)
+    plain = SandboxSpec(
+        spec.name, workers=workers, support=spec.support, kafka_version=spec.kafka_version
+    )
     launch = Launcher(layout, SandboxRecord(plain, new_cluster_id(), {}), training=True)
     _start(launch)
     # One that had to be killed may have left half an archive.
-    if all(launch.end(node.name, kill=False, timeout=PATIENCE) for node in reversed(launch.record.nodes)):
+    if all(
+        launch.end(node.name, kill=False, timeout=PATIENCE)
+        for node in reversed(launch.record.nodes)
+    ):
         for kind, path in missing.items():
             archives.keep(launch.draft(kind), path)
     processes.sweep(layout.root)
@@ -142,14 +170,19 @@ def _start(launch: Launcher) -> None:
     listeners = tuple(access.protocols(spec))
     ports = launch.free_ports(len(listeners) * spec.brokers)
     numbers = range(1, spec.brokers + 1)
-    own = {broker_name(n): dict(zip(listeners, ports[n - 1 :: spec.brokers], strict=True)) for n in numbers}
+    own = {
+        broker_name(n): dict(zip(listeners, ports[n - 1 :: spec.brokers], strict=True))
+        for n in numbers
+    }
     launch.record = SandboxRecord(spec, launch.record.cluster_id, own.pop(BROKER), peers=own)
     launch.save()
     if spec.secured:
         layout.root.chmod(0o700)
         launch.on_progress(SandboxProgress("Creating certificates and passwords"))
         launch.security.create()
-    launch.on_progress(SandboxProgress("Starting the broker" if not own else f"Starting {spec.brokers} brokers"))
+    launch.on_progress(
+        SandboxProgress("Starting the broker" if not own else f"Starting {spec.brokers} brokers")
+    )
     for number in numbers:
         launch.format_broker(number)
     launch.start_brokers(numbers)
@@ -157,8 +190,12 @@ def _start(launch: Launcher) -> None:
     if spec.secured:
         security.grant(launch.access().client)
     if spec.workers:
-        launch.on_progress(SandboxProgress(f"Starting {spec.workers} worker{'s' * (spec.workers > 1)}"))
-    nodes = groups.prepare(launch, spec.group_id, spec.workers, spec.support, spec.extra_worker_properties)
+        launch.on_progress(
+            SandboxProgress(f"Starting {spec.workers} worker{'s' * (spec.workers > 1)}")
+        )
+    nodes = groups.prepare(
+        launch, spec.group_id, spec.workers, spec.support, spec.extra_worker_properties
+    )
     groups.start(launch, spec.group_id, nodes)
 
 
@@ -171,7 +208,9 @@ def _empty(root: Path, keep: tuple[Path, ...] = ()) -> None:
 
 
 def _remove(root: Path) -> None:
-    """Remove a sandbox's directory, and those above that only sandboxes need, if no other is in them."""
+    """Remove a sandbox's directory, and those above that only sandboxes need, if no other is in
+    them.
+    """
     shutil.rmtree(root)
     with suppress(OSError):
         root.parent.rmdir()

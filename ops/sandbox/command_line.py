@@ -9,5 +9,9 @@ Running = subprocess.Popen[str]
 
 
 def start(*args: str) -> Running:
-    """``connectctl args``, without a terminal to ask; what it prints comes out where this process prints."""
-    return Running([sys.executable, "-m", "connectctl.cli", *args], stdin=subprocess.DEVNULL, text=True)
+    """``connectctl args``, without a terminal to ask; what it prints comes out where this process
+    prints.
+    """
+    return Running(
+        [sys.executable, "-m", "connectctl.cli", *args], stdin=subprocess.DEVNULL, text=True
+    )

@@ -1,7 +1,8 @@
-"""The context file of a sandbox, by which every other command reaches it as ``--context sandbox-<name>``.
+"""The context file of a sandbox, by which every other command reaches it as
+``--context sandbox-<name>``.
 
-A secured sandbox has a context for each way in besides: ``sandbox-<name>-plain``, ``-oauth``, ``-mtls``, all as ``admin``,
-and ``-nobody`` of a principal that is known and may do nothing.
+A secured sandbox has a context for each way in besides: ``sandbox-<name>-plain``, ``-oauth``,
+``-mtls``, all as ``admin``, and ``-nobody`` of a principal that is known and may do nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def write_context(layout: SandboxLayout, record: SandboxRecord) -> None:
     import yaml
 
     name = f"sandbox-{layout.name}"
-    text = yaml.safe_dump({"current": name, "contexts": _contexts(name, layout, record)}, sort_keys=False)
+    text = yaml.safe_dump(
+        {"current": name, "contexts": _contexts(name, layout, record)}, sort_keys=False
+    )
     private.write(layout.context, text)
 
 
@@ -40,9 +43,14 @@ def _contexts(name: str, layout: SandboxLayout, record: SandboxRecord) -> dict[s
         return {name: entry}
     entry["workers"] = {"driver": "sandbox", "sandbox": layout.name}
     known = Security(layout.security)
-    at = {listener: {"bootstrap_servers": record.addresses(listener)} for listener in record.listeners}
+    at = {
+        listener: {"bootstrap_servers": record.addresses(listener)} for listener in record.listeners
+    }
     contexts: dict[str, Any] = {
-        f"{name}{suffix}": deepcopy(entry) | at[listener] | known.rest() | {"client": known.client(listener, ADMIN)}
+        f"{name}{suffix}": deepcopy(entry)
+        | at[listener]
+        | known.rest()
+        | {"client": known.client(listener, ADMIN)}
         for suffix, listener in _WAYS.items()
     }
     return contexts | {f"{name}-nobody": deepcopy(entry) | {"client": known.client(SCRAM, NOBODY)}}

@@ -20,12 +20,19 @@ class SandboxWorkers(atomic_file.FileDriver):
     name: str = "sandbox"
 
     def describe(self, worker: str, name: str, value: str) -> str:
-        return f"set {name}={value} in the properties of {worker} and restart it in sandbox {self.sandbox}"
+        return (
+            f"set {name}={value} in the properties of {worker} and restart it in sandbox "
+            f"{self.sandbox}"
+        )
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. No copy is kept: the sandbox is for playing."""
         file = self._file(worker)
-        return f"set in {file}" if atomic_file.set_property(file, name, value) else f"already set in {file}"
+        return (
+            f"set in {file}"
+            if atomic_file.set_property(file, name, value)
+            else f"already set in {file}"
+        )
 
     def restart(self, worker: str) -> str | None:
         """See ``WorkerDriver``. A worker that does not run is started."""

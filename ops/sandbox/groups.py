@@ -19,12 +19,16 @@ from connectctl.ops.sandbox.record import Node, SandboxRecord
 from connectctl.ops.sandbox.spec import check_support
 
 LOCK_PATIENCE = 300.0
-"""Seconds to wait for another command on the same sandbox: longer than any ``up`` with warm jars."""
+"""Seconds to wait for another command on the same sandbox: longer than any ``up`` with warm
+jars.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Connect workers with one ``group.id``. Workers are numbered from 1 in the order in which they were added."""
+    """Connect workers with one ``group.id``. Workers are numbered from 1 in the order in which they
+    were added.
+    """
 
     layout: SandboxLayout
     group_id: str
@@ -46,10 +50,15 @@ class Group:
         return current(self.layout).workers(self.group_id)
 
     def worker_name(self, number: int) -> str:
-        """The name of worker ``number``, which is that of its log and its directory. Raises BadInput."""
+        """The name of worker ``number``, which is that of its log and its directory. Raises
+        BadInput.
+        """
         workers = self.workers
         if not 1 <= number <= len(workers):
-            raise BadInput(f"Group {self.group_id} has workers 1 to {len(workers)}, not {number}", code="no-worker")
+            raise BadInput(
+                f"Group {self.group_id} has workers 1 to {len(workers)}, not {number}",
+                code="no-worker",
+            )
         return workers[number - 1].name
 
     def number_of(self, url: str) -> int:
@@ -59,11 +68,14 @@ class Group:
             if address(worker_url(known.spec, node.port)) == address(url):
                 return number
         raise BadInput(
-            f"No worker of group {self.group_id} in sandbox {self.layout.name} listens at {url}", code="no-worker"
+            f"No worker of group {self.group_id} in sandbox {self.layout.name} listens at {url}",
+            code="no-worker",
         )
 
     def stop_worker(self, number: int, *, kill: bool = False) -> None:
-        """Stop a worker and wait until it is gone: orderly, so that it leaves the group, or by SIGKILL."""
+        """Stop a worker and wait until it is gone: orderly, so that it leaves the group, or by
+        SIGKILL.
+        """
         name = self.worker_name(number)
         with launcher(self.layout) as launch:
             launch.end(name, kill=kill)
@@ -77,10 +89,11 @@ class Group:
         kafka_version: str | None = None,
         wait: bool = True,
     ) -> None:
-        """Start a stopped or dead worker on its properties file, and wait until the group is whole and stable.
+        """Start a stopped or dead worker on its properties file, and wait until the group is whole
+        and stable.
 
-        ``support`` and ``properties`` are first set in the file; what else is in it stays. ``kafka_version`` makes it a
-        worker of another version from now on.
+        ``support`` and ``properties`` are first set in the file; what else is in it stays.
+        ``kafka_version`` makes it a worker of another version from now on.
         """
         name = self.worker_name(number)
         with launcher(self.layout) as launch:
@@ -142,7 +155,9 @@ def start(launch: Launcher, group_id: str, nodes: Sequence[Node], *, wait: bool 
         launch.wait_for_group(group_id, [node.name for node in nodes])
 
 
-def _edit(layout: SandboxLayout, node: Node, support: str | None, changes: Mapping[str, str]) -> None:
+def _edit(
+    layout: SandboxLayout, node: Node, support: str | None, changes: Mapping[str, str]
+) -> None:
     wanted = dict(changes)
     if support is not None:
         check_support(support, parse_version(node.kafka_version))

@@ -39,7 +39,9 @@ class Sandbox:
     def listeners(self) -> dict[str, str]:
         """The brokers' addresses by listener name, those of ``extra_listeners`` too."""
         known = self.record
-        return {name: known.addresses(name) for name in known.listeners if name != properties.CONTROLLER}
+        return {
+            name: known.addresses(name) for name in known.listeners if name != properties.CONTROLLER
+        }
 
     @property
     def bootstrap_servers(self) -> str:

@@ -13,7 +13,16 @@ from pathlib import Path
 
 from connectctl.ops.clients import java
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.sandbox import access, archives, logs, private, processes, properties, readiness, record
+from connectctl.ops.sandbox import (
+    access,
+    archives,
+    logs,
+    private,
+    processes,
+    properties,
+    readiness,
+    record,
+)
 from connectctl.ops.sandbox.jars.cache import Jars, jars_of
 from connectctl.ops.sandbox.jars.versions import KafkaVersion, parse_version
 from connectctl.ops.sandbox.layout import SandboxLayout, broker_name, is_broker
@@ -29,13 +38,20 @@ GRACE = 15.0
 """Seconds for a process to stop by itself before it is killed; a worker gives its tasks 5."""
 
 _HEAP = "-Xmx512m"
-# Made for a short life on a shared machine: no compiler threads that optimise for hours to come, one collector thread.
-_JVM: tuple[str, ...] = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true")
+# Made for a short life on a shared machine: no compiler threads that optimise for hours to come,
+# one collector thread.
+_JVM: tuple[str, ...] = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.awt.headless=true",
+)
 
 
 @dataclass(slots=True)
 class Launcher:
-    """Starts nodes of one sandbox and keeps its record true: what runs is written down before anything else happens.
+    """Starts nodes of one sandbox and keeps its record true: what runs is written down before
+    anything else happens.
 
     ``training``: its JVMs write class-data archives when they end, if there are none yet.
     """
@@ -74,7 +90,10 @@ class Launcher:
         spec, name = self.record.spec, broker_name(number)
         home = self.layout.home(name)
         home.mkdir(parents=True)
-        extra = {**(self.security.of_broker() if spec.secured else {}), **spec.extra_broker_properties}
+        extra = {
+            **(self.security.of_broker() if spec.secured else {}),
+            **spec.extra_broker_properties,
+        }
         text = properties.render(
             properties.broker_properties(
                 home / "data",
@@ -83,7 +102,9 @@ class Launcher:
                 extra,
                 access.internal(spec),
                 number=number,
-                controllers=[ports[properties.CONTROLLER] for ports in self.record.brokers.values()],
+                controllers=[
+                    ports[properties.CONTROLLER] for ports in self.record.brokers.values()
+                ],
             )
         )
         file = private.write(self.layout.properties(name), text)
@@ -93,8 +114,12 @@ class Launcher:
         else:
             arguments = ["format", "-t", self.record.cluster_id, "-c", str(file)]
         version = spec.version.broker
-        command = self._command(version, "kafka.tools.StorageTool", name, heap="-Xmx128m", writes=False)
-        run = subprocess.run([*command, *arguments], capture_output=True, text=True, errors="replace", check=False)
+        command = self._command(
+            version, "kafka.tools.StorageTool", name, heap="-Xmx128m", writes=False
+        )
+        run = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, errors="replace", check=False
+        )
         self.security.forget_arguments()
         with self.layout.log(name).open("a") as log:
             log.write(run.stdout + run.stderr)
@@ -116,10 +141,18 @@ class Launcher:
             for name in names:
                 port = self.record.node(name).port
                 client = self.access().client
-                readiness.wait_for_broker(client, port, self.record.cluster_id, check=check, deadline=deadline)
+                readiness.wait_for_broker(
+                    client, port, self.record.cluster_id, check=check, deadline=deadline
+                )
 
     def prepare_worker(
-        self, name: str, group_id: str, version: KafkaVersion, support: str, extra: Mapping[str, str], port: int
+        self,
+        name: str,
+        group_id: str,
+        version: KafkaVersion,
+        support: str,
+        extra: Mapping[str, str],
+        port: int,
     ) -> Node:
         """Write a new worker's ``worker.properties``; gives the node that is not started yet."""
         self.layout.home(name).mkdir(parents=True)
@@ -152,7 +185,8 @@ class Launcher:
     def wait_for_group(self, group_id: str, started: Collection[str] = ()) -> None:
         """Wait until the workers ``started`` now and those that live are one stable group.
 
-        Others may have been killed behind our back: they are not waited for. A group without any worker is ready.
+        Others may have been killed behind our back: they are not waited for. A group without any
+        worker is ready.
         """
         root = self.layout.root
         running = [
@@ -168,11 +202,15 @@ class Launcher:
             readiness.wait_for_group(self.access(), group_id, urls, check=check, deadline=deadline)
 
     def end(self, name: str, *, kill: bool, timeout: float = GRACE) -> bool:
-        """Stop a node and wait until it is gone; returns whether it ended by itself, in ``timeout`` seconds."""
+        """Stop a node and wait until it is gone; returns whether it ended by itself, in ``timeout``
+        seconds.
+        """
         node = self.record.node(name)
         if node.pid is None:
             return False
-        orderly = processes.end(node.pid, node.created, self.layout.root, kill=kill, timeout=timeout)
+        orderly = processes.end(
+            node.pid, node.created, self.layout.root, kill=kill, timeout=timeout
+        )
         self.record = self.record.with_node(replace(node, pid=None, created=0.0))
         self.save()
         return orderly
@@ -180,7 +218,9 @@ class Launcher:
     def free_ports(self, count: int) -> list[int]:
         """Ports that nothing listens on and no sandbox has written down."""
         others = (record.load(SandboxLayout(root)) for root in self.layout.root.parent.iterdir())
-        return free_ports(count, taken=set().union(*(known.ports() for known in (*others, self.record) if known)))
+        return free_ports(
+            count, taken=set().union(*(known.ports() for known in (*others, self.record) if known))
+        )
 
     def archive(self, version: KafkaVersion, kind: str) -> Path:
         return archives.archive(self.jars(version).root, kind, self.java().build)
@@ -208,13 +248,17 @@ class Launcher:
 
     def _spawn(self, node: Node, command: Sequence[str]) -> None:
         home, log = self.layout.home(node.name), self.layout.log(node.name)
-        pid, created = processes.spawn([*command, str(self.layout.properties(node.name))], cwd=home, log=log)
+        pid, created = processes.spawn(
+            [*command, str(self.layout.properties(node.name))], cwd=home, log=log
+        )
         self.record = self.record.with_node(replace(node, pid=pid, created=created))
         self.save()
 
     @contextmanager
     def _watching(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
-        """Gives what raises when one of these nodes has died, and adds the log to what waiting raises."""
+        """Gives what raises when one of these nodes has died, and adds the log to what waiting
+        raises.
+        """
         nodes = [self.record.node(name) for name in names]
 
         def check() -> None:
@@ -241,8 +285,12 @@ class Launcher:
 
 
 def new_cluster_id() -> str:
-    """A cluster id in Kafka's form: 22 characters; not with a dash in front, which its tools take for an option."""
-    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+    """A cluster id in Kafka's form: 22 characters; not with a dash in front, which its tools take
+    for an option.
+    """
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith(
+        "-"
+    ):
         continue
     return text
 

@@ -43,7 +43,9 @@ def sandboxes() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class SandboxLayout:
-    """The files of one sandbox. ``root`` is absolute and resolved: it marks the sandbox's processes."""
+    """The files of one sandbox. ``root`` is absolute and resolved: it marks the sandbox's
+    processes.
+    """
 
     root: Path
 
@@ -79,4 +81,6 @@ class SandboxLayout:
         return self.root / process
 
     def properties(self, process: str) -> Path:
-        return self.home(process) / ("server.properties" if is_broker(process) else "worker.properties")
+        return self.home(process) / (
+            "server.properties" if is_broker(process) else "worker.properties"
+        )

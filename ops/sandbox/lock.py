@@ -1,4 +1,6 @@
-"""One command at a time for one directory, held by the kernel so that a killed holder leaves no lock."""
+"""One command at a time for one directory, held by the kernel so that a killed holder leaves no
+lock.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ _PAUSE = 0.1
 def locked(
     directory: Path, *, create: bool, timeout: float, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[int | None]:
-    """Hold the directory's lock, and give its descriptor; None when it does not exist and ``create`` is False.
+    """Hold the directory's lock, and give its descriptor; None when it does not exist and
+    ``create`` is False.
 
-    The lock is on the directory itself, so that nothing is left when its holder removes it. ``on_wait`` is called once
-    when another holds it. Raises TimedOut after ``timeout`` seconds.
+    The lock is on the directory itself, so that nothing is left when its holder removes it.
+    ``on_wait`` is called once when another holds it. Raises TimedOut after ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -40,7 +43,8 @@ def locked(
                         next_step="Try again after it has finished.",
                         code="locked",
                     )
-            # The holder before us may have removed the directory, and another may have made it again.
+            # The holder before us may have removed the directory, and another may have made it
+            # again.
             if not _is_still(descriptor, directory):
                 continue
             yield descriptor

@@ -20,7 +20,8 @@ appender.out.layout.pattern=[%d] %p %m (%c)%n
 logger.tokens.name=org.apache.kafka.common.security.oauthbearer.internals.unsecured
 logger.tokens.level=WARN
 """
-# The last two lines: it would write down the claims of every token, one of which is a secured sandbox's secret.
+# The last two lines: it would write down the claims of every token, one of which is a secured
+# sandbox's secret.
 
 _LOG4J1 = """log4j.rootLogger=INFO, OUT
 log4j.appender.OUT=org.apache.log4j.ConsoleAppender
@@ -34,7 +35,9 @@ _TELLING = (" ERROR ", " FATAL ", "Exception", "Error:", "Address already in use
 
 
 def write_logging(version: KafkaVersion, directory: Path) -> str:
-    """Write the logging configuration for a process of this version; gives the JVM option that names it."""
+    """Write the logging configuration for a process of this version; gives the JVM option that
+    names it.
+    """
     if version.logs_with_log4j2:
         file = directory / "log4j2.properties"
         file.write_text(_LOG4J2)
@@ -45,22 +48,32 @@ def write_logging(version: KafkaVersion, directory: Path) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The line of a log that most likely says why its process failed: the last one with an error, else the last."""
+    """The line of a log that most likely says why its process failed: the last one with an error,
+    else the last.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # A stack trace ends with its cause, which explains more than its first line.
     causes = [line for line in lines if line.startswith("Caused by:")]
-    errors = [line for line in lines if any(word in line for word in _TELLING) and not line.startswith("at ")]
+    errors = [
+        line
+        for line in lines
+        if any(word in line for word in _TELLING) and not line.startswith("at ")
+    ]
     chosen = (causes or errors or lines or ["the log is empty"])[-1]
     return chosen if len(chosen) <= 300 else chosen[:297] + "..."
 
 
 def log_files(layout: SandboxLayout, wanted: Sequence[str]) -> dict[str, Path]:
-    """The logs of these processes, of all when none is named, by process. Raises BadInput for an unknown name."""
+    """The logs of these processes, of all when none is named, by process. Raises BadInput for an
+    unknown name.
+    """
     found = {path.stem: path for path in sorted(layout.logs.glob("*.log"))}
     if unknown := [name for name in wanted if name not in found]:
         raise BadInput(
             f"Log not found in sandbox {layout.name}: {', '.join(unknown)}",
-            next_step=f"Available: {', '.join(found)}." if found else f"Its directory is {layout.root}.",
+            next_step=f"Available: {', '.join(found)}."
+            if found
+            else f"Its directory is {layout.root}.",
             code="no-log",
         )
     return {name: found[name] for name in wanted or found}
@@ -74,8 +87,12 @@ def last_lines(path: Path, count: int) -> list[str]:
         return [line.rstrip("\n") for line in deque(log, count)]
 
 
-def follow(paths: Mapping[str, Path], *, is_over: Callable[[], bool], pause: float = 0.25) -> Iterator[tuple[str, str]]:
-    """New lines of several logs as they come, each with its log's name, until ``is_over``; ``pause`` in seconds."""
+def follow(
+    paths: Mapping[str, Path], *, is_over: Callable[[], bool], pause: float = 0.25
+) -> Iterator[tuple[str, str]]:
+    """New lines of several logs as they come, each with its log's name, until ``is_over``;
+    ``pause`` in seconds.
+    """
     positions = {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
     rests = dict.fromkeys(paths, "")
     while True:

@@ -26,9 +26,9 @@ def free_ports(
 ) -> list[int]:
     """``count`` ports that nothing listens on now, none of them in ``taken``.
 
-    They lie below the ephemeral range, so that no outgoing connection can take one between the choice and the use.
-    The search starts at a random place, so that two sandboxes that start at once seldom meet.
-    Raises ConnectctlError when the machine has no such ports.
+    They lie below the ephemeral range, so that no outgoing connection can take one between the
+    choice and the use. The search starts at a random place, so that two sandboxes that start at
+    once seldom meet. Raises ConnectctlError when the machine has no such ports.
     """
     usable = is_free or can_bind
     lowest, highest = LOWEST, ephemeral_start() - 1
@@ -40,7 +40,9 @@ def free_ports(
         if port not in barred and usable(port):
             chosen.append(port)
     if len(chosen) < count:
-        raise ConnectctlError(f"No {count} free ports on {LOOPBACK} between {lowest} and {highest}", code="no-ports")
+        raise ConnectctlError(
+            f"No {count} free ports on {LOOPBACK} between {lowest} and {highest}", code="no-ports"
+        )
     return chosen
 
 
@@ -59,10 +61,13 @@ def answers(port: int, *, timeout: float = 0.2) -> bool:
 
 
 def ephemeral_start(text: str | None = None) -> int:
-    """The first port that the system may give to outgoing connections; ``text`` is Linux' two numbers."""
+    """The first port that the system may give to outgoing connections; ``text`` is Linux' two
+    numbers.
+    """
     if text is None:
         text = _LINUX_RANGE.read_text() if _LINUX_RANGE.exists() else ""
     first = re.match(r"\s*(\d+)\s+\d+", text)
     start = int(first.group(1)) if first else _IANA_EPHEMERAL
-    # A system whose ephemeral range begins near the bottom leaves no room below it: then any unprivileged port must do.
+    # A system whose ephemeral range begins near the bottom leaves no room below it: then any
+    # unprivileged port must do.
     return start if start > LOWEST + 1000 else _IANA_EPHEMERAL

@@ -1,7 +1,9 @@
-"""The JVMs of a sandbox as processes of this machine: started apart from this one, found again, ended.
+"""The JVMs of a sandbox as processes of this machine: started apart from this one, found again,
+ended.
 
-Every JVM carries ``-Dconnectctl.sandbox=<directory>`` on its command line. What has the mark belongs to the sandbox,
-whether or not anyone lived to write its pid down; what does not have it is never touched.
+Every JVM carries ``-Dconnectctl.sandbox=<directory>`` on its command line. What has the mark
+belongs to the sandbox, whether or not anyone lived to write its pid down; what does not have it is
+never touched.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ def mark(root: Path) -> str:
 
 
 def spawn(command: Sequence[str], *, cwd: Path, log: Path) -> tuple[int, float]:
-    """Start a process that outlives this one, in its own session, its output appended to ``log``: pid and start time.
+    """Start a process that outlives this one, in its own session, its output appended to ``log``:
+    pid and start time.
 
     The shell between them leaves the process to init, which reaps it however long this one lives.
     """
@@ -69,7 +72,9 @@ def spawn(command: Sequence[str], *, cwd: Path, log: Path) -> tuple[int, float]:
 
 
 def is_alive(pid: int | None, created: float, root: Path) -> bool:
-    """Whether the process with this pid is still the one that was started, and not a later one with its number."""
+    """Whether the process with this pid is still the one that was started, and not a later one with
+    its number.
+    """
     return pid is not None and _process(pid, created, root) is not None
 
 
@@ -85,7 +90,8 @@ def usage(pid: int, created: float, root: Path) -> tuple[float, int] | None:
 
 
 def end(pid: int, created: float, root: Path, *, kill: bool, timeout: float) -> bool:
-    """Ask a process to stop, or kill it, and wait until it is gone. Kills it after ``timeout`` seconds.
+    """Ask a process to stop, or kill it, and wait until it is gone. Kills it after ``timeout``
+    seconds.
 
     Returns whether it ended by itself.
     """
@@ -115,12 +121,16 @@ def sweep(root: Path, *, timeout: float = 15.0) -> int:
                 process.kill()
                 killed += 1
         if not _gone(found, timeout):
-            raise ConnectctlError(f"Could not kill a process of the sandbox {root}", why=f"pid {found[0].pid}")
+            raise ConnectctlError(
+                f"Could not kill a process of the sandbox {root}", why=f"pid {found[0].pid}"
+            )
     return killed
 
 
 def roots() -> set[Path]:
-    """The directories of all sandboxes that have a process now, also of those whose directory is gone."""
+    """The directories of all sandboxes that have a process now, also of those whose directory is
+    gone.
+    """
     return {Path(its_mark.removeprefix(_MARK)) for _, its_mark in marked()}
 
 
@@ -129,14 +139,17 @@ def marked() -> Iterator[tuple[psutil.Process, str]]:
     import psutil
 
     for process in psutil.process_iter():
-        if its_mark := next((word for word in _words(process)[:12] if word.startswith(_MARK)), None):
+        if its_mark := next(
+            (word for word in _words(process)[:12] if word.startswith(_MARK)), None
+        ):
             yield process, its_mark
 
 
 def _words(process: psutil.Process) -> list[str]:
     """The command line, empty for a process that has none or is gone.
 
-    While a process is being replaced by its program (execve) its command line is empty for a moment.
+    While a process is being replaced by its program (execve) its command line is empty for a
+    moment.
     """
     import psutil
 
@@ -144,7 +157,11 @@ def _words(process: psutil.Process) -> list[str]:
     with suppress(psutil.Error):
         while not (words := list(process.cmdline())):
             # A thread of the kernel has no program, a zombie has none any more.
-            if time.monotonic() > end or process.status() == psutil.STATUS_ZOMBIE or not process.exe():
+            if (
+                time.monotonic() > end
+                or process.status() == psutil.STATUS_ZOMBIE
+                or not process.exe()
+            ):
                 break
             time.sleep(0.002)
         return words
@@ -170,4 +187,6 @@ def _gone(processes: Sequence[psutil.Process], timeout: float) -> bool:
             return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
         return False
 
-    return wait_until(lambda: None if any(map(lives, processes)) else True, timeout, 0.02) is not None
+    return (
+        wait_until(lambda: None if any(map(lives, processes)) else True, timeout, 0.02) is not None
+    )

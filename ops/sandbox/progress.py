@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SandboxProgress:
-    """A stage that has begun or moved on. ``done`` of ``total`` steps; ``total`` 0 when a stage has no steps."""
+    """A stage that has begun or moved on. ``done`` of ``total`` steps; ``total`` 0 when a stage has
+    no steps.
+    """
 
     stage: str
     done: int = 0

@@ -26,13 +26,15 @@ def broker_properties(
     number: int = 1,
     controllers: Sequence[int] = (),
 ) -> dict[str, str]:
-    """``server.properties`` of one KRaft process that is broker and controller, of one or of several.
+    """``server.properties`` of one KRaft process that is broker and controller, of one or of
+    several.
 
-    ``number`` is the broker's, and ``controllers`` are the CONTROLLER ports of all brokers, from the first on, where there
-    are several: see ``quorum``. With three, topics have three replicas, of which two must have what was acknowledged.
-    ``listeners`` are names with ports, CONTROLLER among them; ``protocols`` their security protocols where those are not
-    PLAINTEXT; brokers speak to each other on ``internal``. Internal topics are small, and buffers are cut to what a
-    handful of topics needs: the log cleaner alone would take 128 MB.
+    ``number`` is the broker's, and ``controllers`` are the CONTROLLER ports of all brokers, from
+    the first on, where there are several: see ``quorum``. With three, topics have three replicas,
+    of which two must have what was acknowledged. ``listeners`` are names with ports, CONTROLLER
+    among them; ``protocols`` their security protocols where those are not PLAINTEXT; brokers speak
+    to each other on ``internal``. Internal topics are small, and buffers are cut to what a handful
+    of topics needs: the log cleaner alone would take 128 MB.
     """
     ports = controllers or [listeners[CONTROLLER]]
     voters = quorum(len(ports))
@@ -44,11 +46,17 @@ def broker_properties(
     return {
         "process.roles": "broker,controller" if number in voters else "broker",
         "node.id": str(number),
-        "controller.quorum.voters": ",".join(f"{voter}@{LOOPBACK}:{ports[voter - 1]}" for voter in voters),
+        "controller.quorum.voters": ",".join(
+            f"{voter}@{LOOPBACK}:{ports[voter - 1]}" for voter in voters
+        ),
         "controller.listener.names": CONTROLLER,
         "listeners": ",".join(addresses.values()),
-        "advertised.listeners": ",".join(address for name, address in addresses.items() if name != CONTROLLER),
-        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in mapping.items()),
+        "advertised.listeners": ",".join(
+            address for name, address in addresses.items() if name != CONTROLLER
+        ),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in mapping.items()
+        ),
         "inter.broker.listener.name": internal,
         "log.dirs": str(data),
         "offsets.topic.replication.factor": copies,
@@ -62,16 +70,23 @@ def broker_properties(
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": "8388608",
         "log.index.size.max.bytes": "1048576",
-        # A broker that was killed is registered again when its old session expires, by default after 9 s.
+        # A broker that was killed is registered again when its old session expires, by default
+        # after 9 s.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
-        **({"default.replication.factor": copies, "min.insync.replicas": in_sync} if len(ports) > 1 else {}),
+        **(
+            {"default.replication.factor": copies, "min.insync.replicas": in_sync}
+            if len(ports) > 1
+            else {}
+        ),
         **extra,
     }
 
 
 def quorum(brokers: int) -> range:
-    """The numbers of the brokers that are controllers too: all but one of an even number, which would add no safety."""
+    """The numbers of the brokers that are controllers too: all but one of an even number, which
+    would add no safety.
+    """
     return range(1, brokers + brokers % 2)
 
 
@@ -93,9 +108,10 @@ def worker_properties(
 ) -> dict[str, str]:
     """``worker.properties`` of one distributed worker.
 
-    Departs from Connect's defaults where those are made for production: a worker that leaves releases its tasks after
-    one second instead of five minutes, a dead one is noticed after 6 s instead of 10, offsets are committed every second.
-    Workers learn of a rebalance by their next heartbeat, which comes after half a second instead of three.
+    Departs from Connect's defaults where those are made for production: a worker that leaves
+    releases its tasks after one second instead of five minutes, a dead one is noticed after 6 s
+    instead of 10, offsets are committed every second. Workers learn of a rebalance by their next
+    heartbeat, which comes after half a second instead of three.
     """
     topics = internal_topics(group_id)
     own = {

@@ -17,12 +17,18 @@ _PAUSE = 0.05
 
 
 def wait_for_broker(
-    client: Mapping[str, Any], port: int, cluster_id: str, *, check: Callable[[], None], deadline: float
+    client: Mapping[str, Any],
+    port: int,
+    cluster_id: str,
+    *,
+    check: Callable[[], None],
+    deadline: float,
 ) -> None:
-    """Wait until the broker on ``port`` answers ``client``, librdkafka's properties, as a member of ``cluster_id`` that
-    clients are sent to.
+    """Wait until the broker on ``port`` answers ``client``, librdkafka's properties, as a member of
+    ``cluster_id`` that clients are sent to.
 
-    ``check`` raises when waiting has become pointless; ``deadline`` is a time of ``time.monotonic``. Raises TimedOut.
+    ``check`` raises when waiting has become pointless; ``deadline`` is a time of
+    ``time.monotonic``. Raises TimedOut.
     """
     while not answers(port):
         _pause(check, deadline, f"nothing listens on port {port}")
@@ -32,18 +38,29 @@ def wait_for_broker(
         try:
             described = admin.describe_cluster(request_timeout=2.0).result()
             # One that was killed answers before the controller has let it in again.
-            if described.cluster_id == cluster_id and any(node.port == port for node in described.nodes):
+            if described.cluster_id == cluster_id and any(
+                node.port == port for node in described.nodes
+            ):
                 return
-            why = f"port {port} belongs to cluster {described.cluster_id} but to none of its live brokers"
+            why = (
+                f"port {port} belongs to cluster {described.cluster_id} but to none of its live "
+                "brokers"
+            )
         except _kafka_exception() as error:
             why = str(error)
         _pause(check, deadline, why)
 
 
 def wait_for_group(
-    access: Access, group_id: str, urls: Collection[str], *, check: Callable[[], None], deadline: float
+    access: Access,
+    group_id: str,
+    urls: Collection[str],
+    *,
+    check: Callable[[], None],
+    deadline: float,
 ) -> None:
-    """Wait until the workers at ``urls`` are one stable group, all of it, and each answers requests.
+    """Wait until the workers at ``urls`` are one stable group, all of it, and each answers
+    requests.
 
     Other arguments and errors are those of :func:`wait_for_broker`.
     """

@@ -19,8 +19,9 @@ from connectctl.ops.sandbox.spec import SandboxSpec
 class Node:
     """One process of a sandbox: a broker (``group_id`` empty) or a worker.
 
-    ``pid`` is None when it was stopped on purpose. ``created`` is the process's start time, in seconds since the epoch
-    as psutil gives it: pid and start time together name a process, a pid alone may have been given to another.
+    ``pid`` is None when it was stopped on purpose. ``created`` is the process's start time, in
+    seconds since the epoch as psutil gives it: pid and start time together name a process, a pid
+    alone may have been given to another.
     """
 
     name: str
@@ -33,9 +34,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class SandboxRecord:
-    """A sandbox as it was last left. ``ready`` is False from the first port chosen until everything answered.
+    """A sandbox as it was last left. ``ready`` is False from the first port chosen until everything
+    answered.
 
-    ``listeners`` are the first broker's ports by listener name, ``peers`` those of the other brokers, by broker.
+    ``listeners`` are the first broker's ports by listener name, ``peers`` those of the other
+    brokers, by broker.
     """
 
     spec: SandboxSpec
@@ -75,7 +78,9 @@ class SandboxRecord:
         return replace(self, nodes=tuple(by_name.values()))
 
     def ports(self) -> set[int]:
-        return {port for ports in self.brokers.values() for port in ports.values()} | {n.port for n in self.nodes}
+        return {port for ports in self.brokers.values() for port in ports.values()} | {
+            n.port for n in self.nodes
+        }
 
 
 def people(spec: SandboxSpec) -> str:
@@ -84,7 +89,9 @@ def people(spec: SandboxSpec) -> str:
 
 
 def save(record: SandboxRecord, layout: SandboxLayout) -> None:
-    """Write the record so that a reader, and a kill at any moment, sees the old one or the new one whole."""
+    """Write the record so that a reader, and a kill at any moment, sees the old one or the new one
+    whole.
+    """
     draft = layout.record.with_suffix(".json.new")
     draft.write_text(json.dumps(asdict(record), indent=1))
     os.replace(draft, layout.record)  # noqa: PTH105 - Path.replace hides that this is rename(2)

@@ -9,10 +9,11 @@
         oauth.claims                                        librdkafka's sasl.oauthbearer.config of admin
         rest-users.properties  rest-login.conf              what workers check basic authentication against
 
-A principal is called the same on every listener, so that one ACL counts on all of them. The only super user is the
-broker itself, by its certificate; people and workers have ACLs (``grants``). The broker takes unsigned OAUTHBEARER
-tokens, as Kafka's own test validator does: what makes one good is the name of the claim that holds its principal, which is
-a secret of this sandbox. A required scope is no secret: the broker tells it to everybody whose token is without it.
+A principal is called the same on every listener, so that one ACL counts on all of them. The only
+super user is the broker itself, by its certificate; people and workers have ACLs (``grants``). The
+broker takes unsigned OAUTHBEARER tokens, as Kafka's own test validator does: what makes one good is
+the name of the claim that holds its principal, which is a secret of this sandbox. A required scope
+is no secret: the broker tells it to everybody whose token is without it.
 """
 
 from __future__ import annotations
@@ -51,10 +52,15 @@ class Security:
         for user in (*USERS, _KEYSTORE):
             private.write(self._password_file(user), secrets.token_urlsafe(24))
         claim = secrets.token_hex(24)
-        private.write(self.claims_file, f"principalClaimName={claim} principal={ADMIN} lifeSeconds=3600")
+        private.write(
+            self.claims_file, f"principalClaimName={claim} principal={ADMIN} lifeSeconds=3600"
+        )
         users = self.directory / "rest-users.properties"
         private.write(users, f"{ADMIN}={self.password(ADMIN)}\n")
-        login = f'KafkaConnect {{\n  {_REST_LOGIN}.PropertyFileLoginModule required file="{users}";\n}};\n'
+        login = (
+            f"KafkaConnect {{\n  {_REST_LOGIN}.PropertyFileLoginModule required "
+            f'file="{users}";\n}};\n'
+        )
         private.write(self._rest_login, login)
         names = {BROKER: True, WORKER: True, ADMIN: False}
         certificates.issue(self.directory, names, self.password(_KEYSTORE), WORKER)
@@ -93,7 +99,10 @@ class Security:
         """
         lines = ["format", "-t", cluster_id, "-c", str(properties)]
         for user in USERS:
-            lines += ["--add-scram", f"{MECHANISMS[SCRAM]}=[name={user},password={self.password(user)}]"]
+            lines += [
+                "--add-scram",
+                f"{MECHANISMS[SCRAM]}=[name={user},password={self.password(user)}]",
+            ]
         return private.write(self.directory / "format.arguments", "\n".join(lines) + "\n")
 
     def forget_arguments(self) -> None:
@@ -112,7 +121,8 @@ class Security:
             "ssl.keystore.location": str(self.identity(BROKER)),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority),
-            # No listener takes a client that is not known, and controllers are clients of each other.
+            # No listener takes a client that is not known, and controllers are clients of each
+            # other.
             "listener.name.mtls.ssl.client.auth": "required",
             "listener.name.controller.ssl.client.auth": "required",
             "listener.name.scram.scram-sha-512.sasl.jaas.config": f"{_LOGIN}.scram.ScramLoginModule required;",
@@ -123,22 +133,31 @@ class Security:
                 f' unsecuredValidatorPrincipalClaimName="{claim}";'
             ),
         }
-        listed = {f"listener.name.{name.lower()}.sasl.enabled.mechanisms": each for name, each in MECHANISMS.items()}
+        listed = {
+            f"listener.name.{name.lower()}.sasl.enabled.mechanisms": each
+            for name, each in MECHANISMS.items()
+        }
         return found | listed
 
     def of_worker(self, port: int) -> dict[str, str]:
-        """Properties of a worker that logs in by SCRAM and serves REST on HTTPS, to those who have a password."""
+        """Properties of a worker that logs in by SCRAM and serves REST on HTTPS, to those who have
+        a password.
+        """
         module = f"{_LOGIN}.scram.ScramLoginModule"
         client = {
             "security.protocol": PROTOCOLS[SCRAM],
             "sasl.mechanism": MECHANISMS[SCRAM],
-            "sasl.jaas.config": f'{module} required username="{WORKER}" password="{self.password(WORKER)}";',
+            "sasl.jaas.config": f'{module} required username="{WORKER}" '
+            f'password="{self.password(WORKER)}";',
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority),
         }
-        # What tasks are given, workers do not take from their own: each kind of client has its own settings.
+        # What tasks are given, workers do not take from their own: each kind of client has its own
+        # settings.
         clients = {
-            f"{kind}{key}": value for kind in ("", "producer.", "consumer.", "admin.") for key, value in client.items()
+            f"{kind}{key}": value
+            for kind in ("", "producer.", "consumer.", "admin.")
+            for key, value in client.items()
         }
         return clients | {
             "listeners": f"https://{LOOPBACK}:{port}",
@@ -148,8 +167,13 @@ class Security:
         }
 
     def _rest_stores(self) -> dict[str, str]:
-        # Workers send each other requests. All show the same certificate, so that their keystore says whom to trust as well.
-        store = {"type": "PKCS12", "location": f"{self.directory / WORKER}.p12", "password": self.password(_KEYSTORE)}
+        # Workers send each other requests. All show the same certificate, so that their keystore
+        # says whom to trust as well.
+        store = {
+            "type": "PKCS12",
+            "location": f"{self.directory / WORKER}.p12",
+            "password": self.password(_KEYSTORE),
+        }
         return {
             f"listeners.https.ssl.{role}.{key}": value
             for role in ("keystore", "truststore")
@@ -161,8 +185,13 @@ class Security:
         return [f"-Djava.security.auth.login.config={self._rest_login}"]
 
     def client(self, listener: str, principal: str) -> dict[str, object]:
-        """librdkafka's properties of a client, as a context file has them: secrets by the names of their files."""
-        known: dict[str, object] = {"security.protocol": PROTOCOLS[listener], "ssl.ca.location": str(self.authority)}
+        """librdkafka's properties of a client, as a context file has them: secrets by the names of
+        their files.
+        """
+        known: dict[str, object] = {
+            "security.protocol": PROTOCOLS[listener],
+            "ssl.ca.location": str(self.authority),
+        }
         if listener == MTLS:
             own = str(self.identity(principal))
             return known | {"ssl.certificate.location": own, "ssl.key.location": own}
@@ -170,18 +199,26 @@ class Security:
         if listener == OAUTH:
             claims = {"sasl.oauthbearer.config": {"file": str(self.claims_file)}}
             return known | {"enable.sasl.oauthbearer.unsecure.jwt": "true"} | claims
-        return known | {"sasl.username": principal, "sasl.password": {"file": str(self._password_file(principal))}}
+        return known | {
+            "sasl.username": principal,
+            "sasl.password": {"file": str(self._password_file(principal))},
+        }
 
     def rest(self) -> dict[str, object]:
         """The entries of a context file by which ``admin`` reaches workers."""
         password = {"file": str(self._password_file(ADMIN))}
-        return {"rest_auth": {"username": ADMIN, "password": password}, "rest_tls": {"ca": str(self.authority)}}
+        return {
+            "rest_auth": {"username": ADMIN, "password": password},
+            "rest_tls": {"ca": str(self.authority)},
+        }
 
 
 def grants() -> list[tuple[str, str, str, str]]:
-    """``(principal, resource type, name, operation)`` of the ACLs to begin with, as librdkafka calls them.
+    """``(principal, resource type, name, operation)`` of the ACLs to begin with, as librdkafka
+    calls them.
 
-    Workers run what they are given, so that they may use every topic, group and transactional id; they administer nothing.
+    Workers run what they are given, so that they may use every topic, group and transactional id;
+    they administer nothing.
     """
     every = {"TOPIC": "*", "GROUP": "*", "TRANSACTIONAL_ID": "*", "BROKER": "kafka-cluster"}
     worker = {
@@ -213,7 +250,9 @@ def grant(client: Mapping[str, Any]) -> None:
 
     literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
     wanted = [
-        AclBinding(ResourceType[kind], name, literal, principal, "*", AclOperation[operation], allow)
+        AclBinding(
+            ResourceType[kind], name, literal, principal, "*", AclOperation[operation], allow
+        )
         for principal, kind, name, operation in grants()
     ]
     try:
@@ -221,4 +260,6 @@ def grant(client: Mapping[str, Any]) -> None:
         for future in admin.create_acls(wanted, request_timeout=_ACLS_PATIENCE).values():
             future.result()
     except KafkaException as e:
-        raise ConnectctlError("Could not create the ACLs of the sandbox", why=e.args[0].str()) from e
+        raise ConnectctlError(
+            "Could not create the ACLs of the sandbox", why=e.args[0].str()
+        ) from e

@@ -18,15 +18,17 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """An embedded cluster: ``brokers`` brokers, and ``workers`` Connect workers of ``kafka_version`` in one group.
+    """An embedded cluster: ``brokers`` brokers, and ``workers`` Connect workers of
+    ``kafka_version`` in one group.
 
-    With three brokers, any one of them may fail: all are controllers, and every internal topic has three replicas.
-    ``workers`` may be 0, for a broker to which connectors of another sandbox write. ``support`` is the workers'
-    ``exactly.once.source.support``. ``extra_worker_properties`` and ``extra_broker_properties`` win over the sandbox's
-    own. ``extra_listeners`` adds broker listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free
-    ports; the sandbox itself always speaks to the listener PLAINTEXT, as ``User:ANONYMOUS``. ``secured`` puts everything
-    behind TLS, logins and ACLs instead, without any PLAINTEXT listener: see ``security``.
-    Raises BadInput for what no sandbox can be.
+    With three brokers, any one of them may fail: all are controllers, and every internal topic has
+    three replicas. ``workers`` may be 0, for a broker to which connectors of another sandbox write.
+    ``support`` is the workers' ``exactly.once.source.support``. ``extra_worker_properties`` and
+    ``extra_broker_properties`` win over the sandbox's own. ``extra_listeners`` adds broker
+    listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free ports; the
+    sandbox itself always speaks to the listener PLAINTEXT, as ``User:ANONYMOUS``. ``secured`` puts
+    everything behind TLS, logins and ACLs instead, without any PLAINTEXT listener: see
+    ``security``. Raises BadInput for what no sandbox can be.
     """
 
     name: str = "default"
@@ -43,9 +45,15 @@ class SandboxSpec:
         check_name(self.name)
         object.__setattr__(self, "kafka_version", str(parse_version(self.kafka_version)))
         if not 0 <= self.workers <= MOST_WORKERS:
-            raise BadInput(f"Invalid number of workers {self.workers}: must be 0 to {MOST_WORKERS}", code="bad-workers")
+            raise BadInput(
+                f"Invalid number of workers {self.workers}: must be 0 to {MOST_WORKERS}",
+                code="bad-workers",
+            )
         if not 1 <= self.brokers <= MOST_BROKERS:
-            raise BadInput(f"Invalid number of brokers {self.brokers}: must be 1 to {MOST_BROKERS}", code="bad-brokers")
+            raise BadInput(
+                f"Invalid number of brokers {self.brokers}: must be 1 to {MOST_BROKERS}",
+                code="bad-brokers",
+            )
         check_support(self.support, self.version)
 
     @property
@@ -57,9 +65,15 @@ class SandboxSpec:
         return f"connect-sandbox-{self.name}"
 
     def differences(self, other: SandboxSpec) -> list[str]:
-        """In what ``other`` differs, one phrase for each option, for the message that refuses to change it."""
+        """In what ``other`` differs, one phrase for each option, for the message that refuses to
+        change it.
+        """
         pairs = [(f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
-        return [f"{name.replace('_', ' ')} is {mine}, not {theirs}" for name, mine, theirs in pairs if mine != theirs]
+        return [
+            f"{name.replace('_', ' ')} is {mine}, not {theirs}"
+            for name, mine, theirs in pairs
+            if mine != theirs
+        ]
 
 
 def check_name(name: str) -> None:
@@ -67,13 +81,16 @@ def check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise BadInput(
             f"Invalid sandbox name '{name}'",
-            next_step="Use at most 40 lower-case letters, digits and dashes, with no dash at either end.",
+            next_step="Use at most 40 lower-case letters, digits and dashes, with no dash at "
+            "either end.",
             code="bad-sandbox-name",
         )
 
 
 def check_support(support: str, version: KafkaVersion) -> None:
-    """Raise BadInput unless workers of ``version`` can have this ``exactly.once.source.support``."""
+    """Raise BadInput unless workers of ``version`` can have this
+    ``exactly.once.source.support``.
+    """
     if support not in SUPPORT:
         raise BadInput(
             f"Invalid value '{support}' of exactly.once.source.support",

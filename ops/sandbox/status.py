@@ -29,7 +29,8 @@ class SandboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """One process. ``uptime`` in seconds and ``memory`` (resident) in bytes; None for one that does not run.
+    """One process. ``uptime`` in seconds and ``memory`` (resident) in bytes; None for one that does
+    not run.
 
     STOPPED: on purpose. DEAD: it should run. STARTING: it runs and does not listen yet.
     """
@@ -47,7 +48,9 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class SandboxStatus:
-    """One sandbox. DEGRADED: a process died. LEFTOVER: an ``up`` failed or was killed; ``up`` or ``down`` cleans it."""
+    """One sandbox. DEGRADED: a process died. LEFTOVER: an ``up`` failed or was killed; ``up`` or
+    ``down`` cleans it.
+    """
 
     name: str
     state: SandboxState

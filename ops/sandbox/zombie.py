@@ -1,4 +1,6 @@
-"""A zombie for tests: a producer that continues as a task, like one that its worker no longer controls."""
+"""A zombie for tests: a producer that continues as a task, like one that its worker no longer
+controls.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,19 @@ PATIENCE = 60.0
 
 
 class Zombie:
-    """A producer with a task's transactional id and an open transaction in which one record is written to ``topic``."""
+    """A producer with a task's transactional id and an open transaction in which one record is
+    written to ``topic``.
+    """
 
     def __init__(self, bootstrap: str, transactional_id: str, topic: str):
         from confluent_kafka import KafkaException, Producer
 
         silent = logging.Logger("zombie", logging.CRITICAL + 1)  # its end is reported by the caller
-        config = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "logger": silent}
+        config = {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "logger": silent,
+        }
         self._producer: Any = Producer(config)
         try:
             self._producer.init_transactions(PATIENCE)

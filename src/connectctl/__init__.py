@@ -1,14 +1,18 @@
-"""connectctl: operates Kafka Connect from the command line; runs connectors, sinks, transforms and DataFrames in Python.
+"""connectctl: operates Kafka Connect from the command line; runs connectors, sinks, transforms and
+DataFrames in Python.
 
 What Python code imports, and nothing else is kept stable:
 
-- ``connectctl``: ``write_exactly_once``, ``Target``, ``Written``, ``StreamWriter``: a DataFrame of Spark into a topic
-- ``connectctl.source``, ``connectctl.sink``, ``connectctl.transform``: what a connector of ``connectctl run`` implements
+- ``connectctl``: ``write_exactly_once``, ``Target``, ``Written``, ``StreamWriter``: a DataFrame of
+  Spark into a topic
+- ``connectctl.source``, ``connectctl.sink``, ``connectctl.transform``: what a connector of
+  ``connectctl run`` implements
 - ``connectctl.producer``: a transactional producer for programs
 - ``connectctl.archive``: reads what the sink ``ParquetArchive`` wrote
 - ``connectctl.testing``: runs such a connector in a unit test, without a cluster
 
-Importing the package loads none of these, and neither PySpark nor confluent-kafka: names are looked up at their first use.
+Importing the package loads none of these, and neither PySpark nor confluent-kafka: names are looked
+up at their first use.
 """
 
 from __future__ import annotations

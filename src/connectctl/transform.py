@@ -1,4 +1,5 @@
-"""What a transform of ``connectctl run`` implements and is given: a class with ``process``, or a function of one DataFrame.
+"""What a transform of ``connectctl run`` implements and is given: a class with ``process``, or a
+function of one DataFrame.
 
 How to: docs/how-to/transforms.md.
 """

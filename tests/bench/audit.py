@@ -1,11 +1,13 @@
-"""The audit's two layers on real topics: headers per process, records beside a bare Spark count, memory as topics grow.
+"""The audit's two layers on real topics: headers per process, records beside a bare Spark count,
+memory as topics grow.
 
     python tests/bench/audit.py [--records 1000000 2000000 4000000] [--runs 3] [--master 'local[2]']
 
-The broker is a sandbox's, on the same machine. Topics have four partitions, transactions of 10,000 records, values of JSON
-with a task and a number. Counts and audits alternate in one Spark session that is warm; medians are compared. The count
-reads the topic as a frame of keys, values, partitions, offsets and timestamps, by the audit's own reader, in as many tasks.
-Memory is the greatest sum of resident sizes of a whole ``connectctl audit``, its JVM and its Python workers.
+The broker is a sandbox's, on the same machine. Topics have four partitions, transactions of 10,000
+records, values of JSON with a task and a number. Counts and audits alternate in one Spark session
+that is warm; medians are compared. The count reads the topic as a frame of keys, values,
+partitions, offsets and timestamps, by the audit's own reader, in as many tasks. Memory is the
+greatest sum of resident sizes of a whole ``connectctl audit``, its JVM and its Python workers.
 """
 
 from __future__ import annotations
@@ -109,8 +111,13 @@ def audited(spark: Any, bootstrap: str, topic: str) -> int:
     from connectctl.ops.jobs import audit
     from connectctl.ops.jobs.audit_sequences import Wanted
 
-    client, tasks = audit.Cluster({"bootstrap.servers": bootstrap}, 60), int(spark.sparkContext.defaultParallelism)
-    runs = audit.run_frame(spark, client, spans_of(bootstrap, topic), Wanted(sequence_spec("$.seq")), tasks)
+    client, tasks = (
+        audit.Cluster({"bootstrap.servers": bootstrap}, 60),
+        int(spark.sparkContext.defaultParallelism),
+    )
+    runs = audit.run_frame(
+        spark, client, spans_of(bootstrap, topic), Wanted(sequence_spec("$.seq")), tasks
+    )
     rows = audit.sweep_frame(runs, tasks, 0).where("what <> 'read'").collect()
     assert [row.weight for row in rows] == [0] * PARTITIONS, rows[:3]
     return len(rows)
@@ -122,7 +129,10 @@ def spans_of(bootstrap: str, topic: str) -> list[Any]:
     from connectctl.ops.clients.librdkafka.client import Kafka
 
     extents = Kafka({"bootstrap.servers": bootstrap}, timeout=60).extents([topic])[topic]
-    return [PartitionRange(topic, p, 0, e.end, e.stable, e.end, True) for p, e in sorted(extents.items())]
+    return [
+        PartitionRange(topic, p, 0, e.end, e.stable, e.end, True)
+        for p, e in sorted(extents.items())
+    ]
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -171,7 +181,10 @@ def records(bootstrap: str, counts: list[int], runs: int, master: str, log: Path
 
     session = open_session(master, {}, log)
     try:
-        print(f"{'records':>12} {'count, s':>9} {'audit, s':>9} {'count/s':>10} {'audit/s':>10} {'ratio':>6}")
+        print(
+            f"{'records':>12} {'count, s':>9} {'audit, s':>9} {'count/s':>10} {'audit/s':>10} "
+            f"{'ratio':>6}"
+        )
         for count in counts:
             topic = f"records-{count}"
             bare_count(session, bootstrap, topic)
@@ -181,7 +194,10 @@ def records(bootstrap: str, counts: list[int], runs: int, master: str, log: Path
                 bare.append(timed(lambda topic=topic: bare_count(session, bootstrap, topic)))  # type: ignore[misc]
                 ours.append(timed(lambda topic=topic: audited(session, bootstrap, topic)))  # type: ignore[misc]
             b, o = statistics.median(bare), statistics.median(ours)
-            print(f"{count:12,} {b:9.1f} {o:9.1f} {count / b:10,.0f} {count / o:10,.0f} {b / o:6.2f}", flush=True)
+            print(
+                f"{count:12,} {b:9.1f} {o:9.1f} {count / b:10,.0f} {count / o:10,.0f} {b / o:6.2f}",
+                flush=True,
+            )
     finally:
         session.stop()
 
@@ -190,23 +206,39 @@ def memory(bootstrap: str, counts: list[int], master: str, state: Path) -> None:
     """The whole command on topics of several sizes."""
     config = state / "config.yaml"
     config.write_text(
-        f"current: b\ncontexts: {{b: {{bootstrap_servers: '{bootstrap}', spark: {{master: '{master}'}}}}}}"
+        f"current: b\ncontexts: {{b: {{bootstrap_servers: '{bootstrap}', spark: {{master: "
+        f"'{master}'}}}}}}"
     )
     print(f"{'whole audit':>12} {'engine':8} {'seconds':>8} {'MB':>7}")
     for engine in ("local", "spark"):
         for count in counts:
-            command = [sys.executable, "-m", "connectctl.cli", "--config", str(config), "audit", f"records-{count}"]
-            seconds, most = measure([*command, "--sequence", "$.seq", "--first", "0", "--engine", engine])
+            command = [
+                sys.executable,
+                "-m",
+                "connectctl.cli",
+                "--config",
+                str(config),
+                "audit",
+                f"records-{count}",
+            ]
+            seconds, most = measure(
+                [*command, "--sequence", "$.seq", "--first", "0", "--engine", engine]
+            )
             print(f"{count:12,} {engine:8} {seconds:8.1f} {most:7.0f}", flush=True)
 
 
 def main() -> None:
     """Fill topics on a sandbox of its own, and measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, nargs="+", default=[1_000_000, 2_000_000, 4_000_000])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
-        "--only", choices=["headers", "records", "memory"], nargs="+", default=["headers", "records", "memory"]
+        "--only",
+        choices=["headers", "records", "memory"],
+        nargs="+",
+        default=["headers", "records", "memory"],
     )
     parser.add_argument("--master", default="local[2]")
     wish = parser.parse_args()

@@ -1,19 +1,23 @@
-"""KIP-275's story counted: four sink tasks, of which one keeps crashing, and the records that are consumed again for it.
+"""KIP-275's story counted: four sink tasks, of which one keeps crashing, and the records that are
+consumed again for it.
 
     python tests/bench/closing.py [--crashes 10] [--runs 3] [--plot docs/how-to/is-closing.svg]
 
-One broker, a topic of eight partitions, four tasks that collect the records of each partition for files of 5,000, in
-``run``'s own sink loop and with its own members of a consumer group, on threads instead of on Spark. One task raises in
-``put`` whenever it has been given 2,500 records, writes nothing of them, leaves, and is started again at once. After ten
-crashes it is well. It ends when every record was put and none has to be put again.
+One broker, a topic of eight partitions, four tasks that collect the records of each partition for
+files of 5,000, in ``run``'s own sink loop and with its own members of a consumer group, on threads
+instead of on Spark. One task raises in ``put`` whenever it has been given 2,500 records, writes
+nothing of them, leaves, and is started again at once. After ten crashes it is well. It ends when
+every record was put and none has to be put again.
 
-The sides differ in ``pre_commit``: with ``is_closing`` it writes what it has when it is asked for the last time before its
-partitions are taken, without it files are written when they are full, and no offset before that can be committed. On these
-two sides members are as in the proposal: without an instance id, so that each crash and each return takes all partitions
-from all tasks. ``static`` is without ``is_closing``, but with members as ``run`` has them: a crash takes no other task's.
+The sides differ in ``pre_commit``: with ``is_closing`` it writes what it has when it is asked for
+the last time before its partitions are taken, without it files are written when they are full, and
+no offset before that can be committed. On these two sides members are as in the proposal: without
+an instance id, so that each crash and each return takes all partitions from all tasks. ``static``
+is without ``is_closing``, but with members as ``run`` has them: a crash takes no other task's.
 
-What is counted does not depend on the machine's speed, but somewhat on its order of events: medians of runs in turns. Each
-run is checked: the files and what is collected in the end have every record once.
+What is counted does not depend on the machine's speed, but somewhat on its order of events: medians
+of runs in turns. Each run is checked: the files and what is collected in the end have every record
+once.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from benchbroker import DEADLINE, LOOK, broker, fill, in_turns  # type: ignore[import-not-found]  # beside this file
+# beside this file
+from benchbroker import DEADLINE, LOOK, broker, fill, in_turns  # type: ignore[import-not-found]
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -76,7 +81,9 @@ class DynamicSettings(ConsumerSettings):
 
 
 class EagerMember(TaskMember):
-    """A member from which each rebalance takes all partitions, as a worker's were when the proposal was written."""
+    """A member from which each rebalance takes all partitions, as a worker's were when the proposal
+    was written.
+    """
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
         super()._assigned(SimpleNamespace(incremental_assign=consumer.assign), partitions)
@@ -84,7 +91,9 @@ class EagerMember(TaskMember):
 
 @dataclass
 class Story:
-    """What all tasks of one run have done; ``again`` are records that were put before, by crashes up to then."""
+    """What all tasks of one run have done; ``again`` are records that were put before, by crashes
+    up to then.
+    """
 
     records: int
     crashes: int
@@ -101,13 +110,18 @@ class Story:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._had_by = [bytearray([NOBODY]) * (self.records // PARTITIONS) for _ in range(PARTITIONS)]
+        self._had_by = [
+            bytearray([NOBODY]) * (self.records // PARTITIONS) for _ in range(PARTITIONS)
+        ]
 
     def put(self, task: int, records: Sequence[SinkRecord]) -> None:
         """``task`` was given ``records``."""
         with self._lock:
             for each in records:
-                before, self._had_by[each.partition][each.offset] = self._had_by[each.partition][each.offset], task
+                before, self._had_by[each.partition][each.offset] = (
+                    self._had_by[each.partition][each.offset],
+                    task,
+                )
                 self.again += before != NOBODY
                 self.of_others += before not in {NOBODY, CRASHING}
                 self.taken[each.partition] = each.offset + 1
@@ -134,13 +148,18 @@ class Story:
     def over(self) -> bool:
         """Whether every record was put, and none has to be put again."""
         with self._lock:
-            return self.crashes == 0 and all(self.taken.get(p) == self.records // PARTITIONS for p in range(PARTITIONS))
+            return self.crashes == 0 and all(
+                self.taken.get(p) == self.records // PARTITIONS for p in range(PARTITIONS)
+            )
 
     def check(self, collected: Mapping[int, tuple[int, int]]) -> None:
         """The files and what is ``collected`` have every record once."""
         for partition in range(PARTITIONS):
             at = 0
-            for first, end in [*self.files.get(partition, []), collected.get(partition, (None, None))]:
+            for first, end in [
+                *self.files.get(partition, []),
+                collected.get(partition, (None, None)),
+            ]:
                 if first is not None and end is not None:
                     assert first == at, f"partition {partition} has {first} behind {at}"
                     at = end
@@ -155,7 +174,9 @@ class Files(SinkTask):
         self._left = PER_CRASH if number == CRASHING and story.crashes else None
         self._broken = False
         self.collected: dict[int, tuple[int, int]] = {}
-        """By partition, the offsets of the file that is not written: the first, and the one behind the last."""
+        """By partition, the offsets of the file that is not written: the first, and the one behind
+        the last.
+        """
         self._written: dict[int, int] = {}
 
     def start(self, configs: Mapping[str, str]) -> None:
@@ -224,7 +245,9 @@ class Attempts(threading.Thread):
 
     def _attempt(self) -> None:
         instance = f"{self._settings.group}-{self._number}"
-        stable = StableOffsets(self._kafka, self._settings.group, (), lambda line, endless=False: None)
+        stable = StableOffsets(
+            self._kafka, self._settings.group, (), lambda line, endless=False: None
+        )
         kind = EagerMember if self._settings.dynamic else TaskMember
         member = kind(self._kafka, self._settings, [SOURCE], instance, stable, self.over.is_set)
         task = Files(self._story, self._number)
@@ -261,7 +284,9 @@ def measure(sandbox: Sandbox, side: str, records: int, crashes: int) -> Story:
         for each in tasks:
             if each.error is not None:
                 raise each.error
-        assert time.monotonic() < late, f"not over after {DEADLINE:g} s: {story.crashes} crashes left, {story.taken}"
+        assert time.monotonic() < late, (
+            f"not over after {DEADLINE:g} s: {story.crashes} crashes left, {story.taken}"
+        )
         time.sleep(LOOK)
         over = over + LOOK if story.over else 0.0
     story.ended = True
@@ -275,14 +300,17 @@ def measure(sandbox: Sandbox, side: str, records: int, crashes: int) -> Story:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=240_000)
     parser.add_argument("--crashes", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--plot", type=Path, metavar="FILE")
     given = parser.parse_args()
     print(
-        f"{datetime.now(UTC):%Y-%m-%d}, {given.records:,} records, {given.crashes} crashes of one of {TASKS} tasks",
+        f"{datetime.now(UTC):%Y-%m-%d}, {given.records:,} records, {given.crashes} crashes of one "
+        f"of {TASKS} tasks",
         flush=True,
     )
     with broker(NAME) as sandbox:
@@ -291,18 +319,28 @@ def main() -> None:
             (WITH, WITHOUT, STATIC),
             given.runs,
             lambda side, _: measure(sandbox, side, given.records, given.crashes),
-            lambda one: f"{one.again:9,} records again, {one.of_others:9,} of tasks that did not crash",
+            lambda one: (
+                f"{one.again:9,} records again, {one.of_others:9,} of tasks that did not crash"
+            ),
             warm=False,
         )
-    middle = {side: statistics.median_low(one.again for one in those) for side, those in found.items()}
+    middle = {
+        side: statistics.median_low(one.again for one in those) for side, those in found.items()
+    }
     for side, again in middle.items():
         others = statistics.median_low(one.of_others for one in found[side])
         print(
-            f"{side:26} {again:9,} records consumed again, {again / given.records:.2f} of all; {others:9,} of other tasks"
+            f"{side:26} {again:9,} records consumed again, {again / given.records:.2f} of all; "
+            f"{others:9,} of other tasks"
         )
     if given.plot:
-        lines = {s: next(one.told for one in found[s] if one.again == middle[s]) for s in (WITHOUT, WITH)}
-        title = f"Records consumed again by four sink tasks of which one crashes ({given.records:,} in all)"
+        lines = {
+            s: next(one.told for one in found[s] if one.again == middle[s]) for s in (WITHOUT, WITH)
+        }
+        title = (
+            "Records consumed again by four sink tasks of which one crashes "
+            f"({given.records:,} in all)"
+        )
         given.plot.write_text(plot(title, "crashes", lines))
 
 

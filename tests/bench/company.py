@@ -1,8 +1,9 @@
 """The topics of a company's Connect cluster as its workers would have written them, at any size.
 
-What is written is what Kafka's own classes write (``KafkaConfigBackingStore``, ``KafkaStatusBackingStore``): the keys, the
-order of the fields, and JSON without blanks. Configurations have the size of those of change data capture: some 25
-properties, which each task repeats.
+What is written is what Kafka's own classes write (``KafkaConfigBackingStore``,
+``KafkaStatusBackingStore``): the keys, the order of the fields, and JSON without blanks.
+Configurations have the size of those of change data capture: some 25 properties, which each task
+repeats.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def spelled(value: Any) -> str:
 
 @dataclass
 class Company:
-    """``connectors`` connectors with ``tasks`` tasks among them, on workers at ``addresses``; every fifth is a sink."""
+    """``connectors`` connectors with ``tasks`` tasks among them, on workers at ``addresses``; every
+    fifth is a sink.
+    """
 
     connectors: int
     tasks: int
@@ -74,20 +77,29 @@ class Company:
         own = (
             {"topics": f"orders-{number - 1:05}"}
             if sink
-            else {"topic": f"orders-{number:05}", "producer.override.linger.ms": "50", "topic.prefix": name}
+            else {
+                "topic": f"orders-{number:05}",
+                "producer.override.linger.ms": "50",
+                "topic.prefix": name,
+            }
         )
         return common | own | {"name": name}
 
     def task_config(self, number: int, task: int) -> dict[str, str]:
         """The configuration of one of its tasks."""
         config = self.config(number)
-        return config | {"task.class": config["connector.class"].replace("Connector", "Task"), "task.id": str(task)}
+        return config | {
+            "task.class": config["connector.class"].replace("Connector", "Task"),
+            "task.id": str(task),
+        }
 
     def config_topic(self) -> Iterator[Pair]:
         """All records of the config topic, in an order in which a leader writes them."""
         yield (
             "session-key",
-            spelled({"key": "GSTK" * 11, "algorithm": "HmacSHA256", "creation-timestamp": 1795180458017}),
+            spelled(
+                {"key": "GSTK" * 11, "algorithm": "HmacSHA256", "creation-timestamp": 1795180458017}
+            ),
         )
         for number, name in enumerate(self.names()):
             yield f"connector-{name}", spelled({"properties": self.config(number)})
@@ -104,7 +116,10 @@ class Company:
     def status(self, number: int, task: int = -1) -> dict[str, Any]:
         """What the status topic says of a part."""
         broken = task == 0 and number < self.failed
-        trace = "org.apache.kafka.connect.errors.ConnectException: lost\n\tat X\nCaused by: java.io.IOException: disk\n"
+        trace = (
+            "org.apache.kafka.connect.errors.ConnectException: lost\n\tat X\nCaused by: "
+            "java.io.IOException: disk\n"
+        )
         return {
             "state": "FAILED" if broken else "RUNNING",
             "trace": trace if broken else None,
@@ -127,7 +142,10 @@ class Company:
         """One source offset of each source connector."""
         for number, name in enumerate(self.names()):
             if number % 5 != 4:
-                yield spelled([name, {"filename": f"/data/{name}.txt"}]), spelled({"position": number})
+                yield (
+                    spelled([name, {"filename": f"/data/{name}.txt"}]),
+                    spelled({"position": number}),
+                )
 
     def expanded(self) -> dict[str, Any]:
         """The answer to ``GET /connectors?expand=status&expand=info``."""
@@ -144,11 +162,18 @@ class Company:
                 "tasks": [{"connector": name, "task": t} for t in tasks],
                 "type": kind,
             },
-            "status": {"name": name, "connector": _as_rest(self.status(number)), "tasks": said, "type": kind},
+            "status": {
+                "name": name,
+                "connector": _as_rest(self.status(number)),
+                "tasks": said,
+                "type": kind,
+            },
         }
 
     def assigned(self) -> list[dict[str, list[int]]]:
-        """What the group's assignment gives to each worker: connectors with tasks, -1 for the Connector itself."""
+        """What the group's assignment gives to each worker: connectors with tasks, -1 for the
+        Connector itself.
+        """
         found: list[dict[str, list[int]]] = [{} for _ in self.addresses]
         for number, name in enumerate(self.names()):
             for task in range(-1, self.count(number)):
@@ -157,13 +182,21 @@ class Company:
 
     def write(self, bootstrap: str) -> int:
         """Make the three topics and fill them; gives the end of the config topic."""
-        made = {"config": self.config_topic(), "offsets": self.offsets_topic(), "status": self.status_topic()}
+        made = {
+            "config": self.config_topic(),
+            "offsets": self.offsets_topic(),
+            "status": self.status_topic(),
+        }
         create(bootstrap, {TOPICS[role]: _PARTITIONS[role] for role in made})
         return sum([produce(bootstrap, TOPICS[role], pairs) for role, pairs in made.items()][:1])
 
 
 def _as_rest(status: dict[str, Any]) -> dict[str, Any]:
-    shown = {"state": status["state"], "worker_id": status["worker_id"], "version": status["version"]}
+    shown = {
+        "state": status["state"],
+        "worker_id": status["worker_id"],
+        "version": status["version"],
+    }
     return shown | ({"trace": status["trace"]} if status["trace"] else {})
 
 
@@ -172,8 +205,12 @@ def create(bootstrap: str, topics: dict[str, int], **config: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    settings = {"cleanup.policy": "compact"} | {name.replace("_", "."): value for name, value in config.items()}
-    made = admin.create_topics([NewTopic(name, n, -1, config=settings) for name, n in topics.items()])
+    settings = {"cleanup.policy": "compact"} | {
+        name.replace("_", "."): value for name, value in config.items()
+    }
+    made = admin.create_topics(
+        [NewTopic(name, n, -1, config=settings) for name, n in topics.items()]
+    )
     for future in made.values():
         future.result()
 

@@ -1,11 +1,12 @@
-"""Workers that nobody runs: their REST servers, all in one process, and their membership in the group.
+"""Workers that nobody runs: their REST servers, all in one process, and their membership in the
+group.
 
     python tests/bench/companyworkers.py BOOTSTRAP CONNECTORS TASKS WORKERS < a real worker's answers
 
-Prints the addresses as JSON once the topics are written and the group is stable, and serves until its input ends. The
-answers to ``/``, ``/connector-plugins`` and validations are a real worker's, given as JSON; the others are made of the
-same company as the topics. ``GET /-/counts`` tells how many requests each address has got, by what was asked, and then
-forgets them.
+Prints the addresses as JSON once the topics are written and the group is stable, and serves until
+its input ends. The answers to ``/``, ``/connector-plugins`` and validations are a real worker's,
+given as JSON; the others are made of the same company as the topics. ``GET /-/counts`` tells how
+many requests each address has got, by what was asked, and then forgets them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _REBALANCING = 27
 
 
 class Servers:
-    """Many workers' REST servers. ``recorded`` are a real worker's answers by path; ``/validate/CLASS`` among them."""
+    """Many workers' REST servers. ``recorded`` are a real worker's answers by path;
+    ``/validate/CLASS`` among them.
+    """
 
     def __init__(self, company: Company, recorded: dict[str, Any], delay: float) -> None:
         self._company, self._delay = company, delay
@@ -54,7 +57,9 @@ class Servers:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, _, rest = head.partition(b"\r\n")
                 method, path, _ = first.decode().split(" ")
-                fields = dict(line.split(b": ", 1) for line in rest.lower().split(b"\r\n") if b": " in line)
+                fields = dict(
+                    line.split(b": ", 1) for line in rest.lower().split(b"\r\n") if b": " in line
+                )
                 await reader.readexactly(int(fields.get(b"content-length", 0)))
                 status, body = await self._answer(f"127.0.0.1:{port}", method, path)
                 writer.write(
@@ -99,14 +104,21 @@ def block(value: bytes) -> bytes:
 
 
 def assignment(parts: dict[str, list[int]], leader: str, url: str, offset: int) -> bytes:
-    """An assignment of version 2 (``IncrementalCooperativeConnectProtocol``): nothing revoked, no delay."""
-    given = b"".join(text(name) + struct.pack(f">i{len(tasks)}i", len(tasks), *tasks) for name, tasks in parts.items())
+    """An assignment of version 2 (``IncrementalCooperativeConnectProtocol``): nothing revoked, no
+    delay.
+    """
+    given = b"".join(
+        text(name) + struct.pack(f">i{len(tasks)}i", len(tasks), *tasks)
+        for name, tasks in parts.items()
+    )
     head = struct.pack(">hh", 2, 0) + text(leader) + text(url) + struct.pack(">q", offset)
     return head + struct.pack(">i", len(parts)) + given + struct.pack(">ii", 0, 0)
 
 
 class Member:
-    """One membership in the group: a connection of its own, because a broker answers one request after the other."""
+    """One membership in the group: a connection of its own, because a broker answers one request
+    after the other.
+    """
 
     def __init__(self, coordinator: tuple[str, int], address: str, offset: int) -> None:
         self._socket = socket.create_connection(coordinator)
@@ -115,10 +127,14 @@ class Member:
 
     def join(self) -> int:
         """Join, and wait until the others have; gives the generation."""
-        metadata = struct.pack(">h", 2) + text(self._url) + struct.pack(">q", self._offset) + block(b"")
+        metadata = (
+            struct.pack(">h", 2) + text(self._url) + struct.pack(">q", self._offset) + block(b"")
+        )
         protocols = struct.pack(">i", 1) + text("sessioned") + block(metadata)
         times = struct.pack(">ii", _SESSION_MS, 60_000)
-        answer = _Answer(self._ask(11, 2, text(GROUP) + times + text(self.id) + text("connect") + protocols))
+        answer = _Answer(
+            self._ask(11, 2, text(GROUP) + times + text(self.id) + text("connect") + protocols)
+        )
         answer.check()
         (self.generation,) = answer.take("i")
         answer.text()
@@ -126,7 +142,9 @@ class Member:
         return self.generation
 
     def sync(self, assignments: dict[str, bytes]) -> bool:
-        """Take the assignment; the leader gives those of all. False where the group rebalances again."""
+        """Take the assignment; the leader gives those of all. False where the group rebalances
+        again.
+        """
         given = b"".join(text(member) + block(data) for member, data in assignments.items())
         body = text(GROUP) + struct.pack(">i", self.generation) + text(self.id)
         answer = _Answer(self._ask(14, 2, body + struct.pack(">i", len(assignments)) + given))
@@ -179,7 +197,9 @@ class _Answer:
 
 
 def join(coordinator: tuple[str, int], company: Company, offset: int) -> list[Member]:
-    """A stable group of all workers, each with its connectors and tasks; the connections are to be kept."""
+    """A stable group of all workers, each with its connectors and tasks; the connections are to be
+    kept.
+    """
     members = [Member(coordinator, address, offset) for address in company.addresses]
     parts = company.assigned()
     with ThreadPoolExecutor(len(members)) as pool:
@@ -187,8 +207,13 @@ def join(coordinator: tuple[str, int], company: Company, offset: int) -> list[Me
             if len(set(pool.map(Member.join, members))) == 1:
                 leader = next(member for member in members if member.id == member.leader)
                 url = f"http://{company.addresses[members.index(leader)]}/"
-                given = {m.id: assignment(parts[n], leader.id, url, offset) for n, m in enumerate(members)}
-                if all(pool.map(Member.sync, members, [given if m is leader else {} for m in members])):
+                given = {
+                    m.id: assignment(parts[n], leader.id, url, offset)
+                    for n, m in enumerate(members)
+                }
+                if all(
+                    pool.map(Member.sync, members, [given if m is leader else {} for m in members])
+                ):
                     return members
 
 

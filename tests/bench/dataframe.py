@@ -2,15 +2,17 @@
 
     python tests/bench/dataframe.py [--records 2000000] [--runs 3] [--master 'local[2]'] [--jvm sandbox|kafka]
 
-The broker is on the same machine. It has the JVM options of a sandbox, whose code is compiled for a short life, or those of
-Kafka's own start scripts, with which Spark's sink gains more than ours. The frame is the same for all: cached, of two
-partitions, with values of 100 bytes and 64 source partitions. Writers alternate in one warm session, each run into a new
-topic of four partitions, for a connector whose internal topics are there.
+The broker is on the same machine. It has the JVM options of a sandbox, whose code is compiled for a
+short life, or those of Kafka's own start scripts, with which Spark's sink gains more than ours. The
+frame is the same for all: cached, of two partitions, with values of 100 bytes and 64 source
+partitions. Writers alternate in one warm session, each run into a new topic of four partitions, for
+a connector whose internal topics are there.
 
-Timed is the whole call, from the frame to the last record committed or flushed; for ours with a new generation of tasks, its
-fencing and its offsets. *shuffled* is what ``write_exactly_once`` does with any frame, *partitioned* what it does with one
-that has each source partition in one of its partitions, as this one has. *ready-made* is the ceiling: what *partitioned*
-wrote last, sent by two processes as bytes that were made before the clock starts (``readymade.py``). What is there
+Timed is the whole call, from the frame to the last record committed or flushed; for ours with a new
+generation of tasks, its fencing and its offsets. *shuffled* is what ``write_exactly_once`` does
+with any frame, *partitioned* what it does with one that has each source partition in one of its
+partitions, as this one has. *ready-made* is the ceiling: what *partitioned* wrote last, sent by two
+processes as bytes that were made before the clock starts (``readymade.py``). What is there
 afterwards is counted.
 """
 
@@ -36,8 +38,16 @@ from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
 from readymade import sent  # type: ignore[import-not-found]  # beside this file
 
 SINK = [
-    ivy.Dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0", "sink", transitive=False),
-    ivy.Dependency("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0", "sink", transitive=False),
+    ivy.Dependency(
+        "org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0", "sink", transitive=False
+    ),
+    ivy.Dependency(
+        "org.apache.spark",
+        "spark-token-provider-kafka-0-10_2.13",
+        "4.0.0",
+        "sink",
+        transitive=False,
+    ),
     ivy.Dependency("org.apache.kafka", "kafka-clients", "3.9.0", "sink", transitive=False),
     ivy.Dependency("org.apache.commons", "commons-pool2", "2.12.0", "sink", transitive=False),
 ]
@@ -54,7 +64,9 @@ def sink_jars(into: Path) -> str:
 def frame_of(spark: Any, records: int) -> Any:
     """Rows in memory, those of a source partition beside each other."""
     rows = spark.range(0, records, 1, TASKS).selectExpr(
-        f"concat('source ', id div {records // SOURCES}) source", "id", f"rpad(cast(id as string), {SIZE}, 'x') value"
+        f"concat('source ', id div {records // SOURCES}) source",
+        "id",
+        f"rpad(cast(id as string), {SIZE}, 'x') value",
     )
     rows = rows.cache()
     assert rows.count() == records
@@ -62,7 +74,9 @@ def frame_of(spark: Any, records: int) -> Any:
 
 
 def new_topic(bootstrap: str) -> str:
-    """A topic, and those that a connector has beside it: none is new when it is written to for the second time."""
+    """A topic, and those that a connector has beside it: none is new when it is written to for the
+    second time.
+    """
     from confluent_kafka.admin import AdminClient, NewTopic
 
     name = f"frame-{secrets.token_hex(4)}"
@@ -75,8 +89,8 @@ def new_topic(bootstrap: str) -> str:
     ]
     for created in admin.create_topics(topics).values():
         created.result()
-    # Java's producer gets stuck where the first of its requests comes before a new partition has its leader, and the
-    # second behind it: the broker then holds the first one to be out of order.
+    # Java's producer gets stuck where the first of its requests comes before a new partition has
+    # its leader, and the second behind it: the broker then holds the first one to be out of order.
     Kafka({"bootstrap.servers": bootstrap}, timeout=60).extents([name])
     return name
 
@@ -107,14 +121,23 @@ def ours(*, partitioned: bool) -> Callable[[Any, str, str], None]:
 
 
 CEILING = "ready-made"
-WRITERS = {"Spark's sink": sparks_own, "shuffled": ours(partitioned=False), "partitioned": ours(partitioned=True)}
+WRITERS = {
+    "Spark's sink": sparks_own,
+    "shuffled": ours(partitioned=False),
+    "partitioned": ours(partitioned=True),
+}
 
 
 def measured(
-    frame: Any, bootstrap: str, records: int, write: Callable[[Any, str, str], None] | None, written: str
+    frame: Any,
+    bootstrap: str,
+    records: int,
+    write: Callable[[Any, str, str], None] | None,
+    written: str,
 ) -> tuple[float, str]:
-    """Seconds, and the new topic; without ``write`` those of the batches of the topic ``written``. Afterwards the topic is
-    counted, where it has no more than its records and the markers of transactions.
+    """Seconds, and the new topic; without ``write`` those of the batches of the topic ``written``.
+    Afterwards the topic is counted, where it has no more than its records and the markers of
+    transactions.
     """
     topic = new_topic(bootstrap)
     began = time.perf_counter()
@@ -131,7 +154,9 @@ def measured(
 
 def main() -> None:
     """Measure on a sandbox of its own."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--master", default=f"local[{TASKS}]")
@@ -152,18 +177,29 @@ def main() -> None:
             topic = ""
             for run in range(wish.runs + 1):
                 for name, some in times.items():
-                    seconds, topic = measured(frame, sandbox.bootstrap_servers, wish.records, WRITERS.get(name), topic)
+                    seconds, topic = measured(
+                        frame, sandbox.bootstrap_servers, wish.records, WRITERS.get(name), topic
+                    )
                     if run:
                         some.append(seconds)
                     load = os.getloadavg()[0]
-                    print(f"  {name:14} {run or 'warm-up'!s:>8} {seconds:7.2f} s  load {load:.1f}", flush=True)
+                    print(
+                        f"  {name:14} {run or 'warm-up'!s:>8} {seconds:7.2f} s  load {load:.1f}",
+                        flush=True,
+                    )
             base = statistics.median(times["Spark's sink"])
             ceiling = statistics.median(times[CEILING])
-            print(f"{'writer':14} {'median, s':>10} {'records/s':>11} {'ratio':>6} {'of ready-made':>14}")
+            print(
+                f"{'writer':14} {'median, s':>10} {'records/s':>11} {'ratio':>6} "
+                f"{'of ready-made':>14}"
+            )
             for name, some in times.items():
                 median = statistics.median(some)
                 rate = wish.records / median
-                print(f"{name:14} {median:10.2f} {rate:11,.0f} {base / median:6.2f} {ceiling / median:14.0%}")
+                print(
+                    f"{name:14} {median:10.2f} {rate:11,.0f} {base / median:6.2f} "
+                    f"{ceiling / median:14.0%}"
+                )
             session.stop()
         finally:
             cluster.down("bench")

@@ -2,9 +2,10 @@
 
     python tests/bench/fence.py [--runs 5] [--java 10,50]
 
-Ours are whole commands, start-up, plan and proof included, with the greatest resident size. Java's are the seconds of the
-call and its connection alone, without the start of the JVM, from the sandbox's own jars: with its defaults, and with a
-back-off of 1 ms. Fails where 1,000 ids take more than 1 s, 10,000 more than 5 s, or memory passes 150 MB.
+Ours are whole commands, start-up, plan and proof included, with the greatest resident size. Java's
+are the seconds of the call and its connection alone, without the start of the JVM, from the
+sandbox's own jars: with its defaults, and with a back-off of 1 ms. Fails where 1,000 ids take more
+than 1 s, 10,000 more than 5 s, or memory passes 150 MB.
 """
 
 from __future__ import annotations
@@ -84,10 +85,14 @@ def compare(sandbox: cluster.Sandbox, runs: int, java_counts: list[int], directo
         found = [ours(sandbox.bootstrap_servers, file) for _ in range(runs)]
         seconds, memory = statistics.median(s for s, _ in found), max(m for _, m in found)
         print(
-            f"{'connectctl fence, whole command':44} {count:6} {seconds:9.2f} {count / seconds:9,.0f}   {memory:.0f} MB"
+            f"{'connectctl fence, whole command':44} {count:6} {seconds:9.2f} "
+            f"{count / seconds:9,.0f}   {memory:.0f} MB"
         )
         good &= seconds <= limit and memory <= MEMORY
-    for name, backoff, counts in (("defaults", (), java_counts), ("back-off of 1 ms", ("1",), [1000])):
+    for name, backoff, counts in (
+        ("defaults", (), java_counts),
+        ("back-off of 1 ms", ("1",), [1000]),
+    ):
         for count in counts:
             text = java(sandbox, count, *backoff)
             seconds = float(text.split()[0])
@@ -98,7 +103,9 @@ def compare(sandbox: cluster.Sandbox, runs: int, java_counts: list[int], directo
 
 def main() -> None:
     """Bring a broker up, make the ids known, compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--java", default="10,50", help="how many ids Java fences, a list")
     wish = parser.parse_args()
@@ -107,7 +114,9 @@ def main() -> None:
         sandbox = cluster.up(cluster.SandboxSpec(name="bench", workers=0))
         try:
             create(sandbox.bootstrap_servers, max(LIMITS))
-            good = compare(sandbox, wish.runs, list(map(int, wish.java.split(","))), Path(directory))
+            good = compare(
+                sandbox, wish.runs, list(map(int, wish.java.split(","))), Path(directory)
+            )
         finally:
             cluster.down("bench")
     sys.exit(0 if good else "a limit is not held")

@@ -1,15 +1,18 @@
-"""Lines of a file into a topic, exactly once: ``connectctl run`` beside Kafka's own FileStreamSource on a real worker.
+"""Lines of a file into a topic, exactly once: ``connectctl run`` beside Kafka's own
+FileStreamSource on a real worker.
 
     python tests/bench/filepoll.py [--lines 1000000] [--runs 3] [--boundary poll,interval]
 
-One broker, one file of lines of 100 bytes, one task on both sides (ours on Spark ``local[1]``), the same boundary of
-transactions and the same 2000 lines for each poll, FileStreamSource's default. The two take turns, after a turn of each
-that is not counted, so that the worker's JVM is warm. Broker and worker have the JVM options of Kafka's own start scripts,
-and not those of a sandbox, which is made for a short life: without its second compiler, Java would be slower than it is.
+One broker, one file of lines of 100 bytes, one task on both sides (ours on Spark ``local[1]``), the
+same boundary of transactions and the same 2000 lines for each poll, FileStreamSource's default. The
+two take turns, after a turn of each that is not counted, so that the worker's JVM is warm. Broker
+and worker have the JVM options of Kafka's own start scripts, and not those of a sandbox, which is
+made for a short life: without its second compiler, Java would be slower than it is.
 
-What is timed is the same for both: from the broker's own time of the first record in the topic to that of the last one. So
-the start of Spark's session and of the worker is out, as is the way to the first record; what a task does for each batch,
-transactions and offsets included, is in. Each run is checked with read_committed: every line is there once.
+What is timed is the same for both: from the broker's own time of the first record in the topic to
+that of the last one. So the start of Spark's session and of the worker is out, as is the way to the
+first record; what a task does for each batch, transactions and offsets included, is in. Each run is
+checked with read_committed: every line is there once.
 
 Fails where the ratio of the medians is below 1.5.
 """
@@ -38,7 +41,12 @@ JAVA = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 INTERVAL_MS = 1000
 DEADLINE = 600.0
-JVM = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true")
+JVM = (
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-Djava.awt.headless=true",
+)
 
 
 def write_file(path: Path, lines: int) -> None:
@@ -50,7 +58,8 @@ def write_file(path: Path, lines: int) -> None:
 def topic(bootstrap: str, name: str) -> str:
     """A new topic whose records have the broker's time."""
     config = {"message.timestamp.type": "LogAppendTime"}
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # a name of its own, or it is gone before the answer comes
+    # a name of its own, or it is gone before the answer comes
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result()
     return name
 
@@ -70,7 +79,9 @@ def config(file: Path, name: str, boundary: str) -> dict[str, str]:
 
 def end(bootstrap: str, name: str) -> int:
     """How far a reader with read_committed gets: records and markers."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": NAME, "isolation.level": "read_committed"})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": NAME, "isolation.level": "read_committed"}
+    )
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=30)[1])
     finally:
@@ -78,7 +89,9 @@ def end(bootstrap: str, name: str) -> int:
 
 
 def seconds(bootstrap: str, name: str, lines: int) -> float:
-    """From the first record to the last, once it is seen that every line is there once and in its place."""
+    """From the first record to the last, once it is seen that every line is there once and in its
+    place.
+    """
     client = {"bootstrap.servers": bootstrap, "group.id": NAME, "isolation.level": "read_committed"}
     consumer = Consumer(client | {"enable.partition.eof": True, "enable.auto.commit": False})
     consumer.assign([TopicPartition(name, 0, 0)])
@@ -91,7 +104,9 @@ def seconds(bootstrap: str, name: str, lines: int) -> float:
                 consumer.close()
                 assert count == lines, f"{name} has {count} records of {lines}"
                 return (last - first) / 1000
-            assert int(message.value()[:10]) == count, f"{name} has {message.value()!r} in place of line {count}"
+            assert int(message.value()[:10]) == count, (
+                f"{name} has {message.value()!r} in place of line {count}"
+            )
             last = message.timestamp()[1]
             first = first or last
             count += 1
@@ -117,8 +132,18 @@ def ours(sandbox: cluster.Sandbox, file: Path, lines: int, boundary: str, turn: 
     job = file.with_name(f"{name}.yaml")
     wish = {"name": name, "config": config(file, name, boundary) | {"until.end": "true"}}
     job.write_text(json.dumps(wish | {"spark": {"master": "local[1]"}, "until": {"forever": True}}))
-    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "--group-id", f"{NAME}-{turn}"]
-    done = subprocess.run([*command, "run", str(job), "--yes"], capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--context",
+        f"sandbox-{NAME}",
+        "--group-id",
+        f"{NAME}-{turn}",
+    ]
+    done = subprocess.run(
+        [*command, "run", str(job), "--yes"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return seconds(sandbox.bootstrap_servers, name, lines)
 
@@ -130,7 +155,11 @@ def compare(sandbox: cluster.Sandbox, file: Path, lines: int, boundary: str, run
     for turn in range(runs + 1):
         for side, run in sides.items():
             rate = lines / run(sandbox, file, lines, boundary, turn)
-            print(f"  {boundary}, turn {turn}: {side} {rate:,.0f} records/s", file=sys.stderr, flush=True)
+            print(
+                f"  {boundary}, turn {turn}: {side} {rate:,.0f} records/s",
+                file=sys.stderr,
+                flush=True,
+            )
             if turn:
                 rates[side].append(rate)
     shown = boundary if boundary == "poll" else f"{boundary} {INTERVAL_MS} ms"
@@ -144,12 +173,17 @@ def compare(sandbox: cluster.Sandbox, file: Path, lines: int, boundary: str, run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--boundary", default="poll,interval")
     given = parser.parse_args()
-    print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.lines:,} lines of 100 bytes", flush=True)
+    print(
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.lines:,} lines of 100 bytes",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
         launch._HEAP, launch._JVM = "-Xmx2g", JVM
@@ -157,7 +191,10 @@ def main() -> None:
         write_file(file, given.lines)
         sandbox = cluster.up(cluster.SandboxSpec(name=NAME, workers=1, support="enabled"))
         try:
-            ratios = [compare(sandbox, file, given.lines, each, given.runs) for each in given.boundary.split(",")]
+            ratios = [
+                compare(sandbox, file, given.lines, each, given.runs)
+                for each in given.boundary.split(",")
+            ]
         finally:
             cluster.down(NAME)
     sys.exit(f"at least {GOAL} is wanted" if min(ratios) < GOAL else 0)

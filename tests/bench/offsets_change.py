@@ -1,10 +1,12 @@
-"""Planning a merge beside a bare consumer of the same topic, and writing offsets in one transaction; prints medians.
+"""Planning a merge beside a bare consumer of the same topic, and writing offsets in one
+transaction; prints medians.
 
     python tests/bench/offsets_change.py [--records 1000000] [--partitions 100000] [--runs 5]
 
-The plan is ``offsets merge … --into dedicated --dry-run -o json``, a whole process beside a whole process, start-up
-included; every source partition is in the plan. The bare consumer is librdkafka's under Python, read_committed, with its
-own defaults. The writing is the edge alone: one transaction of as many records as there are source partitions.
+The plan is ``offsets merge … --into dedicated --dry-run -o json``, a whole process beside a whole
+process, start-up included; every source partition is in the plan. The bare consumer is librdkafka's
+under Python, read_committed, with its own defaults. The writing is the edge alone: one transaction
+of as many records as there are source partitions.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ CONFIG = {
 
 def main() -> None:
     """Fill a topic on a sandbox of its own, and measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=5)
@@ -44,7 +48,9 @@ def main() -> None:
         sandbox = cluster.up(cluster.SandboxSpec(name="bench", workers=1))
         try:
             body = {"name": "orders", "config": CONFIG, "initial_state": "STOPPED"}
-            httpx.post(f"{sandbox.rest_urls[0]}/connectors", json=body, timeout=30).raise_for_status()
+            httpx.post(
+                f"{sandbox.rest_urls[0]}/connectors", json=body, timeout=30
+            ).raise_for_status()
             fill(sandbox.bootstrap_servers, TOPIC, wish.records, wish.partitions)
             planning(sandbox, wish.records, wish.runs)
             writing(sandbox, wish.partitions, wish.runs)
@@ -55,7 +61,15 @@ def main() -> None:
 def planning(sandbox: cluster.Sandbox, records: int, runs: int) -> None:
     """Alternate the plan and the bare reading; print medians and their ratio."""
     bare = [sys.executable, "-c", BARE, sandbox.bootstrap_servers, TOPIC, str(records)]
-    ours = [sys.executable, "-m", "connectctl.cli", "--context", "sandbox-bench", "--offsets-topic", TOPIC]
+    ours = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--context",
+        "sandbox-bench",
+        "--offsets-topic",
+        TOPIC,
+    ]
     ours += ["offsets", "merge", "orders", "--into", "dedicated", "--dry-run", "-o", "json"]
     results: dict[str, list[tuple[float, float]]] = {"bare": [], "plan": []}
     for _ in range(runs):
@@ -82,7 +96,10 @@ def writing(sandbox: cluster.Sandbox, count: int, runs: int) -> None:
         started = time.perf_counter()
         kafka.transact("bench", records)
         rates.append(count / (time.perf_counter() - started))
-    print(f"writing {count:,} offsets in one transaction, median of {runs}: {statistics.median(rates):,.0f} records/s")
+    print(
+        f"writing {count:,} offsets in one transaction, median of {runs}: "
+        f"{statistics.median(rates):,.0f} records/s"
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""The engines that read offsets topics beside a bare consumer of the same topics: one connector's merge; prints a table.
+"""The engines that read offsets topics beside a bare consumer of the same topics: one connector's
+merge; prints a table.
 
     python tests/bench/offsets_engines.py [--partitions 100000 1000000 3000000 10000000] [--runs 3] [--engines local spark]
         [--master 'local[2]'] [--python PYTHON]
 
-The global topic holds ten connectors, with a record for each source partition; the dedicated one what the first of them last
-said, one in a hundred otherwise. All are whole processes, start-up and Spark session included, that alternate; medians are
-compared. Memory is the greatest sum of resident sizes of a process and its children. ``--python`` is the interpreter of
-another version, whose local engine runs in the same minutes. ``bare`` is a consumer with librdkafka's defaults,
-``bare, tuned`` one with the settings of our reader.
+The global topic holds ten connectors, with a record for each source partition; the dedicated one
+what the first of them last said, one in a hundred otherwise. All are whole processes, start-up and
+Spark session included, that alternate; medians are compared. Memory is the greatest sum of resident
+sizes of a process and its children. ``--python`` is the interpreter of another version, whose local
+engine runs in the same minutes. ``bare`` is a consumer with librdkafka's defaults, ``bare, tuned``
+one with the settings of our reader.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ def fill(bootstrap: str, topic: str, partitions: int) -> None:
 
     names = [topic, f"{topic}-own"]
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    made = admin.create_topics([NewTopic(name, 25, 1, config={"cleanup.policy": "compact"}) for name in names])
+    made = admin.create_topics(
+        [NewTopic(name, 25, 1, config={"cleanup.policy": "compact"}) for name in names]
+    )
     for future in made.values():
         future.result()
     client = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 50}
@@ -77,7 +81,9 @@ def fill(bootstrap: str, topic: str, partitions: int) -> None:
         key = f'["c{n % 10}",{{"server":"db-1","table":"public.orders_{n}"}}]'
         while True:
             try:
-                producer.produce(to, key=key, value=f'{{"lsn":{value},"txId":{value // 7},"snapshot":false}}')
+                producer.produce(
+                    to, key=key, value=f'{{"lsn":{value},"txId":{value // 7},"snapshot":false}}'
+                )
                 return
             except BufferError:
                 producer.poll(0.1)
@@ -101,9 +107,14 @@ class Measured(NamedTuple):
 
 
 def measure(command: list[str]) -> Measured:
-    """Run ``command`` and wait for it. What its processes took in the last tenth of a second is not seen."""
+    """Run ``command`` and wait for it. What its processes took in the last tenth of a second is not
+    seen.
+    """
     started, most, cpu = time.perf_counter(), 0.0, dict[int, float]()
-    with tempfile.TemporaryFile("w+") as output, subprocess.Popen(command, stdout=output) as process:
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        subprocess.Popen(command, stdout=output) as process,
+    ):
         watched = psutil.Process(process.pid)
         while process.poll() is None:
             resident = 0
@@ -128,8 +139,12 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
 
 def main() -> None:
     """Fill topics of each size on a sandbox of its own, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--partitions", type=int, nargs="+", default=[100_000, 1_000_000, 3_000_000, 10_000_000])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--partitions", type=int, nargs="+", default=[100_000, 1_000_000, 3_000_000, 10_000_000]
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--engines", nargs="+", default=["local", "spark"])
     parser.add_argument("--master", default="local[2]")
@@ -149,11 +164,32 @@ def main() -> None:
 def compare(bootstrap: str, partitions: int, options: argparse.Namespace, log: str) -> None:
     """Alternate all, and print their medians."""
     topic = f"bench-{partitions}"
-    commands = {name: [sys.executable, "-c", BARE, name, bootstrap, topic] for name in ("bare", "bare, tuned")}
+    commands = {
+        name: [sys.executable, "-c", BARE, name, bootstrap, topic]
+        for name in ("bare", "bare, tuned")
+    }
     for engine in options.engines:
-        commands[engine] = [sys.executable, "-c", LOOK, engine, bootstrap, topic, options.master, log]
+        commands[engine] = [
+            sys.executable,
+            "-c",
+            LOOK,
+            engine,
+            bootstrap,
+            topic,
+            options.master,
+            log,
+        ]
     if options.python:
-        commands["local, other"] = [options.python, "-c", LOOK, "local", bootstrap, topic, options.master, log]
+        commands["local, other"] = [
+            options.python,
+            "-c",
+            LOOK,
+            "local",
+            bootstrap,
+            topic,
+            options.master,
+            log,
+        ]
     results: dict[str, list[Measured]] = {name: [] for name in commands}
     for _ in range(options.runs):
         for name, command in commands.items():

@@ -1,9 +1,11 @@
-"""``offsets show -o json`` beside a bare consumer of the same topic, in the same run; prints a ratio.
+"""``offsets show -o json`` beside a bare consumer of the same topic, in the same run; prints a
+ratio.
 
     python tests/bench/offsets_show.py [--records 1000000] [--partitions 100000] [--runs 5]
 
-Both are whole processes, start-up included. The bare consumer is librdkafka's under Python, read_committed, with its own
-defaults, in batches, and throws everything away. Runs alternate; the medians are compared.
+Both are whole processes, start-up included. The bare consumer is librdkafka's under Python,
+read_committed, with its own defaults, in batches, and throws everything away. Runs alternate; the
+medians are compared.
 """
 
 from __future__ import annotations
@@ -33,12 +35,16 @@ while seen < wanted:
 
 
 def fill(bootstrap: str, topic: str, records: int, partitions: int) -> None:
-    """``records`` offsets of ``partitions`` source partitions, as an exactly-once task would leave them."""
+    """``records`` offsets of ``partitions`` source partitions, as an exactly-once task would leave
+    them.
+    """
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 25, 1, config={"cleanup.policy": "compact"})])[topic].result()
+    admin.create_topics([NewTopic(topic, 25, 1, config={"cleanup.policy": "compact"})])[
+        topic
+    ].result()
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -53,7 +59,9 @@ def fill(bootstrap: str, topic: str, records: int, partitions: int) -> None:
         key = f'["orders",{{"server":"db-1","table":"public.orders_{n % partitions}"}}]'
         while True:
             try:
-                producer.produce(topic, value=f'{{"lsn":{n},"txId":{n // 7},"snapshot":false}}', key=key)
+                producer.produce(
+                    topic, value=f'{{"lsn":{n},"txId":{n // 7},"snapshot":false}}', key=key
+                )
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -73,7 +81,9 @@ def measure(command: list[str]) -> tuple[float, float]:
 
 def main() -> None:
     """Fill a topic on a sandbox of its own, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=5)
@@ -91,7 +101,15 @@ def main() -> None:
 def compare(sandbox: cluster.Sandbox, records: int, runs: int) -> None:
     """Alternate the two and print medians and their ratio."""
     bare = [sys.executable, "-c", BARE, sandbox.bootstrap_servers, "bench-offsets", str(records)]
-    ours = [sys.executable, "-m", "connectctl.cli", "--context", "sandbox-bench", "--offsets-topic", "bench-offsets"]
+    ours = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--context",
+        "sandbox-bench",
+        "--offsets-topic",
+        "bench-offsets",
+    ]
     ours += ["offsets", "show", "-o", "json"]
     results: dict[str, list[tuple[float, float]]] = {"bare": [], "ours": []}
     for _ in range(runs):
@@ -101,7 +119,10 @@ def compare(sandbox: cluster.Sandbox, records: int, runs: int) -> None:
     memory = {name: max(m for _, m in found) for name, found in results.items()}
     print(f"records {records:,}, runs {runs}")
     for name in results:
-        print(f"{name:5} {seconds[name]:6.2f} s   {memory[name]:6.0f} MB   {records / seconds[name]:12,.0f} records/s")
+        print(
+            f"{name:5} {seconds[name]:6.2f} s   {memory[name]:6.0f} MB   "
+            f"{records / seconds[name]:12,.0f} records/s"
+        )
     print(f"ratio {seconds['ours'] / seconds['bare']:.2f}")
 
 

@@ -1,17 +1,20 @@
-"""``connectctl.producer`` beside confluent-kafka's ``Producer``: transactions of a second each, on the same broker.
+"""``connectctl.producer`` beside confluent-kafka's ``Producer``: transactions of a second each, on
+the same broker.
 
     python tests/bench/public_producer.py [--seconds 4] [--runs 5] [--size 100] [--partitions 3]
 
-One broker, one topic, records of 100 bytes without keys, produced by one thread as fast as it can, a transaction for each
-second. The sides take turns, each in a process of its own, after a turn of each that is not counted:
+One broker, one topic, records of 100 bytes without keys, produced by one thread as fast as it can,
+a transaction for each second. The sides take turns, each in a process of its own, after a turn of
+each that is not counted:
 
-- confluent-kafka: its transactional producer, with ``linger.ms`` 20 and a queue of a million; ``poll(0.01)`` where it
-  is full
+- confluent-kafka: its transactional producer, with ``linger.ms`` 20 and a queue of a million;
+  ``poll(0.01)`` where it is full
 - ours: ``connectctl.producer``
 - ours, callbacks: the same with ``on_delivery`` for each record
 
-Records/s of a turn are those that it committed, by the time from its first ``produce`` to the end of its last commit. The
-topic's committed records are counted behind each turn, and are exactly those. Prints medians and their ratio.
+Records/s of a turn are those that it committed, by the time from its first ``produce`` to the end
+of its last commit. The topic's committed records are counted behind each turn, and are exactly
+those. Prints medians and their ratio.
 """
 
 from __future__ import annotations
@@ -52,7 +55,10 @@ class Turn:
         return self.records / self.seconds
 
     def __str__(self) -> str:
-        return f"{self.rate:9,.0f} records/s, {self.records:,} records, {self.cpu / self.seconds:.2f} CPUs"
+        return (
+            f"{self.rate:9,.0f} records/s, {self.records:,} records, "
+            f"{self.cpu / self.seconds:.2f} CPUs"
+        )
 
 
 def produced(side: str, bootstrap: str, topic: str, seconds: float, size: int, answer: Any) -> None:
@@ -109,7 +115,9 @@ def measured(sandbox: cluster.Sandbox, side: str, turn: int, given: argparse.Nam
     context = multiprocessing.get_context("spawn")
     answer = context.Queue()
     seconds = given.seconds if turn else 2 * TRANSACTION
-    process = context.Process(target=produced, args=(side, bootstrap, topic, seconds, given.size, answer))
+    process = context.Process(
+        target=produced, args=(side, bootstrap, topic, seconds, given.size, answer)
+    )
     process.start()
     found: Turn = answer.get(timeout=120)
     process.join(60)
@@ -121,18 +129,23 @@ def measured(sandbox: cluster.Sandbox, side: str, turn: int, given: argparse.Nam
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=3)
     given = parser.parse_args()
     print(
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.size} bytes, {given.partitions} partitions",
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.size} bytes, "
+        f"{given.partitions} partitions",
         flush=True,
     )
     with broker(NAME) as sandbox:
-        found = in_turns(SIDES, given.runs, lambda side, turn: measured(sandbox, side, turn, given), str)
+        found = in_turns(
+            SIDES, given.runs, lambda side, turn: measured(sandbox, side, turn, given), str
+        )
     rates = medians({side: [each.rate for each in turns] for side, turns in found.items()})
     for side, rate in rates.items():
         print(f"{side:16} {rate:9,.0f} records/s, {rate / rates[CONFLUENT]:.2f} x {CONFLUENT}")

@@ -1,6 +1,8 @@
-"""Quix Streams as a peer of a bench: it has librdkafka below it, as our tasks have, and transactions of its own.
+"""Quix Streams as a peer of a bench: it has librdkafka below it, as our tasks have, and
+transactions of its own.
 
-It is no dependency of connectctl and has one of its own version of confluent-kafka, so it lives elsewhere::
+It is no dependency of connectctl and has one of its own version of confluent-kafka, so it lives
+elsewhere::
 
     python -m venv /tmp/quix && /tmp/quix/bin/pip install quixstreams
     python tests/bench/transform.py --quix /tmp/quix/bin/python
@@ -48,17 +50,24 @@ def version(python: str) -> str | None:
 
 
 @contextmanager
-def processes(python: str, bootstrap: str, group: str, source: str, target: str, count: int) -> Iterator[None]:
-    """So many processes of one application, as its own documentation has it for more than one; they end with this."""
+def processes(
+    python: str, bootstrap: str, group: str, source: str, target: str, count: int
+) -> Iterator[None]:
+    """So many processes of one application, as its own documentation has it for more than one; they
+    end with this.
+    """
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         script = Path(directory) / "application.py"
         script.write_text(APPLICATION)
         command = [python, str(script), bootstrap, group, source, target]
         made = []
         for number in range(count):
-            home = Path(directory) / f"{number}"  # for their state, of which two would make the directory at once
+            # for their state, of which two would make the directory at once
+            home = Path(directory) / f"{number}"
             home.mkdir()
-            one = subprocess.Popen(command, cwd=home, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            one = subprocess.Popen(
+                command, cwd=home, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
             made.append(stack.enter_context(one))
             stack.callback(made[-1].kill)
         for each in made:
@@ -70,7 +79,9 @@ def processes(python: str, bootstrap: str, group: str, source: str, target: str,
             each.stdin.flush()
         yield
         for each in made:
-            assert each.poll() is None, f"an application of Quix Streams ended with {each.returncode}"
+            assert each.poll() is None, (
+                f"an application of Quix Streams ended with {each.returncode}"
+            )
             each.terminate()
         for each in made:
             each.wait(60)

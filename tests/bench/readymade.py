@@ -1,15 +1,17 @@
-"""Ready-made batches: partitions copied from bytes that were made before the clock starts: the ceiling of ``topiccopy.py``
-and ``dataframe.py``.
+"""Ready-made batches: partitions copied from bytes that were made before the clock starts: the
+ceiling of ``topiccopy.py`` and ``dataframe.py``.
 
     python tests/bench/readymade.py [--fetch] BOOTSTRAP SOURCE TARGET PARTITION…
 
-The batches of the source's partitions are read into memory, and become whole Produce requests of one transaction; then
-"ready" is written, and a line waited for. From there on nothing is done but to send them, ``ON_THE_WAY`` at once on one
-connection, with acks=all, and to commit; then the seconds that it took are written. All partitions have one leader. ``sent``
-runs several of these beside each other.
+The batches of the source's partitions are read into memory, and become whole Produce requests of
+one transaction; then "ready" is written, and a line waited for. From there on nothing is done but
+to send them, ``ON_THE_WAY`` at once on one connection, with acks=all, and to commit; then the
+seconds that it took are written. All partitions have one leader. ``sent`` runs several of these
+beside each other.
 
-With ``--fetch`` the source is fetched, too, into one buffer in which each response overwrites the one before, and a request
-is sent when all of its bytes were fetched: what a copy is where a task has nothing to do but to receive and to send.
+With ``--fetch`` the source is fetched, too, into one buffer in which each response overwrites the
+one before, and a request is sent when all of its bytes were fetched: what a copy is where a task
+has nothing to do but to receive and to send.
 """
 
 from __future__ import annotations
@@ -26,14 +28,22 @@ from typing import Any, NamedTuple
 
 from connectctl.ops.clients.kafka_protocol.batch_fetcher import FETCH_BYTES, WAIT_MS, BatchFetcher
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.fetch_protocol import FetchLimits, Position, fetch_request
+from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
+    FetchLimits,
+    Position,
+    fetch_request,
+)
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.clients.kafka_protocol.transactions import find_request
 from connectctl.ops.kafka.batch_rewrite import restamped
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from kafka.protocol.producer import ProduceRequest
-from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+from kafka.protocol.producer.transaction import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
 
 ON_THE_WAY = 5
 TIMEOUT = 60.0
@@ -43,13 +53,17 @@ BUSY = {14, 15, 16, 51}
 
 
 class Transaction:
-    """One transaction with the requests of before transaction version 2, on a broker that coordinates and leads."""
+    """One transaction with the requests of before transaction version 2, on a broker that
+    coordinates and leads.
+    """
 
     def __init__(self, properties: dict[str, str], id_: str):
         self.wire = KafkaProtocolClient(properties, timeout=TIMEOUT)
         (self.broker,) = self.wire.brokers()
         self._id = id_
-        request = InitProducerIdRequest(transactional_id=id_, transaction_timeout_ms=600_000, max_version=4)
+        request = InitProducerIdRequest(
+            transactional_id=id_, transaction_timeout_ms=600_000, max_version=4
+        )
         self._ask(find_request(id_))  # by which a cluster comes to have coordinators
         while (answer := self._ask(request)).error_code in BUSY:
             time.sleep(0.1)
@@ -70,7 +84,11 @@ class Transaction:
                 max_version=3,
             )
         )
-        codes = {p.partition_error_code for t in answer.results_by_topic_v3_and_below for p in t.results_by_partition}
+        codes = {
+            p.partition_error_code
+            for t in answer.results_by_topic_v3_and_below
+            for p in t.results_by_partition
+        }
         assert codes == {0}, answer
 
     def produce(self, place: TopicPartition, batch: bytes) -> Any:
@@ -84,14 +102,20 @@ class Transaction:
     def commit(self) -> None:
         producer, epoch = self.who
         request = EndTxnRequest(
-            transactional_id=self._id, producer_id=producer, producer_epoch=epoch, committed=True, max_version=4
+            transactional_id=self._id,
+            producer_id=producer,
+            producer_epoch=epoch,
+            committed=True,
+            max_version=4,
         )
         answer = self._ask(request)
         assert answer.error_code == 0, answer
 
 
 class Frame(NamedTuple):
-    """A Produce request with its ``number``, as it goes over the wire: a batch of ``partition`` that ends before ``end``."""
+    """A Produce request with its ``number``, as it goes over the wire: a batch of ``partition``
+    that ends before ``end``.
+    """
 
     partition: int
     end: int
@@ -126,7 +150,9 @@ def main() -> None:
 
 
 def as_fetched(connection: RawConnection, source: str, frames: list[Frame]) -> Iterator[Frame]:
-    """Each of ``frames`` once its batch was fetched; the next request is on its way while they are sent."""
+    """Each of ``frames`` once its batch was fetched; the next request is on its way while they are
+    sent.
+    """
     by_partition = groupby(sorted(frames, key=attrgetter("partition")), key=attrgetter("partition"))
     waiting = {TopicPartition(source, partition): deque(some) for partition, some in by_partition}
     positions = {place: Position(0) for place in waiting}
@@ -146,8 +172,12 @@ def as_fetched(connection: RawConnection, source: str, frames: list[Frame]) -> I
     connection.close()
 
 
-def response(connection: RawConnection, source: str, buffer: memoryview) -> Iterator[tuple[TopicPartition, int]]:
-    """What a response of Fetch 11 has: each partition with batches, and the offset behind the last whole one."""
+def response(
+    connection: RawConnection, source: str, buffer: memoryview
+) -> Iterator[tuple[TopicPartition, int]]:
+    """What a response of Fetch 11 has: each partition with batches, and the offset behind the last
+    whole one.
+    """
     connection.take(struct.Struct(">ihi"))
     for _ in range(connection.take(struct.Struct(">i"))[0]):
         connection.skip(connection.take(struct.Struct(">h"))[0])
@@ -158,20 +188,39 @@ def response(connection: RawConnection, source: str, buffer: memoryview) -> Iter
             _, size = connection.take(struct.Struct(">ii"))
             connection.into(buffer[: max(0, size)])
             at, end = 0, None
-            while at + 61 <= size and at + 12 + (length := struct.unpack_from(">i", buffer, at + 8)[0]) <= size:
-                end = struct.unpack_from(">q", buffer, at)[0] + struct.unpack_from(">i", buffer, at + 23)[0] + 1
+            while (
+                at + 61 <= size
+                and at + 12 + (length := struct.unpack_from(">i", buffer, at + 8)[0]) <= size
+            ):
+                end = (
+                    struct.unpack_from(">q", buffer, at)[0]
+                    + struct.unpack_from(">i", buffer, at + 23)[0]
+                    + 1
+                )
                 at += 12 + length
             if end is not None:
                 yield TopicPartition(source, partition), end
     connection.skip(connection.left)
 
 
-def sent(bootstrap: str, source: str, target: str, partitions: int, processes: int, *, fetch: bool = False) -> float:
-    """Seconds in which so many processes, each with every so manyth partition, send ``source`` to ``target``."""
+def sent(
+    bootstrap: str,
+    source: str,
+    target: str,
+    partitions: int,
+    processes: int,
+    *,
+    fetch: bool = False,
+) -> float:
+    """Seconds in which so many processes, each with every so manyth partition, send ``source`` to
+    ``target``.
+    """
     pipe = subprocess.PIPE
     shares = [[str(n) for n in range(first, partitions, processes)] for first in range(processes)]
     flags = ["--fetch"] if fetch else []
-    commands = [[sys.executable, __file__, *flags, bootstrap, source, target, *share] for share in shares]
+    commands = [
+        [sys.executable, __file__, *flags, bootstrap, source, target, *share] for share in shares
+    ]
     running = [subprocess.Popen(each, stdin=pipe, stdout=pipe, text=True) for each in commands]
     for process in running:
         assert process.stdout is not None
@@ -186,7 +235,12 @@ def sent(bootstrap: str, source: str, target: str, partitions: int, processes: i
 
 
 def frames_of(
-    transaction: Transaction, properties: dict[str, str], source: str, target: str, partitions: list[int], first: int
+    transaction: Transaction,
+    properties: dict[str, str],
+    source: str,
+    target: str,
+    partitions: list[int],
+    first: int,
 ) -> list[Frame]:
     """Produce requests for all that the partitions have, numbered from ``first`` on."""
     fetcher = BatchFetcher(properties, timeout=TIMEOUT, committed=True)
@@ -196,18 +250,24 @@ def frames_of(
         for part in fetcher.fetch(0.1):
             number = part.place.partition
             for batch in part.batches:
-                made = b"".join(restamped(part.data, batch, ProducerState(*transaction.who, sequences[number])))
+                made = b"".join(
+                    restamped(part.data, batch, ProducerState(*transaction.who, sequences[number]))
+                )
                 sequences[number] += batch.records
                 request = transaction.produce(TopicPartition(target, number), made)
                 mark = first + len(frames)
                 request.with_header(correlation_id=mark, client_id="ready-made")
-                frames.append(Frame(number, batch.next_offset, mark, request.encode(framed=True, header=True)))
+                frames.append(
+                    Frame(number, batch.next_offset, mark, request.encode(framed=True, header=True))
+                )
     fetcher.close()
     return frames
 
 
 def answered(connection: RawConnection, number: int) -> None:
-    """Take an answer, in which no partition may have an error: behind a topic's name and a partition's number."""
+    """Take an answer, in which no partition may have an error: behind a topic's name and a
+    partition's number.
+    """
     connection.await_answer(number)
     answer = connection.bytes(connection.left)
     name = int.from_bytes(answer[4:6], "big")

@@ -1,22 +1,26 @@
-"""How long a transform is silent: from the SIGKILL of a Spark worker to its next record, and from lease to lease.
+"""How long a transform is silent: from the SIGKILL of a Spark worker to its next record, and from
+lease to lease.
 
     python tests/bench/recovery.py [--kills 5] [--leases 5] [--master 'local[2,4]']
 
-One broker, an input topic of four partitions to which 100 records a second go for each, two tasks, exactly once, all else
-by its defaults; ``local[2,4]`` has Spark retry a task, as a cluster does (``local[2]`` does not: there connectctl begins a
-new round). Each record of the output names the attempt that wrote it, and its process. A consumer with read_committed notes
-when each record of the output comes; the times of Spark's attempts are those of its event log.
+One broker, an input topic of four partitions to which 100 records a second go for each, two tasks,
+exactly once, all else by its defaults; ``local[2,4]`` has Spark retry a task, as a cluster does
+(``local[2]`` does not: there connectctl begins a new round). Each record of the output names the
+attempt that wrote it, and its process. A consumer with read_committed notes when each record of the
+output comes; the times of Spark's attempts are those of its event log.
 
-A kill: a Python worker is killed in the middle of a lease. Printed is the time to the first record of each partition that it
-had, of which the latest counts; to Spark's next attempt of its task; and the difference, which is connectctl's share. The
-longest silence of the other task's partitions, until all partitions are back, is printed, too.
+A kill: a Python worker is killed in the middle of a lease. Printed is the time to the first record
+of each partition that it had, of which the latest counts; to Spark's next attempt of its task; and
+the difference, which is connectctl's share. The longest silence of the other task's partitions,
+until all partitions are back, is printed, too.
 
-A lease change: the silence of a partition between the last record of one attempt and the first of the next one, before the
-first kill; of each change the partition with the longest. Leases have 30 s. Not counted is the first change: the second
-task joins a moment behind the first one, and gets its partitions by a rebalance. Changes behind a kill are printed, too.
+A lease change: the silence of a partition between the last record of one attempt and the first of
+the next one, before the first kill; of each change the partition with the longest. Leases have 30
+s. Not counted is the first change: the second task joins a moment behind the first one, and gets
+its partitions by a rebalance. Changes behind a kill are printed, too.
 
-At the end all records are there once and in order. Fails where the median behind Spark's retry is 2 s or more, or that of
-the lease changes 1 s or more.
+At the end all records are there once and in order. Fails where the median behind Spark's retry is 2
+s or more, or that of the lease changes 1 s or more.
 """
 
 from __future__ import annotations
@@ -38,7 +42,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
-from benchbroker import DEADLINE, broker, committed, create_topic, result, running  # type: ignore[import-not-found]  # beside this file
+# beside this file
+from benchbroker import DEADLINE, broker, committed, create_topic, result, running  # type: ignore[import-not-found]
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 NAME, PARTITIONS, TASKS = "recovery", 4, 2
@@ -85,7 +90,9 @@ class Seen:
 
 @dataclass(frozen=True)
 class Kill:
-    """A SIGKILL at ``at``; ``partitions`` had all their next records at ``back``. Both in s since the epoch."""
+    """A SIGKILL at ``at``; ``partitions`` had all their next records at ``back``. Both in s since
+    the epoch.
+    """
 
     at: float
     partitions: frozenset[int]
@@ -116,7 +123,9 @@ class Scene:
                 each.join()
 
     def _feed(self) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 0})
+        producer = Producer(
+            {"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 0}
+        )
         while not self._fed.wait(PAUSE):
             for partition in range(PARTITIONS):
                 producer.produce(self._source, b"%d" % self.written, partition=partition)
@@ -125,7 +134,11 @@ class Scene:
         producer.flush()
 
     def _look(self) -> None:
-        client = {"bootstrap.servers": self._bootstrap, "group.id": NAME, "isolation.level": "read_committed"}
+        client = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": NAME,
+            "isolation.level": "read_committed",
+        }
         consumer = Consumer(client | {"fetch.wait.max.ms": 20, "enable.auto.commit": False})
         consumer.assign([TopicPartition(self._target, p, 0) for p in range(PARTITIONS)])
         while not self._read.is_set():
@@ -160,12 +173,20 @@ class Scene:
 
     def first_after(self, partition: int, moment: float, process: int) -> Seen | None:
         """The first record after ``moment`` that is not of ``process``."""
-        return next((one for one in self.seen[partition] if one.came > moment and one.process != process), None)
+        return next(
+            (one for one in self.seen[partition] if one.came > moment and one.process != process),
+            None,
+        )
 
     def longest(self, partitions: frozenset[int], begin: float, end: float) -> float:
-        """The longest silence of one of ``partitions`` that is at least in part between two times."""
+        """The longest silence of one of ``partitions`` that is at least in part between two
+        times.
+        """
         gaps = [
-            b.came - a.came for p in partitions for a, b in pairwise(self.seen[p]) if b.came >= begin and a.came <= end
+            b.came - a.came
+            for p in partitions
+            for a, b in pairwise(self.seen[p])
+            if b.came >= begin and a.came <= end
         ]
         return max(gaps, default=0.0)
 
@@ -187,18 +208,30 @@ def kill(scene: Scene, run: subprocess.Popen[str], turn: int) -> Kill:
     at = time.time()
     os.kill(process, signal.SIGKILL)
     until(lambda: all(scene.first_after(p, at, process) for p in partitions), run)
-    return Kill(at, partitions, max(one.came for p in partitions if (one := scene.first_after(p, at, process))))
+    return Kill(
+        at,
+        partitions,
+        max(one.came for p in partitions if (one := scene.first_after(p, at, process))),
+    )
 
 
 def launches(directory: Path) -> list[float]:
     """When Spark began attempts of tasks, in s since the epoch, by its event log."""
-    (log,) = (path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
+    (log,) = (
+        path for path in directory.rglob("*") if path.is_file() and not path.name.startswith(".")
+    )
     events = [json.loads(line) for line in log.read_text().splitlines()]
-    return sorted(e["Task Info"]["Launch Time"] / 1000 for e in events if e["Event"] == "SparkListenerTaskStart")
+    return sorted(
+        e["Task Info"]["Launch Time"] / 1000
+        for e in events
+        if e["Event"] == "SparkListenerTaskStart"
+    )
 
 
 def lease_changes(scene: Scene, kills: Sequence[Kill]) -> list[tuple[float, float]]:
-    """Lease changes: the moment, and the silence of the partition with the longest. Changes within 5 s are one."""
+    """Lease changes: the moment, and the silence of the partition with the longest. Changes within
+    5 s are one.
+    """
     found = sorted(
         (b.came, b.came - a.came)
         for p in range(PARTITIONS)
@@ -223,7 +256,9 @@ def check(bootstrap: str, topic: str, records: int) -> None:
     for partition, those in enumerate(found):
         wrong = [at for at, one in enumerate(those) if one.number != at]
         around = those[max(0, wrong[0] - 2) : wrong[0] + 3] if wrong else []
-        assert not wrong, f"{topic}-{partition} is not in order at {wrong[0]}, of {len(wrong)}: {around}"
+        assert not wrong, (
+            f"{topic}-{partition} is not in order at {wrong[0]}, of {len(wrong)}: {around}"
+        )
         assert len(those) == records, f"{topic}-{partition} has {len(those)} records of {records}"
 
 
@@ -233,28 +268,51 @@ def report(scene: Scene, kills: Sequence[Kill], spark: Sequence[float]) -> str |
     for each in kills:
         retry = next(at for at in spark if at > each.at)
         behind.append(each.back - retry)
-        others = scene.longest(frozenset(range(PARTITIONS)) - each.partitions, each.at, each.back + 30)
-        print(
-            f"  kill: next record after {each.back - each.at:5.2f} s, Spark's retry after {retry - each.at:5.2f} s, "
-            f"behind it {behind[-1]:5.2f} s; longest silence of others {others:5.2f} s"
+        others = scene.longest(
+            frozenset(range(PARTITIONS)) - each.partitions, each.at, each.back + 30
         )
-    changes, first = lease_changes(scene, kills), min((each.at for each in kills), default=float("inf"))
+        print(
+            f"  kill: next record after {each.back - each.at:5.2f} s, Spark's retry after "
+            f"{retry - each.at:5.2f} s, behind it {behind[-1]:5.2f} s; longest silence of others "
+            f"{others:5.2f} s"
+        )
+    changes, first = (
+        lease_changes(scene, kills),
+        min((each.at for each in kills), default=float("inf")),
+    )
     joined, *silences = [silence for at, silence in changes if at < first] or [0.0]
     print(f"  the second task's joining: {joined:.2f} s")
-    for what, those in ("lease changes", silences), ("after kills", [silence for at, silence in changes if at > first]):
+    for what, those in (
+        ("lease changes", silences),
+        ("after kills", [silence for at, silence in changes if at > first]),
+    ):
         print(f"  {what}:", ", ".join(f"{each:.2f} s" for each in those) or "none")
     missed = []
-    for what, those, goal in (("behind Spark's retry", behind, BEHIND_SPARK), ("lease change", silences, LEASE_CHANGE)):
+    for what, those, goal in (
+        ("behind Spark's retry", behind, BEHIND_SPARK),
+        ("lease change", silences, LEASE_CHANGE),
+    ):
         if those:
-            print(f"{what}: median {statistics.median(those):.2f} s, longest {max(those):.2f} s, of {len(those)}")
-            missed += [f"{what}: less than {goal:g} s is wanted"] if statistics.median(those) >= goal else []
+            print(
+                f"{what}: median {statistics.median(those):.2f} s, longest {max(those):.2f} s, of "
+                f"{len(those)}"
+            )
+            missed += (
+                [f"{what}: less than {goal:g} s is wanted"]
+                if statistics.median(those) >= goal
+                else []
+            )
     return "; ".join(missed) or 0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=5)
-    parser.add_argument("--leases", type=int, default=5, help="changes of leases before the first kill")
+    parser.add_argument(
+        "--leases", type=int, default=5, help="changes of leases before the first kill"
+    )
     parser.add_argument("--master", default="local[2,4]")
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.master}", flush=True)
@@ -263,7 +321,12 @@ def main() -> None:
         source, target = (create_topic(bootstrap, name, PARTITIONS) for name in ("in", "out"))
         (home / "signed.py").write_text(PLUGIN)
         (home / "events").mkdir()
-        config = {"connector.class": "signed:Signed", "topics": source, "out": target, "tasks.max": str(TASKS)}
+        config = {
+            "connector.class": "signed:Signed",
+            "topics": source,
+            "out": target,
+            "tasks.max": str(TASKS),
+        }
         events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{home}/events"}
         events |= {"spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false"}
         spark = {"master": given.master, "conf": events}

@@ -1,11 +1,13 @@
-"""``connectctl upgrade apply`` beside the workers' own stops and starts, and what a connector wrote meanwhile.
+"""``connectctl upgrade apply`` beside the workers' own stops and starts, and what a connector wrote
+meanwhile.
 
     python tests/bench/rollout.py [--workers 2,4] [--svg FILE]
 
-One roll from disabled through preparing to enabled on a real sandbox, whole command. Its floor is the time from each
-worker's first word of stopping to the moment when it has joined its group again, by the workers' own logs of the same
-run. A connector writes 200 records per second throughout; what reached the topic is drawn as a line, half a second a
-sign. Fails where the roll takes more than 1.5 times the floor.
+One roll from disabled through preparing to enabled on a real sandbox, whole command. Its floor is
+the time from each worker's first word of stopping to the moment when it has joined its group again,
+by the workers' own logs of the same run. A connector writes 200 records per second throughout; what
+reached the topic is drawn as a line, half a second a sign. Fails where the roll takes more than 1.5
+times the floor.
 """
 
 from __future__ import annotations
@@ -34,7 +36,11 @@ RATE = 200
 SIGN = 0.5
 """Seconds of one sign of the line."""
 STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]")
-STOPS, STOPPED, STARTED = "Kafka Connect stopping", "Kafka Connect stopped", "Finished starting connectors and tasks"
+STOPS, STOPPED, STARTED = (
+    "Kafka Connect stopping",
+    "Kafka Connect stopped",
+    "Finished starting connectors and tasks",
+)
 SIGNS = " ▁▂▃▄▅▆▇█"
 
 
@@ -49,7 +55,9 @@ class Away:
 
 @dataclass(frozen=True)
 class Rollout:
-    """One roll: when it began and ended, the seconds of each kind of step, the restarts, the records' times."""
+    """One roll: when it began and ended, the seconds of each kind of step, the restarts, the
+    records' times.
+    """
 
     began: float
     ended: float
@@ -92,7 +100,9 @@ def restarts(log: Path) -> Iterator[Away]:
 
 
 def told(command: Sequence[str]) -> tuple[float, float, dict[str, float]]:
-    """Run the roll: begun, ended, and the seconds from one word of it to the next, by kind of step."""
+    """Run the roll: begun, ended, and the seconds from one word of it to the next, by kind of
+    step.
+    """
     began = last = time.time()
     steps: dict[str, float] = defaultdict(float)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -108,7 +118,12 @@ def told(command: Sequence[str]) -> tuple[float, float, dict[str, float]]:
 def kind(line: str) -> str:
     """What kind of step a line tells of."""
     found = next(
-        (word for word in ("set exactly", "restart", "is back", "is healthy", "verify that") if word in line), ""
+        (
+            word
+            for word in ("set exactly", "restart", "is back", "is healthy", "verify that")
+            if word in line
+        ),
+        "",
     )
     names = {
         "set exactly": "change",
@@ -121,8 +136,14 @@ def kind(line: str) -> str:
 
 
 def records(bootstrap: str) -> tuple[float, ...]:
-    """When each committed record was written, in seconds since the epoch; up to those that are there now."""
-    client = {"bootstrap.servers": bootstrap, "group.id": "bench", "isolation.level": "read_committed"}
+    """When each committed record was written, in seconds since the epoch; up to those that are
+    there now.
+    """
+    client = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "bench",
+        "isolation.level": "read_committed",
+    }
     consumer = Consumer(client | {"enable.partition.eof": True, "enable.auto.commit": False})
     times, place = [], TopicPartition(TOPIC, 0, 0)
     end = consumer.get_watermark_offsets(place, timeout=30)[1]
@@ -156,12 +177,23 @@ def measure(workers: int) -> Rollout:
             "transaction.boundary": "interval",
             "transaction.boundary.interval.ms": "100",
         }
-        httpx.put(f"{sandbox.rest_urls[0]}/connectors/rollout/config", json=config, timeout=60).raise_for_status()
+        httpx.put(
+            f"{sandbox.rest_urls[0]}/connectors/rollout/config", json=config, timeout=60
+        ).raise_for_status()
         while not writes(sandbox.bootstrap_servers):
             time.sleep(0.2)
         time.sleep(3)
         logs = [sandbox.layout.log(worker.name) for worker in sandbox.group.workers]
-        command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade", "apply", "--yes"]
+        command = [
+            sys.executable,
+            "-m",
+            "connectctl.cli",
+            "--context",
+            f"sandbox-{NAME}",
+            "upgrade",
+            "apply",
+            "--yes",
+        ]
         began, ended, steps = told(command)
         time.sleep(2)
         away = sorted((one for log in logs for one in restarts(log)), key=lambda one: one.stops)
@@ -192,17 +224,20 @@ def svg(roll: Rollout) -> str:
     """The same as a picture."""
     rates, height, width = roll.rates(), 160, 8
     most = max(rates, default=0) or 1
-    points = " ".join(f"{n * width},{height - rate / most * (height - 20):.0f}" for n, rate in enumerate(rates))
+    points = " ".join(
+        f"{n * width},{height - rate / most * (height - 20):.0f}" for n, rate in enumerate(rates)
+    )
     bars = "".join(
-        f'<rect x="{(one.stops - roll.began) / SIGN * width:.0f}" y="0" height="{height}" fill="#ddd" '
-        f'width="{(one.started - one.stops) / SIGN * width:.0f}"/>'
+        f'<rect x="{(one.stops - roll.began) / SIGN * width:.0f}" y="0" height="{height}" '
+        f'fill="#ddd" width="{(one.started - one.stops) / SIGN * width:.0f}"/>'
         for one in roll.away
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -20 {len(rates) * width} {height + 40}">'
-        f'{bars}<polyline fill="none" stroke="#06c" stroke-width="2" points="{points}"/>'
-        f'<text x="0" y="-6" font-size="12">records per second, at most {most:.0f}; grey: a worker is away</text>'
-        f'<text x="0" y="{height + 16}" font-size="12">{roll.ended - roll.began:.0f} s</text></svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -20 {len(rates) * width} '
+        f'{height + 40}">{bars}<polyline fill="none" stroke="#06c" stroke-width="2" '
+        f'points="{points}"/><text x="0" y="-6" font-size="12">records per second, at most '
+        f'{most:.0f}; grey: a worker is away</text><text x="0" y="{height + 16}" '
+        f'font-size="12">{roll.ended - roll.began:.0f} s</text></svg>\n'
     )
 
 
@@ -212,22 +247,28 @@ def report(workers: int, roll: Rollout) -> None:
     stops = sum(one.stopped - one.stops for one in roll.away) / len(roll.away)
     starts = sum(one.started - one.stopped for one in roll.away) / len(roll.away)
     print(
-        f"{workers} workers: {took:.1f} s, floor {roll.floor:.1f} s ({len(roll.away)} restarts, on average "
-        f"{stops:.1f} s to stop and {starts:.1f} s to start), {roll.ratio:.2f} ×"
+        f"{workers} workers: {took:.1f} s, floor {roll.floor:.1f} s ({len(roll.away)} restarts, "
+        f"on average {stops:.1f} s to stop and {starts:.1f} s to start), {roll.ratio:.2f} ×"
     )
     print(
         "  "
         + ", ".join(
-            f"{name} {seconds:.1f} s" for name, seconds in sorted(roll.steps.items(), key=lambda step: -step[1])
+            f"{name} {seconds:.1f} s"
+            for name, seconds in sorted(roll.steps.items(), key=lambda step: -step[1])
         )
     )
     rates = roll.rates()
-    print(f"  records per second, median {sorted(rates)[len(rates) // 2]:.0f}, at most {max(rates):.0f}:")
+    print(
+        f"  records per second, median {sorted(rates)[len(rates) // 2]:.0f}, at most "
+        f"{max(rates):.0f}:"
+    )
     print(f"  |{drawn(rates)}|\n  |{marked(roll)}| x: a worker is away", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workers", default="2,4")
     parser.add_argument("--svg", type=Path, help="a picture of the last roll")
     given = parser.parse_args()
@@ -241,7 +282,10 @@ def main() -> None:
             if given.svg:
                 given.svg.write_text(svg(roll))
             if roll.ratio > LIMIT:
-                slow.append(f"{workers} workers: {roll.ratio:.2f} × the floor, and at most {LIMIT} × is wanted")
+                slow.append(
+                    f"{workers} workers: {roll.ratio:.2f} × the floor, and at most {LIMIT} × is "
+                    "wanted"
+                )
     sys.exit("\n".join(slow) or 0)
 
 

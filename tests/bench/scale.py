@@ -1,14 +1,16 @@
-"""Commands at the sizes of real companies: seconds, megabytes, and requests per worker; see docs/scale.md.
+"""Commands at the sizes of real companies: seconds, megabytes, and requests per worker; see
+docs/scale.md.
 
     python tests/bench/scale.py cluster [--connectors 1000,10000] [--tasks 50000] [--workers 50] [--runs 3]
     python tests/bench/scale.py fence [--ids 100000] [--brokers 3]
     python tests/bench/scale.py transactions [--ids 100000] [--partitions 10000]
     python tests/bench/scale.py offsets [--records 1000000] [--partitions 100000] [--engine local]
 
-Whole commands, start-up included, compiled as installed ones are, on a broker of their own. Medians of the seconds, the
-greatest of the megabytes; the processor's seconds tell what other load on the machine hides. ``--commands`` picks rows.
-Where a command has children, as Spark's JVM and Python workers, the greatest sum of all resident sizes is told, too: pages
-that they share are counted for each.
+Whole commands, start-up included, compiled as installed ones are, on a broker of their own. Medians
+of the seconds, the greatest of the megabytes; the processor's seconds tell what other load on the
+machine hides. ``--commands`` picks rows. Where a command has children, as Spark's JVM and Python
+workers, the greatest sum of all resident sizes is told, too: pages that they share are counted for
+each.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from typing import Any
 
 import httpx
 import psutil
-from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]  # beside this file
+
+# beside this file
+from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
@@ -39,7 +43,9 @@ from connectctl.ops.sandbox import cluster, launch
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
 
 LONGEST = 150.0
-"""Seconds after which a command is killed, if --longest says nothing else; its row then says exit -9."""
+"""Seconds after which a command is killed, if --longest says nothing else; its row then says exit
+-9.
+"""
 
 
 @dataclass
@@ -78,7 +84,9 @@ def resident(process: psutil.Process) -> list[float]:
 
 @contextlib.contextmanager
 def watched(pid: int) -> Iterator[list[float]]:
-    """The megabytes of a process and its children together, every half second, for as long as it is used."""
+    """The megabytes of a process and its children together, every half second, for as long as it is
+    used.
+    """
     sizes: list[float] = []
     ended, process = threading.Event(), psutil.Process(pid)
 
@@ -95,7 +103,9 @@ def watched(pid: int) -> Iterator[list[float]]:
         thread.join()
 
 
-def measure(command: list[str], runs: int, *, expect: tuple[int, ...] = (0,), longest: float = LONGEST) -> Measured:
+def measure(
+    command: list[str], runs: int, *, expect: tuple[int, ...] = (0,), longest: float = LONGEST
+) -> Measured:
     """Run ``command`` and wait for it, ``runs`` times; its output goes through a file."""
     found = Measured()
     for _ in range(runs):
@@ -139,7 +149,7 @@ def sandbox(**spec: Any) -> Iterator[Sandbox]:
             cluster.down("scale")
 
 
-# ------------------------------------------------------------------------------------------------ a cluster of workers
+# ----------------------------------------------------------------------------- a cluster of workers
 
 
 def recorded(url: str) -> dict[str, Any]:
@@ -149,19 +159,29 @@ def recorded(url: str) -> dict[str, Any]:
     answers = {path: httpx.get(url + path).json() for path in ("/", "/connector-plugins")}
     probe = str(probe_plugin(answers["/connector-plugins"]))
     for plugin in (SOURCE, SINK, probe):
-        more = {"topics": "t"} if "Sink" in plugin else {"topic": "t", "exactly.once.support": "required"}
+        more = (
+            {"topics": "t"}
+            if "Sink" in plugin
+            else {"topic": "t", "exactly.once.support": "required"}
+        )
         config = (
-            probe_config(probe) if plugin == probe else {"connector.class": plugin, "name": "x", "file": "f", **more}
+            probe_config(probe)
+            if plugin == probe
+            else {"connector.class": plugin, "name": "x", "file": "f", **more}
         )
         answers[f"/validate/{plugin}"] = httpx.put(
             f"{url}/connector-plugins/{plugin}/config/validate", json=config
         ).json()
-        answers[f"/connector-plugins/{plugin}/config"] = httpx.get(f"{url}/connector-plugins/{plugin}/config").json()
+        answers[f"/connector-plugins/{plugin}/config"] = httpx.get(
+            f"{url}/connector-plugins/{plugin}/config"
+        ).json()
     return answers
 
 
 @contextlib.contextmanager
-def workers(bootstrap: str, answers: dict[str, Any], connectors: int, wish: argparse.Namespace) -> Iterator[list[str]]:
+def workers(
+    bootstrap: str, answers: dict[str, Any], connectors: int, wish: argparse.Namespace
+) -> Iterator[list[str]]:
     """The faked workers of a company, in a process of their own; gives their addresses."""
     program = Path(__file__).with_name("companyworkers.py")
     sizes = [connectors, wish.tasks, wish.workers, wish.delay]
@@ -180,7 +200,8 @@ def workers(bootstrap: str, answers: dict[str, Any], connectors: int, wish: argp
 
 def cluster_rows(wish: argparse.Namespace) -> None:
     """``cluster show``, ``connectors list`` and ``preflight``."""
-    # The assignment of 50,000 tasks is a record of more than 1 MB, which brokers do not take by default.
+    # The assignment of 50,000 tasks is a record of more than 1 MB, which brokers do not take by
+    # default.
     roomy = {"group.initial.rebalance.delay.ms": "3000", "message.max.bytes": "10485760"}
     for connectors in map(int, wish.connectors.split(",")):
         with sandbox(workers=1, extra_broker_properties=roomy) as up:
@@ -188,7 +209,9 @@ def cluster_rows(wish: argparse.Namespace) -> None:
             up.group.stop_worker(1)
             with workers(up.bootstrap_servers, answers, connectors, wish) as urls:
                 for command in wish.commands.split(","):
-                    row = connectctl("--bootstrap-servers", up.bootstrap_servers, "--group-id", GROUP)
+                    row = connectctl(
+                        "--bootstrap-servers", up.bootstrap_servers, "--group-id", GROUP
+                    )
                     row += [*command.split(), "-o", "json"]
                     httpx.get(f"{urls[0]}/-/counts")
                     found = measure(row, wish.runs, expect=(0, 1))
@@ -197,10 +220,13 @@ def cluster_rows(wish: argparse.Namespace) -> None:
                     busiest = max(counts.values(), key=lambda by: sum(by.values()))
                     each = {what: f"{number / wish.runs:g}" for what, number in busiest.items()}
                     every = sum(sum(by.values()) for by in counts.values()) / wish.runs
-                    print(f"    requests: {every:,.0f} in all; of the worker with most: {each}", flush=True)
+                    print(
+                        f"    requests: {every:,.0f} in all; of the worker with most: {each}",
+                        flush=True,
+                    )
 
 
-# ------------------------------------------------------------------------------------------------- transactional ids
+# -------------------------------------------------------------------------------- transactional ids
 
 
 def create_ids(bootstrap: str, count: int) -> list[str]:
@@ -214,21 +240,39 @@ def create_ids(bootstrap: str, count: int) -> list[str]:
         calls.fence(waiting, 30, told.__setitem__)
         waiting = {id: timeout for id, timeout in waiting.items() if told[id].code is not Code.NONE}
         time.sleep(0.5)
-    print(f"the coordinators know {count:,} ids after {time.perf_counter() - began:.0f} s", flush=True)
+    print(
+        f"the coordinators know {count:,} ids after {time.perf_counter() - began:.0f} s", flush=True
+    )
     calls.close()
     return ids
 
 
 def fence_rows(wish: argparse.Namespace) -> None:
-    """``fence``, from a file of ids; the brokers' code is compiled as that of brokers that stay, not of sandboxes."""
+    """``fence``, from a file of ids; the brokers' code is compiled as that of brokers that stay,
+    not of sandboxes.
+    """
     launch._JVM = tuple(option for option in launch._JVM if "TieredStopAtLevel" not in option)
     extra = {"transaction.state.log.num.partitions": "50"}
     with sandbox(workers=0, brokers=wish.brokers, extra_broker_properties=extra) as up:
         ids = create_ids(up.bootstrap_servers, wish.ids)
         file = Path(os.environ["XDG_STATE_HOME"]) / "ids"
         file.write_text("\n".join(ids))
-        row = ["--bootstrap-servers", up.bootstrap_servers, "fence", "--from-file", str(file), "--yes", "-o", "json"]
-        print(measure(connectctl(*row), wish.runs).line(f"fence, {wish.ids:,} ids, {wish.brokers} brokers"), flush=True)
+        row = [
+            "--bootstrap-servers",
+            up.bootstrap_servers,
+            "fence",
+            "--from-file",
+            str(file),
+            "--yes",
+            "-o",
+            "json",
+        ]
+        print(
+            measure(connectctl(*row), wish.runs).line(
+                f"fence, {wish.ids:,} ids, {wish.brokers} brokers"
+            ),
+            flush=True,
+        )
 
 
 def transactions_rows(wish: argparse.Namespace) -> None:
@@ -240,12 +284,22 @@ def transactions_rows(wish: argparse.Namespace) -> None:
         create_ids(up.bootstrap_servers, wish.ids)
         lag = [part for n in range(10) for part in ("--topic", f"orders-{n}")]
         for command in (["list"], ["list", "--open"], ["hanging"], ["lag", *lag]):
-            row = ["--bootstrap-servers", up.bootstrap_servers, "transactions", *command, "-o", "json"]
-            what = f"transactions {' '.join(command[:2])}, {wish.ids:,} ids, {wish.partitions:,} partitions"
+            row = [
+                "--bootstrap-servers",
+                up.bootstrap_servers,
+                "transactions",
+                *command,
+                "-o",
+                "json",
+            ]
+            what = (
+                f"transactions {' '.join(command[:2])}, {wish.ids:,} ids, {wish.partitions:,} "
+                "partitions"
+            )
             print(measure(connectctl(*row), wish.runs).line(what), flush=True)
 
 
-# ----------------------------------------------------------------------------------------------------- source offsets
+# ----------------------------------------------------------------------------------- source offsets
 
 BARE = """
 import sys
@@ -275,11 +329,20 @@ def offsets_rows(wish: argparse.Namespace) -> None:
         if wish.dedicated:  # which the worker reads, too, for as long as it lives
             up.group.stop_worker(1)
         print(
-            f"{len(topics) * wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True
+            f"{len(topics) * wish.records:,} records are written after "
+            f"{time.perf_counter() - began:.0f} s",
+            flush=True,
         )
         dump = f"{os.environ['XDG_STATE_HOME']}/dump.jsonl"
         bare = measure(
-            [sys.executable, "-c", BARE, up.bootstrap_servers, ",".join(topics), str(len(topics) * wish.records)],
+            [
+                sys.executable,
+                "-c",
+                BARE,
+                up.bootstrap_servers,
+                ",".join(topics),
+                str(len(topics) * wish.records),
+            ],
             wish.runs,
             longest=wish.longest,
         )
@@ -298,11 +361,23 @@ def offsets_rows(wish: argparse.Namespace) -> None:
             if name == "rewrite":  # of a backup that has another offset of every source partition
                 with Path(dump).open() as lines, Path(f"{dump}.changed").open("w") as changed:
                     changed.writelines(line.replace("false", "true") for line in lines)
-            row = connectctl("--context", "sandbox-scale", "--offsets-topic", topics[0], "--timeout", "300", "offsets")
+            row = connectctl(
+                "--context",
+                "sandbox-scale",
+                "--offsets-topic",
+                topics[0],
+                "--timeout",
+                "300",
+                "offsets",
+            )
             engine = ["--engine", wish.engine] if name not in ("show", "table") else []
-            found = measure([*row, *commands[name], *engine], wish.runs, expect=(0, 1, 4), longest=wish.longest)
+            found = measure(
+                [*row, *commands[name], *engine], wish.runs, expect=(0, 1, 4), longest=wish.longest
+            )
             ratio = statistics.median(found.seconds) / statistics.median(bare.seconds)
-            print(found.line(f"offsets {name}, {wish.engine}") + f"  {ratio:.2f} x bare", flush=True)
+            print(
+                found.line(f"offsets {name}, {wish.engine}") + f"  {ratio:.2f} x bare", flush=True
+            )
 
 
 def offsets_of(records: int, partitions: int) -> Iterator[tuple[str, str | None]]:
@@ -314,22 +389,30 @@ def offsets_of(records: int, partitions: int) -> Iterator[tuple[str, str | None]
 
 def main() -> None:
     """Measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     rows = parser.add_subparsers(required=True)
     one = rows.add_parser("cluster")
     one.set_defaults(run=cluster_rows)
     one.add_argument("--connectors", default="1000,10000", help="how many, a list")
     one.add_argument("--tasks", type=int, default=50_000)
     one.add_argument("--workers", type=int, default=50)
-    one.add_argument("--delay", type=float, default=0.0, help="seconds that a worker takes for a validation")
-    one.add_argument("--commands", default="cluster show,connectors list,preflight,preflight --for enabled")
+    one.add_argument(
+        "--delay", type=float, default=0.0, help="seconds that a worker takes for a validation"
+    )
+    one.add_argument(
+        "--commands", default="cluster show,connectors list,preflight,preflight --for enabled"
+    )
     one = rows.add_parser("offsets")
     one.set_defaults(run=offsets_rows)
     one.add_argument("--records", type=int, default=1_000_000)
     one.add_argument("--partitions", type=int, default=100_000)
     one.add_argument("--commands", default="show,merge,backup,diff,restore")
     one.add_argument("--engine", default="local")
-    one.add_argument("--dedicated", action="store_true", help="a dedicated topic, too, that says the same")
+    one.add_argument(
+        "--dedicated", action="store_true", help="a dedicated topic, too, that says the same"
+    )
     one = rows.add_parser("fence")
     one.set_defaults(run=fence_rows)
     one.add_argument("--ids", type=int, default=100_000)
@@ -340,7 +423,9 @@ def main() -> None:
     one.add_argument("--partitions", type=int, default=10_000)
     for each in rows.choices.values():
         each.add_argument("--runs", type=int, default=3)
-        each.add_argument("--longest", type=float, default=LONGEST, help="seconds after which a command is killed")
+        each.add_argument(
+            "--longest", type=float, default=LONGEST, help="seconds after which a command is killed"
+        )
     wish = parser.parse_args()
     wish.run(wish)
 

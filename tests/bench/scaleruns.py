@@ -1,11 +1,13 @@
-"""What runs on Spark at the sizes of real companies: how a copy of many partitions starts, and an audit; see docs/scale.md.
+"""What runs on Spark at the sizes of real companies: how a copy of many partitions starts, and an
+audit; see docs/scale.md.
 
     python tests/bench/scaleruns.py copy [--shapes 4:1000,100:1000]
     python tests/bench/scaleruns.py audit [--records 10000000] [--size 100] [--partitions 12] [--runs 1]
 
-A copy's start is timed from the command to the moment at which every partition has a committed record, seen by the end
-offsets that are asked for every second. Megabytes are the greatest sum of resident sizes of a command, its JVM and its
-Python workers, which share pages: those are counted for each.
+A copy's start is timed from the command to the moment at which every partition has a committed
+record, seen by the end offsets that are asked for every second. Megabytes are the greatest sum of
+resident sizes of a command, its JVM and its Python workers, which share pages: those are counted
+for each.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ import psutil
 from audit import HEADERS, measure  # type: ignore[import-not-found]  # beside this file
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from scale import connectctl, resident, sandbox  # type: ignore[import-not-found]  # beside this file
+
+# beside this file
+from scale import connectctl, resident, sandbox  # type: ignore[import-not-found]
 from topiccopy import SOURCE, config  # type: ignore[import-not-found]  # beside this file
 
 BARE = """
@@ -63,7 +67,9 @@ for first in range(0, each, 10_000):
     producer.end(commit=True)
 producer.close()
 """
-"""Transactions of 10,000 records in each partition, batches of the size that Java's producers have."""
+"""Transactions of 10,000 records in each partition, batches of the size that Java's producers
+have.
+"""
 EACH = 20
 """Records of each partition of a copy."""
 PATIENCE = 280.0
@@ -90,7 +96,9 @@ def fill(bootstrap: str, partitions: int) -> None:
 
 
 def compile_imports(bootstrap: str, config: Path) -> None:
-    """Have Python compile what commands and Python workers import, as it is compiled where they are installed."""
+    """Have Python compile what commands and Python workers import, as it is compiled where they are
+    installed.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic("nothing", 1, 1)])["nothing"].result()
     contexts = {"b": {"bootstrap_servers": bootstrap, "spark": {"master": "local[2]"}}}
@@ -99,7 +107,8 @@ def compile_imports(bootstrap: str, config: Path) -> None:
     subprocess.run(row, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     runtime = "connectctl.ops.task_runtime"
     tasks = (
-        f"import connectctl.cli.commands.run.execution, {runtime}.job.runner, {runtime}.connectors.topic_copy.connector"
+        f"import connectctl.cli.commands.run.execution, {runtime}.job.runner, "
+        f"{runtime}.connectors.topic_copy.connector"
     )
     subprocess.run([sys.executable, "-c", tasks], check=True)
 
@@ -108,11 +117,16 @@ def copy_rows(wish: argparse.Namespace) -> None:
     """How long a copy takes to start."""
     for shape in wish.shapes.split(","):
         tasks, partitions = map(int, shape.split(":"))
-        with sandbox(workers=1, support="enabled") as up, tempfile.TemporaryDirectory() as directory:
+        with (
+            sandbox(workers=1, support="enabled") as up,
+            tempfile.TemporaryDirectory() as directory,
+        ):
             bootstrap, alias = up.bootstrap_servers, "ours"
             admin = AdminClient({"bootstrap.servers": bootstrap})
             topic = f"{alias}.{SOURCE}"
-            for future in admin.create_topics([NewTopic(t, partitions, 1) for t in (SOURCE, topic)]).values():
+            for future in admin.create_topics(
+                [NewTopic(t, partitions, 1) for t in (SOURCE, topic)]
+            ).values():
                 future.result()
             fill(bootstrap, partitions)
             compile_imports(bootstrap, Path(directory) / "config.yaml")
@@ -120,10 +134,17 @@ def copy_rows(wish: argparse.Namespace) -> None:
             properties = config(bootstrap, alias) | {"tasks.max": str(tasks)}
             job.write_text(
                 json.dumps(
-                    {"name": alias, "config": properties, "spark": {"master": "local[2]"}, "until": {"idle": "5s"}}
+                    {
+                        "name": alias,
+                        "config": properties,
+                        "spark": {"master": "local[2]"},
+                        "until": {"idle": "5s"},
+                    }
                 )
             )
-            command = connectctl("--context", "sandbox-scale", "--group-id", "g", "run", str(job), "--yes")
+            command = connectctl(
+                "--context", "sandbox-scale", "--group-id", "g", "run", str(job), "--yes"
+            )
             copied(command, admin, topic, tasks, partitions)
 
 
@@ -131,7 +152,10 @@ def copied(command: list[str], admin: AdminClient, topic: str, tasks: int, parti
     """Run a copy to its end, and print how it started and what it took."""
     began, there, started = time.perf_counter(), 0, 0.0
     most: list[float] = []
-    with tempfile.TemporaryFile() as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+    with (
+        tempfile.TemporaryFile() as out,
+        subprocess.Popen(command, stdout=out, stderr=out) as process,
+    ):
         while process.poll() is None and time.perf_counter() - began < PATIENCE:
             if there < partitions and (there := written(admin, topic, partitions)) == partitions:
                 started = time.perf_counter() - began
@@ -143,11 +167,13 @@ def copied(command: list[str], admin: AdminClient, topic: str, tasks: int, parti
             process.wait(60)
         out.seek(0)
         said = out.read().decode().strip().splitlines()
-    start = f"{started:.1f} s" if started else f"not within {took:.0f} s, {there} partitions written"
+    start = (
+        f"{started:.1f} s" if started else f"not within {took:.0f} s, {there} partitions written"
+    )
     print(
-        f"copy of {partitions:,} partitions in {tasks} tasks: starts {start}, ends {took:.1f} s (exit {code}), "
-        f"{sum(most):.0f} MB: {len(most)} processes of {', '.join(f'{mb:.0f}' for mb in most[:6])}; "
-        f"load {os.getloadavg()[0]:.1f}",
+        f"copy of {partitions:,} partitions in {tasks} tasks: starts {start}, ends {took:.1f} s "
+        f"(exit {code}), {sum(most):.0f} MB: {len(most)} processes of "
+        f"{', '.join(f'{mb:.0f}' for mb in most[:6])}; load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
     if code:
@@ -163,11 +189,24 @@ def audit_rows(wish: argparse.Namespace) -> None:
         admin.create_topics([NewTopic(topic, wish.partitions, 1)])[topic].result()
         began = time.perf_counter()
         program = [sys.executable, "-c", FILL, bootstrap, topic]
-        subprocess.run([*program, str(wish.records), str(wish.size), str(wish.partitions)], check=True)
-        print(f"{wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True)
+        subprocess.run(
+            [*program, str(wish.records), str(wish.size), str(wish.partitions)], check=True
+        )
+        print(
+            f"{wish.records:,} records are written after {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
         file = Path(directory) / "config.yaml"
         compile_imports(bootstrap, file)
-        bare = [sys.executable, "-c", BARE, bootstrap, topic, str(wish.records), str(wish.partitions)]
+        bare = [
+            sys.executable,
+            "-c",
+            BARE,
+            bootstrap,
+            topic,
+            str(wish.records),
+            str(wish.partitions),
+        ]
         ours = connectctl("--config", str(file), "audit", topic, "--engine", "spark")
         rows = {
             "a bare consumer": bare,
@@ -182,16 +221,24 @@ def audit_rows(wish: argparse.Namespace) -> None:
             seconds = statistics.median(s for s, _ in found)
             rate, most = wish.records / seconds, max(megabytes for _, megabytes in found)
             print(
-                f"{name:26} {seconds:7.1f} s  {rate:12,.0f} records/s  {most:6.0f} MB  load {os.getloadavg()[0]:.1f}",
+                f"{name:26} {seconds:7.1f} s  {rate:12,.0f} records/s  {most:6.0f} MB  load "
+                f"{os.getloadavg()[0]:.1f}",
                 flush=True,
             )
-        rate = float(subprocess.check_output([sys.executable, "-c", HEADERS, bootstrap, topic], text=True))
-        print(f"headers, one process: {rate:,.0f} records/s, load {os.getloadavg()[0]:.1f}", flush=True)
+        rate = float(
+            subprocess.check_output([sys.executable, "-c", HEADERS, bootstrap, topic], text=True)
+        )
+        print(
+            f"headers, one process: {rate:,.0f} records/s, load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     rows = parser.add_subparsers(required=True)
     one = rows.add_parser("copy")
     one.set_defaults(run=copy_rows)
@@ -202,7 +249,9 @@ def main() -> None:
     one.add_argument("--size", type=int, default=100)
     one.add_argument("--partitions", type=int, default=12)
     one.add_argument("--runs", type=int, default=1)
-    one.add_argument("--only", default="bare,same,sequence,headers", help="parts of the names of rows, a list")
+    one.add_argument(
+        "--only", default="bare,same,sequence,headers", help="parts of the names of rows, a list"
+    )
     wish = parser.parse_args()
     wish.run(wish)
 

@@ -1,4 +1,6 @@
-"""Print the statements of Python in ``cli``, ``ops`` and ``migrations`` by package: dense code is no smaller."""
+"""Print the statements of Python in ``cli``, ``ops`` and ``migrations`` by package: dense code is
+no smaller.
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
     python tests/bench/small_transactions.py [--transactions 2000] [--records 10] [--runs 3] [--profile]
 
-One broker, a topic of three partitions, transactions of ten records of 100 bytes whose keys are in all of them: through the
-project's producer of batches and through librdkafka's, in turns, after a turn of each that is not counted. The processor
-time is the process's, with that of all its threads; ``--profile`` prints where that of batches goes.
+One broker, a topic of three partitions, transactions of ten records of 100 bytes whose keys are in
+all of them: through the project's producer of batches and through librdkafka's, in turns, after a
+turn of each that is not counted. The processor time is the process's, with that of all its threads;
+``--profile`` prints where that of batches goes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from benchbroker import broker, create_topic, in_turns  # type: ignore[import-not-found]  # beside this file
+# beside this file
+from benchbroker import broker, create_topic, in_turns  # type: ignore[import-not-found]
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
@@ -42,12 +44,18 @@ class Cost:
         return f"{self.processor:6.2f} ms of processor time, {self.elapsed:6.2f} ms elapsed"
 
 
-def measure(bootstrap: str, side: str, turn: int, transactions: int, records: int, profile: Any) -> Cost:
+def measure(
+    bootstrap: str, side: str, turn: int, transactions: int, records: int, profile: Any
+) -> Cost:
     """The mean of so many transactions of one producer, behind some that are not counted."""
     kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=PATIENCE)
-    producer = KINDS[side](kafka, f"{NAME}-{side}-{turn}", timeout_ms=60_000, properties={"linger.ms": 0})
+    producer = KINDS[side](
+        kafka, f"{NAME}-{side}-{turn}", timeout_ms=60_000, properties={"linger.ms": 0}
+    )
     producer.initialise(PATIENCE)
-    batch = TransactionBatch([ProducerRecord(NAME, b"key-%d" % n, b"x" * 100) for n in range(records)])
+    batch = TransactionBatch(
+        [ProducerRecord(NAME, b"key-%d" % n, b"x" * 100) for n in range(records)]
+    )
 
     def each(count: int) -> None:
         for _ in range(count):
@@ -61,14 +69,17 @@ def measure(bootstrap: str, side: str, turn: int, transactions: int, records: in
     with profile if side == "batches" else nullcontext():
         each(transactions)
     found = Cost(
-        1000 * (time.process_time() - processor) / transactions, 1000 * (time.perf_counter() - elapsed) / transactions
+        1000 * (time.process_time() - processor) / transactions,
+        1000 * (time.perf_counter() - elapsed) / transactions,
     )
     producer.discard()
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--transactions", type=int, default=2000)
     parser.add_argument("--records", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
@@ -77,18 +88,26 @@ def main() -> None:
     given = parser.parse_args()
     profile = cProfile.Profile() if given.profile else nullcontext()
     print(
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records} records in {PARTITIONS} partitions",
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records} records in "
+        f"{PARTITIONS} partitions",
         flush=True,
     )
     with broker(NAME) as sandbox:
         create_topic(sandbox.bootstrap_servers, NAME, PARTITIONS)
 
         def one(side: str, turn: int) -> Cost:
-            return measure(sandbox.bootstrap_servers, side, turn, given.transactions, given.records, profile)
+            return measure(
+                sandbox.bootstrap_servers, side, turn, given.transactions, given.records, profile
+            )
 
         found = in_turns(given.sides.split(","), given.runs, one, str)
     for side, those in found.items():
-        median = Cost(*(statistics.median(getattr(each, of) for each in those) for of in ("processor", "elapsed")))
+        median = Cost(
+            *(
+                statistics.median(getattr(each, of) for each in those)
+                for of in ("processor", "elapsed")
+            )
+        )
         print(f"{side:12} {median}")
     if isinstance(profile, cProfile.Profile):
         pstats.Stats(profile).sort_stats("tottime").print_stats(45)

@@ -1,4 +1,5 @@
-"""The CPU time of ``connectctl --help`` beside that of ``import typer, rich``, in the same run; fails beyond ``MOST``.
+"""The CPU time of ``connectctl --help`` beside that of ``import typer, rich``, in the same run;
+fails beyond ``MOST``.
 
 python tests/bench/startup.py [--runs 20]
 """
@@ -22,7 +23,9 @@ MOST = 1.3
 
 def main() -> None:
     """Alternate the two and print medians and their ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
     seconds: dict[str, list[float]] = {name: [] for name in COMMANDS}
@@ -41,7 +44,9 @@ def main() -> None:
 
 
 def _spent() -> float:
-    """Seconds of CPU that processes which have ended took: other work on the machine hardly changes them."""
+    """Seconds of CPU that processes which have ended took: other work on the machine hardly changes
+    them.
+    """
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

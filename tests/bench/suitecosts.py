@@ -1,11 +1,13 @@
-"""What the tests cost: processor and clock by phase of a test and by fixture, with all processes that they start.
+"""What the tests cost: processor and clock by phase of a test and by fixture, with all processes
+that they start.
 
 ::
 
     CONNECTCTL_TEST_COSTS=/tmp/costs pytest -p bench.suitecosts        every process writes lines there
     python tests/bench/suitecosts.py /tmp/costs                       prints tables by file and by fixture
 
-Processes of tests outlive the call that starts them, so that a control group counts them: Linux, as root.
+Processes of tests outlive the call that starts them, so that a control group counts them: Linux, as
+root.
 """
 
 from __future__ import annotations
@@ -51,7 +53,11 @@ class _Costs:
         self._file.write(json.dumps(named | spent) + "\n")
 
 
-_COSTS = _Costs(Path(os.environ["CONNECTCTL_TEST_COSTS"])) if "CONNECTCTL_TEST_COSTS" in os.environ else None
+_COSTS = (
+    _Costs(Path(os.environ["CONNECTCTL_TEST_COSTS"]))
+    if "CONNECTCTL_TEST_COSTS" in os.environ
+    else None
+)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,7 +78,9 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
 def _print(title: str, lines: dict[str, list[float]], most: int = 60) -> None:
     total = [sum(each[n] for each in lines.values()) for n in (0, 1, 2)]
     print(f"\n{'processor':>9} {'clock':>7} {'number':>7}  {title}")
-    for name, (processor, clock, number) in sorted(lines.items(), key=lambda each: -each[1][0])[:most]:
+    for name, (processor, clock, number) in sorted(lines.items(), key=lambda each: -each[1][0])[
+        :most
+    ]:
         print(f"{processor:9.1f} {clock:7.1f} {number:7.0f}  {name}")
     print(f"{total[0]:9.1f} {total[1]:7.1f} {total[2]:7.0f}  all")
 

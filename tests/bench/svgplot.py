@@ -33,15 +33,23 @@ def plot(title: str, x_axis: str, lines: Mapping[str, Sequence[tuple[float, floa
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#d5dae0"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.0f}</text>')
     for x in (0, most_x):
-        parts.append(f'<text x="{at(x, 0)[0]:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{x:,.0f}</text>')
+        parts.append(
+            f'<text x="{at(x, 0)[0]:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{x:,.0f}</text>'
+        )
     parts.append(
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_axis)}</text>'
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" '
+        f'text-anchor="middle">{escape(x_axis)}</text>'
     )
     for (name, line), colour in zip(lines.items(), COLOURS, strict=False):
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in line))
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        )
         x, y = at(*line[-1])
-        parts.append(f'<text x="{x - 4:.1f}" y="{y - 6:.1f}" text-anchor="end" fill="{colour}">{escape(name)}</text>')
+        parts.append(
+            f'<text x="{x - 4:.1f}" y="{y - 6:.1f}" text-anchor="end" '
+            f'fill="{colour}">{escape(name)}</text>'
+        )
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -1,28 +1,33 @@
-"""A topic copied to another, exactly once: ``connectctl run`` beside Kafka's own MirrorSourceConnector on a real worker.
+"""A topic copied to another, exactly once: ``connectctl run`` beside Kafka's own
+MirrorSourceConnector on a real worker.
 
     python tests/bench/topiccopy.py [--records 2000000] [--size 256] [--codec none] [--batch 10000] [--runs 3]
         [--sides ready-made,fetched,unopened,auto,opened,worker,tuned,strict]
 
-One broker, which is source and target, one source topic of records in four partitions, two tasks on every side (ours on
-Spark ``local[2]``), transactions of the boundary poll. The sides take turns, after a turn of each that is not counted, so
-that the worker's JVM is warm. Broker and worker have the JVM options of Kafka's own start scripts, and not those of a
-sandbox, which is made for a short life. MirrorSourceConnector emits no offset syncs and syncs nothing here, as ours never
-does; where the source is compressed, its producer has the same codec. ``unopened``, ``auto`` and ``opened`` are ours
-with that ``copy.batches``, which differ where batches are small (``--batch`` records), and ``strict`` is ``unopened``
-with ``epoch.per.transaction``. ``worker`` is the worker's connector as it comes, ``tuned`` as an operator makes it
-quick: transactions of a second, large polls and large batches (``TUNED``).
-``ready-made`` is the ceiling: two processes send the source's own batches, made ready before the clock starts, in one
-transaction each; ``fetched`` is the same where each batch is sent once it was fetched: what a copy costs that does nothing
-with what it fetches (``readymade.py``). The difference of the two is the source's, which sends from the same cores.
-Sides that take turns with ``fetched`` are slower than without it, for a reason that is not known: measure it apart.
+One broker, which is source and target, one source topic of records in four partitions, two tasks on
+every side (ours on Spark ``local[2]``), transactions of the boundary poll. The sides take turns,
+after a turn of each that is not counted, so that the worker's JVM is warm. Broker and worker have
+the JVM options of Kafka's own start scripts, and not those of a sandbox, which is made for a short
+life. MirrorSourceConnector emits no offset syncs and syncs nothing here, as ours never does; where
+the source is compressed, its producer has the same codec. ``unopened``, ``auto`` and ``opened`` are
+ours with that ``copy.batches``, which differ where batches are small (``--batch`` records), and
+``strict`` is ``unopened`` with ``epoch.per.transaction``. ``worker`` is the worker's connector as
+it comes, ``tuned`` as an operator makes it quick: transactions of a second, large polls and large
+batches (``TUNED``). ``ready-made`` is the ceiling: two processes send the source's own batches,
+made ready before the clock starts, in one transaction each; ``fetched`` is the same where each
+batch is sent once it was fetched: what a copy costs that does nothing with what it fetches
+(``readymade.py``). The difference of the two is the source's, which sends from the same cores.
+Sides that take turns with ``fetched`` are slower than without it, for a reason that is not known:
+measure it apart.
 
-What is timed is the same for all: from the broker's own time of the first record in the remote topic to the moment at which
-the last transaction is seen committed, by read_committed end offsets that are asked for every 50 ms. So the start of
-Spark's session and of the worker's tasks is out, as is the way to the first record; all that tasks do from there on is in.
-Each run is checked with read_committed: every record is there once and in its place.
+What is timed is the same for all: from the broker's own time of the first record in the remote
+topic to the moment at which the last transaction is seen committed, by read_committed end offsets
+that are asked for every 50 ms. So the start of Spark's session and of the worker's tasks is out, as
+is the way to the first record; all that tasks do from there on is in. Each run is checked with
+read_committed: every record is there once and in its place.
 
-Of ours the greatest resident size of a task's process is printed. Fails where a ratio of medians is below what is wanted:
-see ``GOALS``.
+Of ours the greatest resident size of a task's process is printed. Fails where a ratio of medians is
+below what is wanted: see ``GOALS``.
 """
 
 from __future__ import annotations
@@ -90,7 +95,9 @@ WORKERS = ("worker", "tuned")
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
-def config(bootstrap: str, alias: str, side: str = "unopened", codec: str = "none") -> dict[str, str]:
+def config(
+    bootstrap: str, alias: str, side: str = "unopened", codec: str = "none"
+) -> dict[str, str]:
     """The connector's configuration, the same for all but for what a side is about."""
     worker, strict = side in WORKERS, side == "strict"
     off = (
@@ -127,7 +134,9 @@ def config(bootstrap: str, alias: str, side: str = "unopened", codec: str = "non
 
 @dataclass(frozen=True)
 class Load:
-    """What is copied: so many ``records`` of ``size`` bytes, in batches of a ``codec``, at most ``batch`` in one."""
+    """What is copied: so many ``records`` of ``size`` bytes, in batches of a ``codec``, at most
+    ``batch`` in one.
+    """
 
     records: int
     size: int
@@ -143,7 +152,9 @@ class Turn:
     megabytes: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.rate:9,.0f} records/s" + (f", {self.megabytes:,.0f} MB a task" if self.megabytes else "")
+        return f"{self.rate:9,.0f} records/s" + (
+            f", {self.megabytes:,.0f} MB a task" if self.megabytes else ""
+        )
 
 
 def timed(sandbox: cluster.Sandbox, side: str, turn: int, load: Load) -> Turn:
@@ -179,13 +190,18 @@ def ours(sandbox: cluster.Sandbox, alias: str, wish: dict[str, str]) -> float:
     """``connectctl run``, until nothing comes any more; the megabytes of its largest task."""
     with tempfile.TemporaryDirectory() as directory:
         until = {"idle": f"{QUIET:g}s"}
-        with running(sandbox, Path(directory), alias, wish, until=until) as process, Sizes(process.pid) as sizes:
+        with (
+            running(sandbox, Path(directory), alias, wish, until=until) as process,
+            Sizes(process.pid) as sizes,
+        ):
             result(Path(directory), process)
     return sizes.most / 1e6
 
 
 class Sizes:
-    """``most``: the greatest resident size, in bytes, of a Python process below that of a run: those of its tasks."""
+    """``most``: the greatest resident size, in bytes, of a Python process below that of a run:
+    those of its tasks.
+    """
 
     def __init__(self, pid: int):
         self._run = psutil.Process(pid)
@@ -211,7 +227,9 @@ class Sizes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--size", type=int, default=SIZE)
     parser.add_argument("--codec", default="none")
@@ -220,7 +238,10 @@ def main() -> None:
     parser.add_argument("--sides", default="ready-made,unopened,opened,worker,tuned")
     given = parser.parse_args()
     load = Load(given.records, given.size, given.codec, given.batch)
-    told = f"{given.records:,} records of {given.size} bytes, codec {given.codec}, at most {given.batch:,} in a batch"
+    told = (
+        f"{given.records:,} records of {given.size} bytes, codec {given.codec}, at most "
+        f"{given.batch:,} in a batch"
+    )
     print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {told}", flush=True)
     with broker(NAME, workers=1) as sandbox:
         fill(
@@ -232,13 +253,21 @@ def main() -> None:
             codec=load.codec,
             batch=load.batch,
         )
-        turns = in_turns(given.sides.split(","), given.runs, lambda side, turn: timed(sandbox, side, turn, load), str)
+        turns = in_turns(
+            given.sides.split(","),
+            given.runs,
+            lambda side, turn: timed(sandbox, side, turn, load),
+            str,
+        )
     sys.exit(verdict(turns))
 
 
 def verdict(turns: dict[str, list[Turn]]) -> str | int:
     """Print medians and ratios; what is missed, or 0."""
-    missed, by_side = [], medians({side: [turn.rate for turn in some] for side, some in turns.items()})
+    missed, by_side = (
+        [],
+        medians({side: [turn.rate for turn in some] for side, some in turns.items()}),
+    )
     for side, median in by_side.items():
         print(f"{side:10} {median:9,.0f} records/s")
     for (side, other), least in GOALS.items():

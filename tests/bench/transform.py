@@ -1,20 +1,24 @@
-"""Records read, passed through Python and written again by ``connectctl run`` of a transform, one way beside another.
+"""Records read, passed through Python and written again by ``connectctl run`` of a transform, one
+way beside another.
 
     python tests/bench/transform.py [--records 2000000] [--runs 3]     exactly once beside at least once
     python tests/bench/transform.py --quix /tmp/quix/bin/python        and Quix Streams, exactly once, beside both
 
-One broker, an input topic of 256-byte records in four partitions, two tasks on Spark ``local[2]``, a class whose ``process``
-gives each record's value in capitals, the defaults of ``commit.interval.ms`` (100) and ``max.poll.records`` (500). The sides
-take turns, after a turn of each that is not counted. The broker has the JVM options of Kafka's own start scripts.
+One broker, an input topic of 256-byte records in four partitions, two tasks on Spark ``local[2]``,
+a class whose ``process`` gives each record's value in capitals, the defaults of
+``commit.interval.ms`` (100) and ``max.poll.records`` (500). The sides take turns, after a turn of
+each that is not counted. The broker has the JVM options of Kafka's own start scripts.
 
-Quix Streams is optional: ``python -m venv /tmp/quix && /tmp/quix/bin/pip install quixstreams`` makes a Python that has it.
-Two processes of one application do the same to the same records, with ``processing_guarantee="exactly-once"`` and a
-``commit_interval`` of 100 ms, all else by its defaults. They join at once.
+Quix Streams is optional: ``python -m venv /tmp/quix && /tmp/quix/bin/pip install quixstreams``
+makes a Python that has it. Two processes of one application do the same to the same records, with
+``processing_guarantee="exactly-once"`` and a ``commit_interval`` of 100 ms, all else by its
+defaults. They join at once.
 
-What is timed: from the broker's own time of the first record in the output topic to the moment at which the last transaction
-is seen committed, by read_committed end offsets that are asked for every 50 ms. The start of Spark and the first rebalance
-are out. Each run is checked with read_committed: exactly once every record is there once, and in order where two of an input
-partition are in one of the output. At least once every record is there; some may be again, of the rebalance at the start.
+What is timed: from the broker's own time of the first record in the output topic to the moment at
+which the last transaction is seen committed, by read_committed end offsets that are asked for every
+50 ms. The start of Spark and the first rebalance are out. Each run is checked with read_committed:
+exactly once every record is there once, and in order where two of an input partition are in one of
+the output. At least once every record is there; some may be again, of the rebalance at the start.
 
 Fails where exactly once has less than 0.8 of the records/s of at least once.
 """
@@ -89,7 +93,12 @@ class Bench:
 
     def _run(self, name: str, guarantee: str) -> None:
         """``connectctl run``, until nothing comes any more."""
-        config = {"connector.class": PLUGIN_CLASS, "topics": SOURCE, "topic": name, "tasks.max": str(TASKS)}
+        config = {
+            "connector.class": PLUGIN_CLASS,
+            "topics": SOURCE,
+            "topic": name,
+            "tasks.max": str(TASKS),
+        }
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / PLUGIN_FILE).write_text(PLUGIN)
             wish, until = config | {"guarantee": guarantee}, {"idle": f"{QUIET:g}s"}
@@ -102,16 +111,24 @@ def compare(sandbox: cluster.Sandbox, given: argparse.Namespace) -> str | int:
     sides = given.sides.split(",")
     if given.quix:
         found = quixpeer.version(given.quix)
-        print(f"Quix Streams {found}" if found else f"Quix Streams is not installed for {given.quix}: it is left out")
+        print(
+            f"Quix Streams {found}"
+            if found
+            else f"Quix Streams is not installed for {given.quix}: it is left out"
+        )
         sides += [QUIX] if found else []
     else:
         print("Quix Streams is left out: --quix names a Python that has it")
     fill(sandbox.bootstrap_servers, SOURCE, PARTITIONS, given.records)
     bench = Bench(sandbox, given.records, given.quix)
-    rates = medians(in_turns(sides, given.runs, bench.measure, lambda rate: f"{rate:9,.0f} records/s"))
+    rates = medians(
+        in_turns(sides, given.runs, bench.measure, lambda rate: f"{rate:9,.0f} records/s")
+    )
     for side, rate in rates.items():
         beside = "".join(
-            f", {rate / rates[other]:.2f} of {other}" for other in (LEAST, QUIX) if other in rates and other != side
+            f", {rate / rates[other]:.2f} of {other}"
+            for other in (LEAST, QUIX)
+            if other in rates and other != side
         )
         print(f"{side:14} {rate:9,.0f} records/s{beside}")
     missed = {ONCE, LEAST} <= rates.keys() and rates[ONCE] / rates[LEAST] < GOAL
@@ -119,13 +136,19 @@ def compare(sandbox: cluster.Sandbox, given: argparse.Namespace) -> str | int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--sides", default=f"{LEAST},{ONCE}")
     parser.add_argument("--quix", default="", metavar="PYTHON")
     given = parser.parse_args()
-    print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records:,} records of {SIZE} bytes", flush=True)
+    print(
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records:,} records of "
+        f"{SIZE} bytes",
+        flush=True,
+    )
     with broker(NAME) as sandbox:
         ends = compare(sandbox, given)
     sys.exit(ends)

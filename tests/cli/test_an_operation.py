@@ -77,7 +77,10 @@ class WriteNote(Operation[tuple[str, str], Notes]):
         return RunContext()
 
     def undo(self, access: Notes, undone: Undone) -> Planned:
-        steps = tuple(SetNote(step.subject, step.now, NOTES[step.subject]) for _, step in undone.changed_steps())
+        steps = tuple(
+            SetNote(step.subject, step.now, NOTES[step.subject])
+            for _, step in undone.changed_steps()
+        )
         return Planned(Plan(self.name, "notes", steps, undoes=undone.run.id))
 
 
@@ -107,13 +110,21 @@ def last_run() -> str:
 
 
 def test_the_page_about_the_architecture_has_this_example() -> None:
-    example = Path(__file__).read_text().partition("# The example begins.\n")[2].partition("\n\n# The example ends.")[0]
+    example = (
+        Path(__file__)
+        .read_text()
+        .partition("# The example begins.\n")[2]
+        .partition("\n\n# The example ends.")[0]
+    )
     assert example in (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
 
 
 def test_it_is_planned_without_a_change(capsys: pytest.CaptureFixture[str]) -> None:
     write(dry_run=True)
-    assert ("1. write new to todo (now old)" in capsys.readouterr().out, NOTES["todo"]) == (True, "old")
+    assert ("1. write new to todo (now old)" in capsys.readouterr().out, NOTES["todo"]) == (
+        True,
+        "old",
+    )
 
 
 def test_it_is_performed_listed_and_undone() -> None:
@@ -136,7 +147,9 @@ def test_a_run_that_was_killed_is_resumed(journal: Path, monkeypatch: pytest.Mon
     assert (NOTES["todo"], Journal(journal).get(last_run()).state) == ("new", RunState.DONE)
 
 
-def test_a_saved_plan_is_executed_unless_it_is_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_plan_is_executed_unless_it_is_stale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from connectctl.cli.output.terminal import Output
 
     write(dry_run=True, output=Output.JSON)

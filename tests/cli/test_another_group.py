@@ -1,4 +1,6 @@
-"""A context's topics, workers and drivers are those of its own group; a mistyped group changes nothing of another's."""
+"""A context's topics, workers and drivers are those of its own group; a mistyped group changes
+nothing of another's.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,24 @@ contexts:
 OFFSETS = json.dumps({"offsets": [{"partition": {"table": "a"}, "offset": {"lsn": 0}}]})
 
 
-def settings(tmp_path: Path, text: str = CONTEXT, env: Mapping[str, str] | None = None, **flags: Any) -> Settings:
+def settings(
+    tmp_path: Path, text: str = CONTEXT, env: Mapping[str, str] | None = None, **flags: Any
+) -> Settings:
     (tmp_path / "config.yaml").write_text(text)
     return merge(flags, env or {}, context_file.read(tmp_path / "config.yaml"), "prod")
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """The group ``connect`` lives; ``spark-jobs`` is a group of ``connectctl run``, with a connector of the same name."""
+    """The group ``connect`` lives; ``spark-jobs`` is a group of ``connectctl run``, with a
+    connector of the same name.
+    """
     made = World(tmp_path)
-    for topic, partitions in (("spark-jobs-configs", 1), ("spark-jobs-offsets", 3), ("spark-jobs-status", 5)):
+    for topic, partitions in (
+        ("spark-jobs-configs", 1),
+        ("spark-jobs-offsets", 3),
+        ("spark-jobs-status", 5),
+    ):
         made.kafka.create_topic(topic, partitions, 1, {"cleanup.policy": "compact"})
     plain = {"properties": {"connector.class": "x.y.Source", "name": "plain"}}
     made.kafka.append("spark-jobs-configs", b"connector-plain", json.dumps(plain).encode())
@@ -59,7 +69,9 @@ def written(kafka: FakeKafkaWrites, topic: str) -> list[Any]:
     return [json.loads(r.value or b"null") for r in kafka.records[topic]]
 
 
-@pytest.mark.parametrize(("flags", "env"), [({"group_id": "other"}, {}), ({}, {"CONNECTCTL_GROUP_ID": "other"})])
+@pytest.mark.parametrize(
+    ("flags", "env"), [({"group_id": "other"}, {}), ({}, {"CONNECTCTL_GROUP_ID": "other"})]
+)
 def test_what_a_context_says_of_its_group_does_not_count_for_another(
     tmp_path: Path, flags: dict[str, Any], env: dict[str, str]
 ) -> None:
@@ -80,7 +92,9 @@ def test_the_contexts_own_group_may_be_named_and_other_topics_too(tmp_path: Path
     assert settings(tmp_path, env=env, group_id="b").section("topics") == {}
 
 
-def test_a_context_that_names_topics_and_no_group_does_not_say_whose_they_are(tmp_path: Path) -> None:
+def test_a_context_that_names_topics_and_no_group_does_not_say_whose_they_are(
+    tmp_path: Path,
+) -> None:
     text = CONTEXT.replace("    group_id: connect\n", "")
     found = settings(tmp_path, text, group_id="connect")
     assert (found.section("topics"), found.get("rest")) == ({}, ["http://one:8083"])
@@ -96,11 +110,19 @@ def test_context_show_tells_what_is_not_used(tmp_path: Path) -> None:
 def test_offsets_of_another_group_are_set_in_its_own_topic_and_never_in_the_contexts(
     world: World, tmp_path: Path
 ) -> None:
-    # The most dangerous case: the guard looks at the other group, where nothing runs, and the write would go under the
-    # running connector of the context's group.
+    # The most dangerous case: the guard looks at the other group, where nothing runs, and the write
+    # would go under the running connector of the context's group.
     before = written(world.kafka, "off")
     done = run(
-        world, settings(tmp_path, group_id="spark-jobs"), "offsets", "set", "plain", "-f", "-", "--yes", stdin=OFFSETS
+        world,
+        settings(tmp_path, group_id="spark-jobs"),
+        "offsets",
+        "set",
+        "plain",
+        "-f",
+        "-",
+        "--yes",
+        stdin=OFFSETS,
     )
     assert done.exit_code == 0, done.stderr
     assert written(world.kafka, "off") == before
@@ -133,7 +155,9 @@ def test_a_mistyped_group_does_not_change_the_only_cluster_that_is_there(
 
 def test_named_topics_are_written_to_with_every_worker_down(world: World, tmp_path: Path) -> None:
     world.kafka.groups.clear()
-    done = run(world, settings(tmp_path), "offsets", "set", "plain", "-f", "-", "--yes", stdin=OFFSETS)
+    done = run(
+        world, settings(tmp_path), "offsets", "set", "plain", "-f", "-", "--yes", stdin=OFFSETS
+    )
     assert done.exit_code == 0, done.stderr
     assert written(world.kafka, "off")[-1] == {"lsn": 0}
 
@@ -152,7 +176,9 @@ class OfANewerProtocol(FakeKafka):
     kind = ""
 
     def group(self, group_id: str) -> Any:
-        coordinator: Any = SimpleNamespace(group=group_id, describe=lambda: None, kind=lambda: self.kind)
+        coordinator: Any = SimpleNamespace(
+            group=group_id, describe=lambda: None, kind=lambda: self.kind
+        )
         return classic(coordinator)
 
 

@@ -33,12 +33,35 @@ def audited(*, bad: bool = True) -> Audit:
     summary.add(PartTotals("<t>", 0, 0, 10, 10))
     for n in range(20):
         summary.totals.sizes.add(1 << n, n + 1)
-        summary.totals.timeline.add(1_700_000_000_000 + n * 60_000, "aborted" if bad else "committed", n)
+        summary.totals.timeline.add(
+            1_700_000_000_000 + n * 60_000, "aborted" if bad else "committed", n
+        )
     if bad:
         for n, kind in enumerate(KINDS):
-            summary.add(Violation(kind, "<s>", "<t>", 0, n, 0, 1, 2, 2, 1_700_000_000_000 + n * 99_000, 5, 0, "<d>"))
+            summary.add(
+                Violation(
+                    kind,
+                    "<s>",
+                    "<t>",
+                    0,
+                    n,
+                    0,
+                    1,
+                    2,
+                    2,
+                    1_700_000_000_000 + n * 99_000,
+                    5,
+                    0,
+                    "<d>",
+                )
+            )
         summary.add(SourceTotals("<t>", "<s>", 10, 1, 2, 3, 4, 5, 0, 9))
-    found = Audit("<c>", AuditRequest(("<t>",), field_extractor.sequence_spec("$.seq")), summary, 1_700_000_000.0)
+    found = Audit(
+        "<c>",
+        AuditRequest(("<t>",), field_extractor.sequence_spec("$.seq")),
+        summary,
+        1_700_000_000.0,
+    )
     return replace(found, findings=findings_of(found))
 
 
@@ -51,7 +74,9 @@ def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -
         assert ("BATCHES" in out) is wide
 
 
-def test_a_timestamp_that_no_calendar_has_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_timestamp_that_no_calendar_has_is_shown_as_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     found = audited()
     for n, timestamp in enumerate((1_700_000_000_000_000, (1 << 63) - 1)):
         found.summary.add(Violation("gap", "<s>", "<t>", 0, n, 0, 1, 2, 2, timestamp, 5, 0, "<d>"))
@@ -60,7 +85,9 @@ def test_a_timestamp_that_no_calendar_has_is_shown_as_it_is(capsys: pytest.Captu
     assert "1700000000000000 ms after 1970" in page(found, ORIGIN)
 
 
-def test_the_table_has_the_inputs_and_whether_their_offsets_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_the_inputs_and_whether_their_offsets_are_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     from fakes.auditedinputs import SPAN
     from fakes.auditedinputs import audited as compared
 
@@ -97,9 +124,18 @@ def test_the_table_has_the_inputs_and_whether_their_offsets_are_known(capsys: py
         (["--group", "g"], "Give --from TOPIC"),
         (["--subset"], "Give --from TOPIC"),
         (["--from", "in,t", "--group", "g"], "t is an input and an output"),
-        (["--from", "in", "--group", "g", "--headers-only"], "--headers-only cannot be combined with --from"),
-        (["--from", "in", "--group", "g", "--first", "0"], "--first cannot be combined with --from"),
-        (["--from", "in", "--group", "g", "--since", "offset:9"], "--since cannot be combined with --from"),
+        (
+            ["--from", "in", "--group", "g", "--headers-only"],
+            "--headers-only cannot be combined with --from",
+        ),
+        (
+            ["--from", "in", "--group", "g", "--first", "0"],
+            "--first cannot be combined with --from",
+        ),
+        (
+            ["--from", "in", "--group", "g", "--since", "offset:9"],
+            "--since cannot be combined with --from",
+        ),
     ],
 )
 def test_input_is_refused_in_one_line(

@@ -1,4 +1,6 @@
-"""Files that stand for something without end are one line and an exit code for bad input, for every command that reads."""
+"""Files that stand for something without end are one line and an exit code for bad input, for every
+command that reads.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ FILES = {
     "deep yaml": "- " * DEEP,
     "recursive": "&a {contexts: *a, config: *a, offsets: *a}",
     "laughs": "\n".join(
-        ['a: &a ["x"]', *(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]" for n in range(12))]
+        [
+            'a: &a ["x"]',
+            *(
+                f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]"
+                for n in range(12)
+            ),
+        ]
     ),
     "no date": "contexts: 2026-13-45\nconfig: 2026-13-45",
     "control": "a: \x00",
@@ -35,10 +43,14 @@ COMMANDS = {
 @pytest.mark.parametrize("content", FILES)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
-def test_a_command_ends_in_one_line(command: str, content: str, suffix: str, tmp_path: Path) -> None:
+def test_a_command_ends_in_one_line(
+    command: str, content: str, suffix: str, tmp_path: Path
+) -> None:
     file = tmp_path / f"f.{suffix}"
     file.write_text(FILES[content])
-    result = CliRunner().invoke(app, [str(file) if word == "FILE" else word for word in COMMANDS[command]])
+    result = CliRunner().invoke(
+        app, [str(file) if word == "FILE" else word for word in COMMANDS[command]]
+    )
     assert result.exit_code in (1, 2), result.output
     if (command, content, suffix) == ("validate", "no date", "yaml"):
         return  # There a value is the text that it is written with.

@@ -1,4 +1,6 @@
-"""Whatever a command is given that cannot be right is one line on standard error, with a documented exit code."""
+"""Whatever a command is given that cannot be right is one line on standard error, with a documented
+exit code.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from fakes.runner import commands, invoke
 from typer.testing import Result
 
 PATHS = list(commands())
-LEAVES = [path for path in PATHS if not [other for other in PATHS if other[: len(path)] == path != other]]
+LEAVES = [
+    path for path in PATHS if not [other for other in PATHS if other[: len(path)] == path != other]
+]
 NAMES = {
     "empty": "",
     "escape": "a\x1b[2Jb",
@@ -104,7 +108,9 @@ HARMLESS = {
 }
 """A dump without records, lines that are ids, and a context file without contexts."""
 EXPIRED = {"transactions show": 1, "transactions abort": 1}
-"""The exit code where it is not 2: a transactional id that no coordinator knows may have been right, and have expired."""
+"""The exit code where it is not 2: a transactional id that no coordinator knows may have been
+right, and have expired.
+"""
 REFUSED = {("offsets restore", "empty"): 4}
 """A dump that can be read, and has nothing of the connector."""
 WITHOUT_CONTEXT = {
@@ -121,7 +127,16 @@ WITHOUT_CONTEXT = {
         "context add",
         "context remove",
     ),  # the journal, before any cluster
-    *("sandbox up", "sandbox down", "sandbox status", "sandbox logs", "demo", "completion", "docs man", "context list"),
+    *(
+        "sandbox up",
+        "sandbox down",
+        "sandbox status",
+        "sandbox logs",
+        "demo",
+        "completion",
+        "docs man",
+        "context list",
+    ),
 }
 """Commands that need no context, or need it only for a run that the journal has."""
 OF_CONTEXT: dict[str, tuple[str, ...]] = {
@@ -141,7 +156,9 @@ OF_CONTEXT: dict[str, tuple[str, ...]] = {
     "upgrade resume": (),
     "upgrade abort": (),
 }
-"""Arguments with which a command comes to its context; files are those of ``test_a_context_that_is_not_there``."""
+"""Arguments with which a command comes to its context; files are those of
+``test_a_context_that_is_not_there``.
+"""
 ASKING: dict[str, tuple[str, ...]] = {
     **{name: tuple(args) for name, args in COMMANDS.items()},
     "offsets merge": ("moved", "--into", "dedicated", "--stop"),
@@ -192,7 +209,9 @@ def test_an_option_that_is_not_there(path: tuple[str, ...], option: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("command", NAMED)
 def test_a_name_that_nothing_has(command: str, name: str, tmp_path: Path) -> None:
-    result = run(command, tuple(word.replace("NAME", NAMES[name]) for word in NAMED[command]), tmp_path)
+    result = run(
+        command, tuple(word.replace("NAME", NAMES[name]) for word in NAMED[command]), tmp_path
+    )
     is_one_line(result, EXPIRED.get(command, 2))
 
 
@@ -202,21 +221,29 @@ def test_a_file_that_is_something_else(command: str, content: str, tmp_path: Pat
     file = tmp_path / "file.json"
     if (data := FILES[content]) is not None:
         file.write_bytes(data)
-    result = run(command, tuple(str(file) if word == "FILE" else word for word in READ[command]), tmp_path)
+    result = run(
+        command, tuple(str(file) if word == "FILE" else word for word in READ[command]), tmp_path
+    )
     if command == "validate" and result.stdout:
         assert (result.exit_code, "refused" in result.stdout) == (1, True)  # as findings
     elif result.exit_code or (command, content) not in HARMLESS:
         is_one_line(result, REFUSED.get((command, content), 2))
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if " ".join(path) not in WITHOUT_CONTEXT], ids=" ".join)
-def test_a_context_that_is_not_there(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "path", [path for path in LEAVES if " ".join(path) not in WITHOUT_CONTEXT], ids=" ".join
+)
+def test_a_context_that_is_not_there(
+    path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("nothing").touch()
     Path("offsets").write_text('{"offsets": [{"partition": {"a": 1}, "offset": {"b": 1}}]}')
     Path("connector").write_text('{"name": "x", "config": {"connector.class": "FileStreamSource"}}')
     Path("job").write_text('{"name": "x", "config": {"connector.class": "FileStreamSource"}}')
-    Path("plan").write_text(json.dumps({"kind": "Plan", **Plan("transactions abort", "c", ()).as_json()}))
+    Path("plan").write_text(
+        json.dumps({"kind": "Plan", **Plan("transactions abort", "c", ()).as_json()})
+    )
     result = invoke([*path, *OF_CONTEXT.get(" ".join(path), ()), "--context", "nowhere"])
     is_one_line(result)
     assert "Context not found: nowhere (--context)" in result.stderr

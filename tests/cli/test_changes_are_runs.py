@@ -1,4 +1,6 @@
-"""Every command that changes something: its run is in the journal, it holds the lock, and a kill leaves a run to resume."""
+"""Every command that changes something: its run is in the journal, it holds the lock, and a kill
+leaves a run to resume.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @contextmanager
 def killed_when_begun(world: World) -> Iterator[None]:
-    """The process is killed when its first step is marked as begun, and nothing has been asked for."""
+    """The process is killed when its first step is marked as begun, and nothing has been asked
+    for.
+    """
     world.left = 2
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
         patch.setattr(Journal, "mark", world.counted(Journal.mark))
@@ -80,23 +84,36 @@ ELSEWHERE = {
     "upgrade": "tests/ops/operations/upgrade/test_fail_at.py",
     "loggers undo": "tests/cli/test_loggers.py",
 }
-"""Operations that this world does not have, by name or noun, and the test that performs and undoes them."""
+"""Operations that this world does not have, by name or noun, and the test that performs and undoes
+them.
+"""
 
 
 def requested(world: World) -> Any:
-    """What was requested of connectors, coordinators and loggers; whether tasks failed is not a request."""
+    """What was requested of connectors, coordinators and loggers; whether tasks failed is not a
+    request.
+    """
     connectors, *others = copy.deepcopy(world.state())
-    own = {name: (target, dict(config) | {"name": name}) for name, (target, _, config) in connectors.items()}
+    own = {
+        name: (target, dict(config) | {"name": name})
+        for name, (target, _, config) in connectors.items()
+    }
     return own, others
 
 
 def test_every_operation_is_tried() -> None:
-    tried = {name for name in REGISTRY if name in OPERATIONS or {name, name.partition(" ")[0]} & ELSEWHERE.keys()}
+    tried = {
+        name
+        for name in REGISTRY
+        if name in OPERATIONS or {name, name.partition(" ")[0]} & ELSEWHERE.keys()
+    }
     assert tried == REGISTRY.keys()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_undo_restores_what_a_run_changed_or_says_why_nothing_can_be_undone(world: World, operation: str) -> None:
+def test_an_undo_restores_what_a_run_changed_or_says_why_nothing_can_be_undone(
+    world: World, operation: str
+) -> None:
     world.prepare(operation)
     before = requested(world)
     assert world.change(operation, "--yes").exit_code in (0, 1)
@@ -106,7 +123,10 @@ def test_an_undo_restores_what_a_run_changed_or_says_why_nothing_can_be_undone(w
     assert requested(world) == after
     undone = world.run("runs", "undo", run["id"], "--yes", "--wait")
     if REGISTRY[operation].irreversible:
-        assert (undone.exit_code, "cannot be undone; nothing was done" in undone.stderr) == (4, True), undone.output
+        assert (undone.exit_code, "cannot be undone; nothing was done" in undone.stderr) == (
+            4,
+            True,
+        ), undone.output
         assert requested(world) == after
         return
     # A task of users had failed before: it is as it was, and not healthy.
@@ -114,12 +134,18 @@ def test_an_undo_restores_what_a_run_changed_or_says_why_nothing_can_be_undone(w
     assert undone.exit_code == as_it_was, undone.output
     assert json.loads(planned.stdout)["undoes"] == run["id"]
     assert requested(world) == before, undone.output
-    assert {each["state"] for each in world.runs()} == ({"done", "failed"} if as_it_was else {"done", "undone"})
+    assert {each["state"] for each in world.runs()} == (
+        {"done", "failed"} if as_it_was else {"done", "undone"}
+    )
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_second_change_beside_it_is_refused_with_who_holds_the_lock(world: World, operation: str) -> None:
-    world.session.lock.other = LockHolder("20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z")
+def test_a_second_change_beside_it_is_refused_with_who_holds_the_lock(
+    world: World, operation: str
+) -> None:
+    world.session.lock.other = LockHolder(
+        "20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z"
+    )
     refused = world.change(operation, "--yes")
     assert refused.exit_code == 4
     assert "anna@ops-1" in refused.stderr
@@ -128,8 +154,12 @@ def test_a_second_change_beside_it_is_refused_with_who_holds_the_lock(world: Wor
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_second_change_with_the_same_journal_is_refused_with_its_process(world: World, operation: str) -> None:
-    with Journal(world.directory / "journal").locked("fake-cluster", "connect", "20260101-103100-ab12"):
+def test_a_second_change_with_the_same_journal_is_refused_with_its_process(
+    world: World, operation: str
+) -> None:
+    with Journal(world.directory / "journal").locked(
+        "fake-cluster", "connect", "20260101-103100-ab12"
+    ):
         refused = world.change(operation, "--yes")
     assert refused.exit_code == 4
     assert "run 20260101-103100-ab12" in refused.stderr
@@ -154,7 +184,9 @@ def test_the_plan_in_the_journal_is_what_the_dry_run_printed(world: World, opera
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_without_a_journal_nothing_is_changed(world: World, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_journal_nothing_is_changed(
+    world: World, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = world.directory / "file"
     file.write_text("")
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(file / "journal"))
@@ -192,12 +224,18 @@ def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
         if run["state"] == "open":
             changed = list(victim.changed)
             left = victim.run("runs", "resume", run["id"], "--dry-run", "-o", "json")
-            assert (left.exit_code, json.loads(left.stdout)["operation"]) == (0, f"resume {operation}"), left.output
+            assert (left.exit_code, json.loads(left.stdout)["operation"]) == (
+                0,
+                f"resume {operation}",
+            ), left.output
             assert (victim.changed, victim.runs()) == (changed, [run])
             resumed = victim.run("runs", "resume", run["id"], "--yes")
             assert resumed.exit_code == 0, (points, resumed.output)
         assert victim.runs()[0]["state"] == "done"
-        assert operation != UNDO or Journal(directory / "journal").get(str(victim.former)).state is RunState.UNDONE
+        assert (
+            operation != UNDO
+            or Journal(directory / "journal").get(str(victim.former)).state is RunState.UNDONE
+        )
         assert victim.state() == wanted, points
     assert points > 6
 
@@ -240,7 +278,9 @@ def test_a_fence_is_not_resumed_where_a_task_took_its_id_back_meanwhile(world: W
     assert world.coordinators.asked == asked
 
 
-def test_a_run_whose_connector_failed_is_resumed_with_the_restart_that_it_needs_as_a_step(world: World) -> None:
+def test_a_run_whose_connector_failed_is_resumed_with_the_restart_that_it_needs_as_a_step(
+    world: World,
+) -> None:
     steps = (SetTargetState("users", "resume", "PAUSED"), Await("users", State.RUNNING))
     journal = Journal(world.directory / "journal")
     plan = Plan("connectors resume", "fake-cluster", steps, group_id="connect", independent=True)
@@ -259,11 +299,16 @@ def test_a_run_whose_connector_failed_is_resumed_with_the_restart_that_it_needs_
 def test_an_abort_is_not_resumed_for_another_producer(world: World) -> None:
     with killed_when_begun(world):
         world.change("transactions abort", "--yes")
-    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (TopicPartition("t", 0),))
+    world.coordinators.known[IDS[0]] = Transaction(
+        IDS[0], "Ongoing", 7, 9, 60_000, 1, (TopicPartition("t", 0),)
+    )
     (run,) = world.runs()
     refused = world.run("runs", "resume", run["id"], "--yes")
     assert (refused.exit_code, "another producer" in refused.stderr) == (4, True), refused.output
-    assert Journal(world.directory / "journal").get(run["id"]).state in (RunState.REFUSED, RunState.FAILED)
+    assert Journal(world.directory / "journal").get(run["id"]).state in (
+        RunState.REFUSED,
+        RunState.FAILED,
+    )
 
 
 def test_a_run_of_another_cluster_is_not_resumed_here(world: World) -> None:
@@ -274,7 +319,9 @@ def test_a_run_of_another_cluster_is_not_resumed_here(world: World) -> None:
     world.kafka.groups["other"] = connect_group("other", one=[("orders", -1)])
     world.session.__dict__.pop("settings", None)
     refused = world.run("runs", "resume", run["id"], "--yes")
-    assert (refused.exit_code, "is of the group connect" in refused.stderr) == (4, True), refused.output
+    assert (refused.exit_code, "is of the group connect" in refused.stderr) == (4, True), (
+        refused.output
+    )
 
 
 def saved(world: World, operation: str, *more: str) -> Path:
@@ -326,7 +373,10 @@ def test_a_plan_of_another_cluster_is_refused(world: World, operation: str) -> N
     world.session.told["group_id"] = "other"
     world.kafka.groups["other"] = connect_group("other", one=[("orders", -1)])
     refused = world.run("runs", "apply", str(plan), "--yes")
-    assert (refused.exit_code, "The plan is for the group connect" in refused.stderr) == (4, True), refused.output
+    assert (refused.exit_code, "The plan is for the group connect" in refused.stderr) == (
+        4,
+        True,
+    ), refused.output
     assert (world.changed, world.runs()) == ([], [])
 
 
@@ -348,13 +398,18 @@ def test_a_fence_is_stale_where_a_task_has_the_id_by_now(world: World) -> None:
     plan.write_text(world.run("fence", "--transactional-id", id_, "--dry-run", "-o", "json").stdout)
     world.kafka.groups["connect"] = group
     refused = world.run("runs", "apply", str(plan), "--yes")
-    assert (refused.exit_code, "or their running tasks have changed" in refused.stderr) == (4, True), refused.output
+    assert (refused.exit_code, "or their running tasks have changed" in refused.stderr) == (
+        4,
+        True,
+    ), refused.output
     assert world.coordinators.asked == []
 
 
 def test_an_abort_is_stale_for_another_producer(world: World) -> None:
     plan = saved(world, "transactions abort")
-    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (TopicPartition("t", 0),))
+    world.coordinators.known[IDS[0]] = Transaction(
+        IDS[0], "Ongoing", 7, 9, 60_000, 1, (TopicPartition("t", 0),)
+    )
     refused = world.run("runs", "apply", str(plan), "--yes")
     assert (refused.exit_code, "The plan is stale" in refused.stderr) == (4, True), refused.output
 
@@ -383,7 +438,9 @@ def test_a_plan_that_was_edited_is_refused(world: World) -> None:
     plan = saved(world, "connectors stop")
     plan.write_text(plan.read_text().replace("orders", "off"))
     refused = world.run("runs", "apply", str(plan), "--yes")
-    assert (refused.exit_code, "changed after it was made" in refused.stderr) == (2, True), refused.output
+    assert (refused.exit_code, "changed after it was made" in refused.stderr) == (2, True), (
+        refused.output
+    )
 
 
 TAKE_OVER = Plan(
@@ -427,7 +484,11 @@ def test_a_take_over_that_was_killed_is_resumed_by_handing_the_connector_back(wo
     run = killed_take_over(world, 0, 1)
     world.coordinators.known["connect-off-0"] = Transaction("connect-off-0", "Empty", 20, 0)
     left = world.run("runs", "resume", run, "--dry-run")
-    assert (left.exit_code, "1. resume off on its workers" in left.stdout, world.changed) == (0, True, []), left.output
+    assert (left.exit_code, "1. resume off on its workers" in left.stdout, world.changed) == (
+        0,
+        True,
+        [],
+    ), left.output
     assert [r["state"] for r in world.runs()] == ["open"]
     resumed = world.run("runs", "resume", run, "--yes")
     assert resumed.exit_code == 0, resumed.output
@@ -440,7 +501,11 @@ def test_a_change_names_earlier_runs_that_did_not_end_and_reads_none_of_their_pl
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = Journal(world.directory / "journal")
-    for operation, state in (("connectors stop", RunState.FAILED), ("offsets set", RunState.FAILED), ("upgrade", None)):
+    for operation, state in (
+        ("connectors stop", RunState.FAILED),
+        ("offsets set", RunState.FAILED),
+        ("upgrade", None),
+    ):
         run = journal.begin(operation, "fake-cluster", "connect", ("a",), {})
         journal.mark(run.id, 0, "begun")
         if state:
@@ -453,7 +518,9 @@ def test_a_change_names_earlier_runs_that_did_not_end_and_reads_none_of_their_pl
     stopped = world.run("connectors", "stop", "orders", "--yes")
     assert stopped.exit_code == 0, stopped.output
     told = [
-        each for each in ("connectors stop", "offsets set", "upgrade") if f"({each} a) did not end" in stopped.stderr
+        each
+        for each in ("connectors stop", "offsets set", "upgrade")
+        if f"({each} a) did not end" in stopped.stderr
     ]
     assert told == ["offsets set", "upgrade"]
 
@@ -465,7 +532,10 @@ def test_a_change_names_a_run_of_a_job_only_where_it_has_a_connector_to_hand_bac
 ) -> None:
     run = killed_take_over(world, *begun)
     stopped = world.run("connectors", "stop", "orders", "--yes")
-    assert (stopped.exit_code, f"the run {run} (run off) did not end" in stopped.stderr) == (0, named), stopped.output
+    assert (stopped.exit_code, f"the run {run} (run off) did not end" in stopped.stderr) == (
+        0,
+        named,
+    ), stopped.output
 
 
 @pytest.mark.usefixtures("nobody_else")
@@ -475,7 +545,9 @@ def test_a_hand_back_fences_no_task_of_workers_that_have_the_connector_again(wor
     assert world.run("connectors", "resume", "off", "--yes", "--wait").exit_code == 0
     sent = list(world.changed)
     resumed = world.run("runs", "resume", run, "--yes")
-    assert (resumed.exit_code, "handed back to its workers" in resumed.stdout) == (0, True), resumed.output
+    assert (resumed.exit_code, "handed back to its workers" in resumed.stdout) == (0, True), (
+        resumed.output
+    )
     assert world.changed == sent
 
 
@@ -485,5 +557,7 @@ def test_a_run_that_has_nothing_to_hand_back_is_ended_and_says_how_it_goes_on(wo
     assert world.run("runs", "resume", run, "--dry-run").exit_code == 4
     assert world.runs()[0]["state"] == "open"
     explained = world.run("runs", "resume", run, "--yes")
-    assert (explained.exit_code, "connectctl run FILE" in explained.stderr) == (4, True), explained.output
+    assert (explained.exit_code, "connectctl run FILE" in explained.stderr) == (4, True), (
+        explained.output
+    )
     assert (world.runs()[0]["state"], world.changed) == ("failed", [])

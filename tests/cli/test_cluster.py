@@ -21,7 +21,11 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "cluster.json"
 @pytest.fixture
 def session() -> FakeSession:
     kafka = FakeKafka(
-        {"cfg": records(("connector-orders", {"properties": {"connector.class": "x.y.Source"}})), "off": [], "sta": []},
+        {
+            "cfg": records(("connector-orders", {"properties": {"connector.class": "x.y.Source"}})),
+            "off": [],
+            "sta": [],
+        },
         groups={"connect": connect_group("connect", one=[("orders", -1), ("orders", 0)], two=[])},
         config={"sta": {"cleanup.policy": "delete"}},
     )
@@ -35,7 +39,9 @@ def run(session: FakeSession, *args: str) -> Result:
     return CliRunner().invoke(app, ["cluster", "show", *args], obj=session)
 
 
-def test_show_prints_group_workers_topics_and_connectors_and_what_is_wrong(session: FakeSession) -> None:
+def test_show_prints_group_workers_topics_and_connectors_and_what_is_wrong(
+    session: FakeSession,
+) -> None:
     result = run(session)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -80,7 +86,9 @@ class Ticking:
             raise KeyboardInterrupt
 
 
-def watched(session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[Any], *args: str) -> Result:
+def watched(
+    session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[Any], *args: str
+) -> Result:
     from connectctl.cli.commands import cluster
 
     real = cluster._observe
@@ -93,7 +101,9 @@ def watched(session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[A
 
     monkeypatch.setattr(cluster, "_observe", look)
     # Only this command's: threads of tests before may still sleep.
-    monkeypatch.setattr(cluster, "time", SimpleNamespace(**vars(time) | {"sleep": Ticking(len(looks))}))
+    monkeypatch.setattr(
+        cluster, "time", SimpleNamespace(**vars(time) | {"sleep": Ticking(len(looks))})
+    )
     return run(session, "--watch", *args)
 
 
@@ -105,17 +115,23 @@ def test_watch_prints_one_look_after_another_and_ends_well_with_an_interrupt(
     assert result.stdout.count("KAFKA-CLUSTER") == 3
 
 
-def test_watch_outlives_a_look_that_fails_and_says_so(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_outlives_a_look_that_fails_and_says_so(
+    session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = watched(session, monkeypatch, [None, Unreachable("Kafka does not answer"), None])
     assert result.exit_code == 0
     assert "as last seen; error: Kafka does not answer" in result.stdout
 
 
-def test_watch_ends_where_the_first_look_fails(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_ends_where_the_first_look_fails(
+    session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert watched(session, monkeypatch, [ConnectctlError("no")]).exit_code == 1
 
 
-def test_watch_as_json_prints_documents(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_as_json_prints_documents(
+    session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = watched(session, monkeypatch, [None, None], "-o", "json")
     decoder = json.JSONDecoder()
     first, end = decoder.raw_decode(result.stdout)

@@ -23,7 +23,9 @@ def world(tmp_path: Path) -> RollingWorld:
 
 def status(world: RollingWorld) -> Any:
     data = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
-    jsonschema.Draft202012Validator(json.loads((SCHEMAS / "upgrade-status.json").read_text())).validate(data)
+    jsonschema.Draft202012Validator(
+        json.loads((SCHEMAS / "upgrade-status.json").read_text())
+    ).validate(data)
     return data
 
 

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 NAME = "orders-of-a-shop-with-a-long-name"
 COLUMNS = ["CONNECTOR", "STATE", "WORKERS", "WHY"]
 ROWS = [
-    [NAME, "RUNNING", "https://worker-1.example.org:8083", "nothing is wrong with it as far as anybody can see"],
+    [
+        NAME,
+        "RUNNING",
+        "https://worker-1.example.org:8083",
+        "nothing is wrong with it as far as anybody can see",
+    ],
     ["b", "FAILED", "https://worker-2.example.org:8083", "x"],
 ]
 
@@ -51,19 +56,28 @@ def test_what_does_not_fit_at_all_is_a_block_for_each_row() -> None:
 
 
 def test_json_is_not_wrapped_at_its_blanks() -> None:
-    assert '{"file": "a b c d"}' in "\n".join(text(fit(["A", "B"], [['{"file": "a b c d"}', "w " * 30]], 40)))
+    assert '{"file": "a b c d"}' in "\n".join(
+        text(fit(["A", "B"], [['{"file": "a b c d"}', "w " * 30]], 40))
+    )
 
 
 WORDS = st.text(st.sampled_from("ab7:-\u4e2d\u6587\U0001f600\u00e9"), min_size=1, max_size=30)
 CELL = WORDS | st.lists(WORDS, min_size=3, max_size=9).map(" ".join)
 
 
-@given(st.lists(st.lists(CELL, min_size=4, max_size=4), min_size=1, max_size=4), st.sampled_from([20, 80, 120]))
+@given(
+    st.lists(st.lists(CELL, min_size=4, max_size=4), min_size=1, max_size=4),
+    st.sampled_from([20, 80, 120]),
+)
 def test_no_word_is_ever_folded_and_none_is_lost(rows: list[list[str]], width: int) -> None:
     fitted = fit(COLUMNS, rows, width, ["WORKERS"])
     shown = [each for n, each in enumerate(COLUMNS) if each not in fitted[1]]
     words = {
-        word for row in rows for name, cell in zip(COLUMNS, row, strict=True) if name in shown for word in cell.split()
+        word
+        for row in rows
+        for name, cell in zip(COLUMNS, row, strict=True)
+        if name in shown
+        for word in cell.split()
     }
     assert words <= {word for line in text(fitted) for word in line.split()}
     tabular = text(fitted)[0].split() == shown
@@ -74,6 +88,7 @@ def test_no_word_is_ever_folded_and_none_is_lost(rows: list[list[str]], width: i
 def test_wide_characters_line_up_where_output_is_piped(wide: str) -> None:
     lines = list(whole(["NAME", "STATE"], [[wide, "RUNNING"], ["ascii-name", "STOPPED"]]))
     starts = {
-        cells(line[: line.index(word)]) for line, word in zip(lines, ["STATE", "RUNNING", "STOPPED"], strict=True)
+        cells(line[: line.index(word)])
+        for line, word in zip(lines, ["STATE", "RUNNING", "STOPPED"], strict=True)
     }
     assert starts == {len("ascii-name") + 3}

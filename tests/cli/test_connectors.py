@@ -32,7 +32,10 @@ def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
                 ("task-orders-0", {"properties": {}}),
                 ("commit-orders", {"tasks": 1}),
                 ("tasks-fencing-orders", {"task-count": 1}),
-                ("connector-users", {"properties": config | {"offsets.storage.topic": "users-offsets"}}),
+                (
+                    "connector-users",
+                    {"properties": config | {"offsets.storage.topic": "users-offsets"}},
+                ),
                 ("commit-users", {"tasks": 2}),
                 ("connector-off", {"properties": {"connector.class": "x.y.Source"}}),
                 ("target-state-off", {"state.v2": "STOPPED"}),
@@ -47,7 +50,8 @@ def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
         {
             "orders": FakeConnector(config=config),
             "users": FakeConnector(
-                tasks=["RUNNING", "FAILED"], config=config | {"offsets.storage.topic": "users-offsets"}
+                tasks=["RUNNING", "FAILED"],
+                config=config | {"offsets.storage.topic": "users-offsets"},
             ),
             "off": FakeConnector(own="STOPPED", tasks=[]),
         }
@@ -63,7 +67,9 @@ def run(session: FakeSession, *args: str, stdin: str | None = None) -> Result:
 def checked(result: Result, schema: str) -> Any:
     """The JSON that was printed, which keeps to its schema."""
     data = json.loads(result.stdout)
-    jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text())).validate(data)
+    jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text())).validate(
+        data
+    )
     return data
 
 
@@ -113,7 +119,11 @@ def test_show_masks_secrets_in_every_output(session: FakeSession) -> None:
 
 def test_show_tells_fencing_and_the_offsets_topic(session: FakeSession) -> None:
     orders = checked(run(session, "connectors", "show", "orders", "-o", "json"), "connectors-show")
-    assert (orders["taskCountRecord"], orders["fencingPending"], orders["targetState"]) == (1, False, "STARTED")
+    assert (orders["taskCountRecord"], orders["fencingPending"], orders["targetState"]) == (
+        1,
+        False,
+        "STARTED",
+    )
     assert orders["offsetsTopic"] == {"name": "off", "dedicated": False, "bootstrapServers": None}
     users = checked(run(session, "connectors", "show", "users", "-o", "json"), "connectors-show")
     assert (users["taskCountRecord"], users["fencingPending"]) == (None, True)
@@ -126,7 +136,9 @@ def test_show_gives_whole_traces_only_when_asked(session: FakeSession) -> None:
     assert "\tat X" in run(session, "connectors", "show", "users", "-o", "wide").stdout
 
 
-def test_an_unknown_connector_is_told_with_the_nearest_name_before_anything_is_done(session: FakeSession) -> None:
+def test_an_unknown_connector_is_told_with_the_nearest_name_before_anything_is_done(
+    session: FakeSession,
+) -> None:
     result = run(session, "connectors", "stop", "order", "users", "--yes")
     assert result.exit_code == 2
     assert "Connector not found: order. Did you mean orders?" in result.stderr
@@ -140,7 +152,9 @@ def test_either_names_or_all_have_to_be_given(session: FakeSession, args: list[s
     assert "--all" in result.stderr
 
 
-def test_without_a_terminal_and_without_yes_nothing_is_done_and_the_plan_is_told(session: FakeSession) -> None:
+def test_without_a_terminal_and_without_yes_nothing_is_done_and_the_plan_is_told(
+    session: FakeSession,
+) -> None:
     result = run(session, "connectors", "stop", "orders")
     assert result.exit_code == 2
     assert "stop orders (now RUNNING)" in result.stderr
@@ -156,7 +170,9 @@ def test_without_a_terminal_json_errors_stay_json(session: FakeSession) -> None:
 
 
 def test_a_dry_run_prints_the_plan_and_does_nothing(session: FakeSession) -> None:
-    plan = checked(run(session, "connectors", "stop", "--all", "--wait", "--dry-run", "-o", "json"), "plan")
+    plan = checked(
+        run(session, "connectors", "stop", "--all", "--wait", "--dry-run", "-o", "json"), "plan"
+    )
     assert next(step["description"] for step in plan["steps"]) == "stop orders"
     assert plan["unchanged"] == [{"subject": "off", "why": "already STOPPED"}]
     assert run(session, "connectors", "stop", "--all", "--dry-run").exit_code == 0
@@ -179,9 +195,13 @@ def test_nothing_to_do_asks_nothing(session: FakeSession) -> None:
     assert "already STOPPED" in result.stdout
 
 
-def test_a_connector_that_fails_again_makes_the_exit_code_1_and_the_others_are_done(session: FakeSession) -> None:
+def test_a_connector_that_fails_again_makes_the_exit_code_1_and_the_others_are_done(
+    session: FakeSession,
+) -> None:
     session.calls.connectors["users"].fails_again = True
-    result = run(session, "connectors", "restart", "users", "orders", "--yes", "--wait", "-o", "json")
+    result = run(
+        session, "connectors", "restart", "users", "orders", "--yes", "--wait", "-o", "json"
+    )
     data = checked(result, "result")
     assert result.exit_code == 1
     outcomes = {r["description"]: r["outcome"] for r in data["results"]}
@@ -191,7 +211,9 @@ def test_a_connector_that_fails_again_makes_the_exit_code_1_and_the_others_are_d
     assert failed["error"]["why"] == "java.io.IOException: disk full"
 
 
-def test_a_wait_that_takes_too_long_is_exit_code_6_with_the_last_state(session: FakeSession) -> None:
+def test_a_wait_that_takes_too_long_is_exit_code_6_with_the_last_state(
+    session: FakeSession,
+) -> None:
     session.told["timeout"] = 0.2
     session.calls.connectors["orders"].change = lambda verb, count: None  # type: ignore[method-assign]
     session.calls.commanded = lambda name, verb: None
@@ -232,7 +254,9 @@ def test_with_rest_addresses_alone_kafka_is_not_asked(session: FakeSession) -> N
     assert json.loads(result.stdout)["clusterId"] == "fake-cluster"
 
 
-def test_yes_is_not_enough_for_a_protected_context_where_nobody_can_type_its_name(session: FakeSession) -> None:
+def test_yes_is_not_enough_for_a_protected_context_where_nobody_can_type_its_name(
+    session: FakeSession,
+) -> None:
     session.told["protected"] = True
     refused = run(session, "connectors", "stop", "orders", "--yes")
     assert (refused.exit_code, "--confirm prod" in refused.stderr) == (2, True)
@@ -244,7 +268,11 @@ def test_a_group_that_rebalances_is_waited_for_until_it_tells_its_workers(
     session: FakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled = session.reads.groups["connect"]
-    silent = replace(settled, state="PreparingRebalance", members=tuple(replace(m, url="") for m in settled.members))
+    silent = replace(
+        settled,
+        state="PreparingRebalance",
+        members=tuple(replace(m, url="") for m in settled.members),
+    )
     answers = iter([silent, silent, settled])
     monkeypatch.setattr(session.reads, "group", lambda name: next(answers, settled))
     monkeypatch.setattr("connectctl.cli.session.REBALANCE_PAUSE", 0.01)

@@ -1,4 +1,6 @@
-"""Configurations of connectors are created, changed, deleted and brought back, and secrets are in nobody's sight."""
+"""Configurations of connectors are created, changed, deleted and brought back, and secrets are in
+nobody's sight.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +57,18 @@ def undo(world: World, number: int = 0, code: int = 0) -> Result:
 
 def test_secrets_are_in_no_plan_and_no_output_and_reach_the_workers(world: World) -> None:
     file = given(world, **{"db.password": SECRET})
-    shown = [world.run("connectors", "apply", "-f", file, "--dry-run", *o).output for o in ([], ["-o", "json"])]
-    shown += [change(world, "apply", "-f", file).output, world.run("connectors", "diff", "orders", "-f", file).output]
-    shown += [change(world, "patch", "orders", f"db.password=another-{SECRET}").output, undo(world).output]
+    shown = [
+        world.run("connectors", "apply", "-f", file, "--dry-run", *o).output
+        for o in ([], ["-o", "json"])
+    ]
+    shown += [
+        change(world, "apply", "-f", file).output,
+        world.run("connectors", "diff", "orders", "-f", file).output,
+    ]
+    shown += [
+        change(world, "patch", "orders", f"db.password=another-{SECRET}").output,
+        undo(world).output,
+    ]
     shown += [change(world, "delete", "orders").output, undo(world).output]
     assert config(world, "orders") == {"connector.class": "x.y.Source", "db.password": SECRET}
     shown += [path.read_text() for path in (world.directory / "journal").rglob("plan.json")]
@@ -67,11 +78,15 @@ def test_secrets_are_in_no_plan_and_no_output_and_reach_the_workers(world: World
 
 def test_what_is_kept_for_the_way_back_is_for_its_owner_only(world: World) -> None:
     change(world, "apply", "-f", given(world, **{"db.password": SECRET}))
-    kept = [path for path in (world.directory / "journal").rglob("kept/*") if SECRET in path.read_text()]
+    kept = [
+        path for path in (world.directory / "journal").rglob("kept/*") if SECRET in path.read_text()
+    ]
     assert [path.stat().st_mode & 0o077 for path in kept] == [0]
 
 
-def test_a_property_that_the_file_does_not_have_is_removed_and_the_rest_is_one_request(world: World) -> None:
+def test_a_property_that_the_file_does_not_have_is_removed_and_the_rest_is_one_request(
+    world: World,
+) -> None:
     change(world, "patch", "orders", "a=1", "b=2")
     assert "remove b (was 2)" in change(world, "apply", "-f", given(world, a="1")).output
     assert config(world, "orders") == {"connector.class": "x.y.Source", "a": "1"}
@@ -96,7 +111,10 @@ def test_a_saved_plan_reads_its_secrets_from_its_file_and_refuses_another(world:
     plan.write_text(world.run("connectors", "apply", "-f", file, "--dry-run", "-o", "json").stdout)
     given(world, **{"db.password": "another-one"})
     refused = world.run("runs", "apply", str(plan), "--yes")
-    assert (refused.exit_code, "has another configuration of orders" in refused.stderr) == (4, True), refused.output
+    assert (refused.exit_code, "has another configuration of orders" in refused.stderr) == (
+        4,
+        True,
+    ), refused.output
     given(world, **{"db.password": SECRET})
     world.workers.connectors["orders"].config["x"] = "1"
     refused = world.run("runs", "apply", str(plan), "--yes")
@@ -106,7 +124,9 @@ def test_a_saved_plan_reads_its_secrets_from_its_file_and_refuses_another(world:
     assert (config(world, "orders") or {})["db.password"] == SECRET
 
 
-def test_a_connector_that_was_changed_meanwhile_is_left_as_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connector_that_was_changed_meanwhile_is_left_as_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def confirm(*args: Any, **more: Any) -> None:
         world.workers.connectors["orders"].config["x"] = "somebody's"
 
@@ -142,7 +162,9 @@ def test_a_saved_plan_of_an_undo_ends_the_run_that_it_undoes(world: World) -> No
     change(world, "patch", "orders", "x=1")
     plan = saved_undo(world)
     applied = world.run("runs", "apply", str(plan), "--yes")
-    assert (applied.exit_code, config(world, "orders")) == (0, {"connector.class": "x.y.Source"}), applied.output
+    assert (applied.exit_code, config(world, "orders")) == (0, {"connector.class": "x.y.Source"}), (
+        applied.output
+    )
     assert [run["state"] for run in world.runs()] == ["done", "undone"]
     assert "is undone already" in undo(world, 1, code=4).stderr
 
@@ -156,7 +178,9 @@ def test_a_saved_plan_of_an_undo_with_nothing_left_to_do_ends_the_run_too(world:
 
 
 @pytest.mark.parametrize("point", [2, 4, 6, 8])
-def test_an_undo_that_was_killed_and_resumed_ends_the_run_that_it_undoes(world: World, point: int) -> None:
+def test_an_undo_that_was_killed_and_resumed_ends_the_run_that_it_undoes(
+    world: World, point: int
+) -> None:
     change(world, "patch", "orders", "x=1")
     undone = world.runs()[0]["id"]
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
@@ -183,7 +207,11 @@ def test_initial_offsets_are_set_while_it_is_stopped_and_it_runs_then(world: Wor
     offsets = world.directory / "o.json"
     offsets.write_text('{"offsets": [{"partition": {"t": "a"}, "offset": {"n": 5}}]}')
     change(world, "create", "-f", given(world, "new"), "--offsets", str(offsets), "--wait")
-    assert world.workers.sent == ["POST /connectors", "PATCH /connectors/new/offsets", "PUT /connectors/new/resume"]
+    assert world.workers.sent == [
+        "POST /connectors",
+        "PATCH /connectors/new/offsets",
+        "PUT /connectors/new/resume",
+    ]
     assert world.workers.offsets["new"] == {'{"t": "a"}': {"n": 5}}
     undo(world)
     assert ("new" in world.workers.connectors, world.workers.offsets["new"]) == (False, {})
@@ -232,21 +260,32 @@ def test_a_connector_that_was_stopped_is_created_stopped_again(world: World) -> 
 def test_delete_says_what_stays(world: World) -> None:
     world.workers.offsets["orders"] = {'{"t": "a"}': {"n": 5}}
     said = change(world, "delete", "orders").output
-    assert "delete orders; what remains: its offsets of 1 source partition, its topics (which ones is unknown)" in said
+    assert (
+        "delete orders; what remains: its offsets of 1 source partition, its topics (which ones "
+        "is unknown)" in said
+    )
 
 
-def test_workers_that_do_not_answer_are_no_proof_that_a_connector_is_not_there(world: World) -> None:
+def test_workers_that_do_not_answer_are_no_proof_that_a_connector_is_not_there(
+    world: World,
+) -> None:
     world.workers.errors["/connectors/orders/config"] = Unreachable("No worker answers")
     assert "No worker answers" in change(world, "apply", "-f", given(world, a="1"), code=5).output
     assert world.workers.sent == []
 
 
-def test_what_a_worker_does_not_accept_is_not_begun(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_worker_does_not_accept_is_not_begun(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = world.workers.send
 
     def send(method: str, path: str, *args: Any, **more: Any) -> Any:
         if path.endswith("/config/validate"):
-            return {"configs": [{"value": {"name": "tasks.max", "errors": ["Value must be at least 1"]}}]}
+            return {
+                "configs": [
+                    {"value": {"name": "tasks.max", "errors": ["Value must be at least 1"]}}
+                ]
+            }
         return real(method, path, *args, **more)
 
     world.workers.send = send  # type: ignore[method-assign]
@@ -255,11 +294,17 @@ def test_what_a_worker_does_not_accept_is_not_begun(world: World, monkeypatch: p
     assert (world.workers.sent, world.runs()) == ([], [])
 
 
-def test_a_masked_secret_in_the_editor_stays_what_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_masked_secret_in_the_editor_stays_what_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     change(world, "patch", "orders", f"db.password={SECRET}", "a=1")
     monkeypatch.setenv("EDITOR", """sed -i 's/"a": "1"/"a": "2"/;/4711/d'""")
     change(world, "edit", "orders")
-    assert config(world, "orders") == {"connector.class": "x.y.Source", "db.password": SECRET, "a": "2"}
+    assert config(world, "orders") == {
+        "connector.class": "x.y.Source",
+        "db.password": SECRET,
+        "a": "2",
+    }
 
 
 def test_what_was_written_in_the_editor_is_kept_where_it_cannot_be_sent(
@@ -281,10 +326,22 @@ def test_what_was_written_in_the_editor_is_kept_where_it_cannot_be_sent(
         (("delete", "nobody"), 2, "Connector not found: nobody"),
         (("edit", "*"), 2, "This needs one connector"),
         (("restart", "orders", "--task", "7"), 2, "Task not found: 7 of orders"),
-        (("create", "-f", "{directory}/all/orders.properties"), 4, "Connector already exists: orders"),
-        (("create", "-f", "{directory}/all", "--offsets", "{directory}/new.json"), 2, "requires exactly one connector"),
+        (
+            ("create", "-f", "{directory}/all/orders.properties"),
+            4,
+            "Connector already exists: orders",
+        ),
+        (
+            ("create", "-f", "{directory}/all", "--offsets", "{directory}/new.json"),
+            2,
+            "requires exactly one connector",
+        ),
         (("apply", "-f", "{directory}/none"), 2, "cannot be read"),
-        (("apply", "-f", "{directory}/new.json", "-f", "{directory}/new.json"), 2, "new is configured twice"),
+        (
+            ("apply", "-f", "{directory}/new.json", "-f", "{directory}/new.json"),
+            2,
+            "new is configured twice",
+        ),
     ],
 )
 def test_bad_input_is_one_line(world: World, args: tuple[str, ...], code: int, words: str) -> None:
@@ -308,7 +365,10 @@ def test_a_diff_keeps_to_its_schema_and_masks_both_sides(world: World) -> None:
 
 def test_a_glob_means_every_connector_that_matches(world: World) -> None:
     assert "done       stop users" in change(world, "stop", "[ou]*s").output
-    assert world.run("connectors", "show", "ord*").output.splitlines()[0].split() == ["CONNECTOR", "orders"]
+    assert world.run("connectors", "show", "ord*").output.splitlines()[0].split() == [
+        "CONNECTOR",
+        "orders",
+    ]
 
 
 def test_older_workers_do_not_create_in_a_state(world: World) -> None:
@@ -325,10 +385,22 @@ def test_offsets_of_older_workers_are_in_the_topic_before_the_connector_is_there
     world.workers.version = "3.6.1"
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "x.y.Source"}')
     (tmp_path / "o.json").write_text('[{"partition": {"table": "a"}, "offset": {"lsn": 9}}]')
-    args = ("create", "-f", str(tmp_path / "new.json"), "--offsets", str(tmp_path / "o.json"), "--yes")
+    args = (
+        "create",
+        "-f",
+        str(tmp_path / "new.json"),
+        "--offsets",
+        str(tmp_path / "o.json"),
+        "--yes",
+    )
     result = world.run("connectors", *args)
     assert result.exit_code == 0, result.output
-    assert [line.split()[1] for line in result.stdout.splitlines()] == ["back", "set", "create", "it"]
+    assert [line.split()[1] for line in result.stdout.splitlines()] == [
+        "back",
+        "set",
+        "create",
+        "it",
+    ]
     shown = json.loads(world.run("offsets", "show", "new", "-o", "json").stdout)
     assert [each["effective"] for each in shown["connectors"][0]["offsets"]] == [{"lsn": 9}]
     assert "new" in world.workers.connectors

@@ -1,4 +1,6 @@
-"""A directory of connectors is applied as one: what is deleted, in which order, what restarts, and who changed what."""
+"""A directory of connectors is applied as one: what is deleted, in which order, what restarts, and
+who changed what.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def give(world: World, name: str, *, place: str = "d", **more: str) -> None:
     directory = world.directory / place
     directory.mkdir(exist_ok=True)
-    config = {"name": name, "connector.class": FILE_SOURCE, "file": f"/in/{name}", "topic": name} | more
+    config = {
+        "name": name,
+        "connector.class": FILE_SOURCE,
+        "file": f"/in/{name}",
+        "topic": name,
+    } | more
     (directory / f"{name}.json").write_text(json.dumps(config))
 
 
@@ -52,7 +59,9 @@ def apply(world: World, *args: str, place: str = "d", code: int = 0) -> Result:
 
 
 def planned(world: World, *args: str, place: str = "d") -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(apply(world, *args, "--dry-run", "-o", "json", place=place).stdout)
+    data: dict[str, Any] = json.loads(
+        apply(world, *args, "--dry-run", "-o", "json", place=place).stdout
+    )
     jsonschema.validate(data, json.loads((SCHEMAS / "plan.json").read_text()))
     return data
 
@@ -104,7 +113,9 @@ def test_without_prune_nothing_is_deleted_and_nothing_said_of_others(world: Worl
 def test_a_connector_that_the_files_only_found_as_it_is_is_not_theirs(world: World) -> None:
     for name in ("orders", "a"):
         give(world, name)
-    by_rest(world, "orders", **{"connector.class": FILE_SOURCE, "file": "/in/orders", "topic": "orders"})
+    by_rest(
+        world, "orders", **{"connector.class": FILE_SOURCE, "file": "/in/orders", "topic": "orders"}
+    )
     apply(world, "--yes")
     take(world, "orders")
     assert steps(planned(world, "--prune")) == []
@@ -116,13 +127,17 @@ def test_what_was_deleted_and_created_again_by_somebody_else_is_left_alone(world
     apply(world, "--yes")
     take(world, "a")
     world.workers.send("DELETE", "/connectors/a")
-    world.workers.send("POST", "/connectors", {"name": "a", "config": {"connector.class": "x.y.Other"}})
+    world.workers.send(
+        "POST", "/connectors", {"name": "a", "config": {"connector.class": "x.y.Other"}}
+    )
     plan = planned(world, "--prune")
     assert steps(plan) == []
     assert left(plan)["a"].startswith("another client deleted it at 20")
 
 
-def test_a_prune_that_was_undone_is_planned_again_and_an_apply_that_was_undone_counts_for_nothing(world: World) -> None:
+def test_a_prune_that_was_undone_is_planned_again_and_an_apply_that_was_undone_counts_for_nothing(
+    world: World,
+) -> None:
     for name in ("a", "b"):
         give(world, name)
     apply(world, "--yes")
@@ -140,7 +155,10 @@ def test_prune_match_deletes_what_no_run_applied(world: World) -> None:
     give(world, "a")
     apply(world, "--yes", "--prune-match", "o*")
     assert world.workers.connectors.keys() == {"a", "users"}
-    assert "left alone: it does not match --prune-match" in apply(world, "--dry-run", "--prune-match", "none-*").output
+    assert (
+        "left alone: it does not match --prune-match"
+        in apply(world, "--dry-run", "--prune-match", "none-*").output
+    )
 
 
 def test_prune_of_an_empty_directory_and_of_standard_input_is_refused(world: World) -> None:
@@ -184,10 +202,14 @@ def test_where_the_deletion_fails_nobody_takes_the_source_partitions_over(
     take(world, "old")
     give(world, "m", file="/in/old")
     give(world, "n")
-    monkeypatch.setattr("connectctl.cli.apply.confirm", lambda *args, **more: by_rest(world, "old", x="1"))
+    monkeypatch.setattr(
+        "connectctl.cli.apply.confirm", lambda *args, **more: by_rest(world, "old", x="1")
+    )
     refused = apply(world, "--prune", "--yes", code=4)
     assert "old was changed since the plan was made" in refused.stderr
-    assert "old still reads source partitions that m is to read; m is left as it is" in refused.stderr
+    assert (
+        "old still reads source partitions that m is to read; m is left as it is" in refused.stderr
+    )
     assert world.workers.connectors.keys() >= {"old", "n"}
     assert "m" not in world.workers.connectors
 
@@ -214,7 +236,11 @@ def test_drift_is_told_with_who_is_newer(world: World) -> None:
     give(world, "b", x="1", y="2")
     give(world, "c", x="1", y="2")
     give(world, "orders")
-    drift = {step["subject"]: step["drift"] for step in planned(world)["steps"] if step["step"] == "ChangeConnector"}
+    drift = {
+        step["subject"]: step["drift"]
+        for step in planned(world)["steps"]
+        if step["step"] == "ChangeConnector"
+    }
     newer = {name: (each["newer"], each["cluster"], each["file"]) for name, each in drift.items()}
     assert newer == {
         "a": ("cluster", ["x"], []),
@@ -239,7 +265,10 @@ def test_a_patch_from_this_machine_is_drift_with_its_run(world: World) -> None:
     apply(world, "--yes")
     assert world.run("connectors", "patch", "a", "x=2", "--yes").exit_code == 0
     (step,) = planned(world)["steps"]
-    assert (step["drift"]["newer"], step["drift"]["changed_by"]) == ("cluster", f"run {world.runs()[0]['id']}")
+    assert (step["drift"]["newer"], step["drift"]["changed_by"]) == (
+        "cluster",
+        f"run {world.runs()[0]['id']}",
+    )
 
 
 def test_a_config_topic_that_may_not_be_read_leaves_the_time_unknown(world: World) -> None:
@@ -252,7 +281,9 @@ def test_a_config_topic_that_may_not_be_read_leaves_the_time_unknown(world: Worl
     assert "at an unknown time (Not allowed to read" in step["description"]
 
 
-def test_what_was_changed_by_somebody_is_not_pruned_where_the_config_topic_may_not_be_read(world: World) -> None:
+def test_what_was_changed_by_somebody_is_not_pruned_where_the_config_topic_may_not_be_read(
+    world: World,
+) -> None:
     for name in ("a", "b"):
         give(world, name)
     apply(world, "--yes")
@@ -262,7 +293,10 @@ def test_what_was_changed_by_somebody_is_not_pruned_where_the_config_topic_may_n
     world.kafka.forbidden.add("cfg")
     plan = planned(world, "--prune")
     assert steps(plan) == []
-    assert "unknown whether it is the connector that was applied (Not allowed to read" in left(plan)["a"]
+    assert (
+        "unknown whether it is the connector that was applied (Not allowed to read"
+        in left(plan)["a"]
+    )
 
 
 def test_exit_codes_say_whether_something_is_to_be_done(world: World) -> None:
@@ -283,7 +317,9 @@ def test_many_with_nothing_to_do_are_one_line_and_one_by_one_in_json(world: Worl
         give(world, f"a{n:02}")
     apply(world, "--yes")
     assert "  -  a00, a01 and 28 more: unchanged" in apply(world, "--dry-run").output
-    assert "already    a00, a01 and 28 more: unchanged" in apply(world, "--yes").output.replace("\t", " ")
+    assert "already    a00, a01 and 28 more: unchanged" in apply(world, "--yes").output.replace(
+        "\t", " "
+    )
     assert len(planned(world)["unchanged"]) == 30
 
 
@@ -298,13 +334,17 @@ def test_references_of_kafkas_config_providers_travel_untouched(world: World) ->
 
 def test_the_second_of_two_people_is_refused_with_who_holds_the_lock(world: World) -> None:
     give(world, "a")
-    world.session.lock.other = LockHolder("20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z")
+    world.session.lock.other = LockHolder(
+        "20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z"
+    )
     refused = apply(world, "--yes", code=4)
     assert "anna@ops-1" in refused.stderr
     assert "a" not in world.workers.connectors
 
 
-def test_a_plan_merges_with_what_touched_other_connectors_and_is_stale_where_it_touched_the_same(world: World) -> None:
+def test_a_plan_merges_with_what_touched_other_connectors_and_is_stale_where_it_touched_the_same(
+    world: World,
+) -> None:
     for name in ("a", "b"):
         give(world, name)
     apply(world, "--yes")
@@ -326,11 +366,13 @@ def test_a_plan_merges_with_what_touched_other_connectors_and_is_stale_where_it_
     assert world.workers.connectors.keys() == {"a", "off", "orders", "theirs", "users"}
 
 
-# ------------------------------------------------------------------------------------------------ killed at every step
+# ----------------------------------------------------------------------------- killed at every step
 
 
 class Twenty:
-    """A directory that was applied, and then changed: 6 connectors are to be deleted, 7 changed and 7 created."""
+    """A directory that was applied, and then changed: 6 connectors are to be deleted, 7 changed and
+    7 created.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -353,7 +395,9 @@ class Twenty:
         return victim
 
     def apply(self, victim: World, *more: str) -> Result:
-        return victim.run("connectors", "apply", "-f", str(self.world.directory / "d"), "--prune", "--yes", *more)
+        return victim.run(
+            "connectors", "apply", "-f", str(self.world.directory / "d"), "--prune", "--yes", *more
+        )
 
 
 POINTS = 220
@@ -361,7 +405,9 @@ POINTS = 220
 
 
 @pytest.mark.parametrize(
-    "phase", [pytest.param(n, marks=[pytest.mark.slow] if n else []) for n in range(10)], ids=lambda n: f"from{n}"
+    "phase",
+    [pytest.param(n, marks=[pytest.mark.slow] if n else []) for n in range(10)],
+    ids=lambda n: f"from{n}",
 )
 def test_an_apply_of_twenty_that_is_killed_anywhere_is_resumed_to_the_same_end(
     world: World, phase: int, monkeypatch: pytest.MonkeyPatch
@@ -414,12 +460,14 @@ def _points_of(twenty: Twenty, monkeypatch: pytest.MonkeyPatch) -> int:
     return 10**6 - whole.left
 
 
-# ------------------------------------------------------------------------------------------------------------- secrets
+# ------------------------------------------------------------------------------------------ secrets
 
 
 @pytest.fixture
 def referring(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A directory with a configuration in each form that refers to secrets, one of them under a name that says nothing."""
+    """A directory with a configuration in each form that refers to secrets, one of them under a
+    name that says nothing.
+    """
     monkeypatch.setenv("ORDERS_SECRET", "hush-env-4711")
     (world.directory / "secret.txt").write_text("hush-file-4711\n")
     refers: dict[str, Any] = {
@@ -430,8 +478,14 @@ def referring(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     }
     config = {"connector.class": FILE_SOURCE, "file": "/in/a", "topic": "a"} | refers
     (world.directory / "d" / "a.json").write_text(json.dumps({"name": "a", "config": config}))
-    manifest = {"kind": "KafkaConnector", "metadata": {"name": "b"}, "spec": {"class": FILE_SOURCE, "config": refers}}
-    (world.directory / "d" / "b.yaml").write_text(json.dumps(manifest | {"apiVersion": "kafka.strimzi.io/v1beta2"}))
+    manifest = {
+        "kind": "KafkaConnector",
+        "metadata": {"name": "b"},
+        "spec": {"class": FILE_SOURCE, "config": refers},
+    }
+    (world.directory / "d" / "b.yaml").write_text(
+        json.dumps(manifest | {"apiVersion": "kafka.strimzi.io/v1beta2"})
+    )
     return world
 
 
@@ -460,7 +514,9 @@ def test_references_to_secrets_are_followed_and_the_secrets_are_in_no_plan_and_n
     shown.append(apply(referring, "--yes").output)
     assert referring.workers.connectors["a"].config["option"] == "hush-next-4711"
     shown += [path.read_text() for path in (referring.directory / "journal").rglob("plan.json")]
-    shown.append((referring.directory / "journal" / "journal.db").read_bytes().decode(errors="replace"))
+    shown.append(
+        (referring.directory / "journal" / "journal.db").read_bytes().decode(errors="replace")
+    )
     assert [text for text in shown if "hush" in text] == []
 
 
@@ -477,7 +533,9 @@ def test_a_saved_plan_reads_the_secrets_again_and_refuses_others(
     assert referring.workers.connectors["a"].config["db.password"] == "hush-env-4711"
 
 
-def test_a_saved_plan_without_secrets_needs_no_file_and_one_with_secrets_says_which(world: World) -> None:
+def test_a_saved_plan_without_secrets_needs_no_file_and_one_with_secrets_says_which(
+    world: World,
+) -> None:
     give(world, "a")
     saved = world.directory / "plan.json"
     saved.write_text(apply(world, "--dry-run", "-o", "json").stdout)
@@ -488,7 +546,10 @@ def test_a_saved_plan_without_secrets_needs_no_file_and_one_with_secrets_says_wh
     assert world.run("runs", "apply", str(saved), "--yes").exit_code == 0
     world.workers.send("DELETE", "/connectors/a")
     refused = world.run("runs", "apply", str(other), "--yes")
-    assert (refused.exit_code, "does not hold the secrets of b, and" in refused.stderr) == (4, True), refused.stderr
+    assert (refused.exit_code, "does not hold the secrets of b, and" in refused.stderr) == (
+        4,
+        True,
+    ), refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -502,8 +563,12 @@ def test_a_saved_plan_without_secrets_needs_no_file_and_one_with_secrets_says_wh
         ({"vault": "a"}, "p is an object"),
     ],
 )
-def test_a_reference_that_leads_nowhere_is_one_line(world: World, value: dict[str, str], words: str) -> None:
-    (world.directory / "d" / "a.json").write_text(json.dumps({"name": "a", "connector.class": "x", "p": value}))
+def test_a_reference_that_leads_nowhere_is_one_line(
+    world: World, value: dict[str, str], words: str
+) -> None:
+    (world.directory / "d" / "a.json").write_text(
+        json.dumps({"name": "a", "connector.class": "x", "p": value})
+    )
     refused = apply(world, "--yes", code=2)
     assert words in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1

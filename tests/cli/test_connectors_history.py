@@ -1,4 +1,6 @@
-"""``connectors history`` where the config topic is not seen: what it says then, and what it never claims."""
+"""``connectors history`` where the config topic is not seen: what it says then, and what it never
+claims.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,17 @@ def test_the_journal_alone_is_shown_with_a_warning(blind: World) -> None:
     assert blind.run("connectors", "patch", "orders", "batch.size=5", "--yes").exit_code == 0
     result = blind.run("connectors", "history", "orders")
     assert result.exit_code == 0, result.output
-    assert "only revisions in the journal of this machine are shown: Not allowed to read" in result.stderr
+    assert (
+        "only revisions in the journal of this machine are shown: Not allowed to read"
+        in result.stderr
+    )
     assert "batch.size=5" in result.stdout
     data = json.loads(blind.run("connectors", "history", "orders", "-o", "json").stdout)
     assert data["configTopicUnseen"] == "Not allowed to read ['cfg']"
-    assert [(v["what"], v["configOffset"]) for v in data["revisions"]] == [("changed", None), ("oldest known", None)]
+    assert [(v["what"], v["configOffset"]) for v in data["revisions"]] == [
+        ("changed", None),
+        ("oldest known", None),
+    ]
     newest, oldest = data["revisions"]
     assert oldest["at"] is None
     assert oldest["revision"] == f"before-{newest['revision']}"

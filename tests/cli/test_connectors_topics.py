@@ -35,7 +35,10 @@ def test_a_reset_is_a_change_with_a_plan() -> None:
     workers = AdminWorkers()
     plan = run(workers, "connectors", "topics", "orders", "--reset", "--dry-run")
     assert "reset the active topics of orders: t, u" in plan.stdout
-    assert (workers.sent, run(workers, "connectors", "topics", "orders", "--reset").exit_code) == ([], 2)
+    assert (workers.sent, run(workers, "connectors", "topics", "orders", "--reset").exit_code) == (
+        [],
+        2,
+    )
     done = run(workers, "connectors", "topics", "orders", "--reset", "--yes")
     assert (done.exit_code, workers.sent) == (0, ["/connectors/orders/topics/reset"]), done.output
     again = run(workers, "connectors", "topics", "orders", "--reset", "--yes")
@@ -45,7 +48,9 @@ def test_a_reset_is_a_change_with_a_plan() -> None:
 def test_a_saved_plan_of_a_reset_is_applied_unless_topics_have_come(tmp_path: Path) -> None:
     workers = AdminWorkers()
     plan = tmp_path / "plan.json"
-    plan.write_text(run(workers, "connectors", "topics", "orders", "--reset", "--dry-run", "-o", "json").stdout)
+    plan.write_text(
+        run(workers, "connectors", "topics", "orders", "--reset", "--dry-run", "-o", "json").stdout
+    )
     stale = run(AdminWorkers(active={"orders": ["t"]}), "runs", "apply", str(plan), "--yes")
     assert (stale.exit_code, "The plan is stale" in stale.stderr) == (4, True), stale.output
     done = run(workers, "runs", "apply", str(plan), "--yes")
@@ -54,4 +59,7 @@ def test_a_saved_plan_of_a_reset_is_applied_unless_topics_have_come(tmp_path: Pa
 
 def test_options_of_a_change_need_the_change() -> None:
     assert run(AdminWorkers(), "connectors", "topics", "orders", "--yes").exit_code == 2
-    assert run(AdminWorkers(), "connectors", "topics", "orders", "--reset", "-o", "name").exit_code == 2
+    assert (
+        run(AdminWorkers(), "connectors", "topics", "orders", "--reset", "-o", "name").exit_code
+        == 2
+    )

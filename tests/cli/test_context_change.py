@@ -10,7 +10,10 @@ from connectctl.ops.core.errors import Refused
 from fakes.runner import invoke
 from typer.testing import Result
 
-TEXT = "# mine\ncurrent: a   # now\ncontexts:\n  a: {bootstrap_servers: 'x:1'}  # one\n  b:\n    group_id: g\n"
+TEXT = (
+    "# mine\ncurrent: a   # now\ncontexts:\n  a: {bootstrap_servers: 'x:1'}  # one\n  b:\n    "
+    "group_id: g\n"
+)
 
 
 @pytest.fixture
@@ -45,7 +48,9 @@ def test_the_context_of_a_sandbox_is_used_by_its_name_and_not_made_current(
     assert "b:1" in invoke(["--context", "sandbox-x", "context", "show"]).output
     monkeypatch.setenv("CONNECTCTL_CONTEXT", "sandbox-x")
     assert "b:1" in invoke(["context", "show"]).output
-    assert f"See connectctl --config {file} context list" in run(file, "use", "sandbox-other").output
+    assert (
+        f"See connectctl --config {file} context list" in run(file, "use", "sandbox-other").output
+    )
 
 
 def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
@@ -64,8 +69,24 @@ def test_a_dry_run_prints_the_difference_and_writes_nothing(file: Path) -> None:
 
 def test_a_new_file_is_for_its_owner_only_and_can_be_used(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config.yaml"
-    where = ["--bootstrap-servers", "b1:9092", "--group-id", "connect", "--rest", "http://w:1", "--offsets-topic", "o"]
-    more = ["--set", "client.sasl.password=env:PW", "--set", "protected=true", "--set", "rest_auth.username=ops"]
+    where = [
+        "--bootstrap-servers",
+        "b1:9092",
+        "--group-id",
+        "connect",
+        "--rest",
+        "http://w:1",
+        "--offsets-topic",
+        "o",
+    ]
+    more = [
+        "--set",
+        "client.sasl.password=env:PW",
+        "--set",
+        "protected=true",
+        "--set",
+        "rest_auth.username=ops",
+    ]
     done = run(path, "add", "prod", *where, *more, "--use")
     assert done.exit_code == 0, done.output
     assert path.stat().st_mode & 0o777 == 0o600
@@ -92,17 +113,34 @@ def test_a_new_file_is_for_its_owner_only_and_can_be_used(tmp_path: Path) -> Non
         (["add", "a", "--bootstrap-servers", "x:1"], "Context a already exists"),
         (["add", "n"], "The context has no cluster"),
         (["add", "n n", "--bootstrap-servers", "x:1"], "Invalid context name"),
-        (["add", "n", "--bootstrap-servers", "x:1", "--set", "grup_id=g"], "unknown key grup_id; nothing was written"),
-        (["add", "n", "--bootstrap-servers", "x:1", "--set", "protected=often"], "contexts.n.protected does not fit"),
-        (["add", "n", "--bootstrap-servers", "x:1", "--set", "client.sasl.password=hush"], "is a secret"),
-        (["add", "n", "--bootstrap-servers", "x:1", "--set", "rest_auth.token=env:"], "is a secret"),
+        (
+            ["add", "n", "--bootstrap-servers", "x:1", "--set", "grup_id=g"],
+            "unknown key grup_id; nothing was written",
+        ),
+        (
+            ["add", "n", "--bootstrap-servers", "x:1", "--set", "protected=often"],
+            "contexts.n.protected does not fit",
+        ),
+        (
+            ["add", "n", "--bootstrap-servers", "x:1", "--set", "client.sasl.password=hush"],
+            "is a secret",
+        ),
+        (
+            ["add", "n", "--bootstrap-servers", "x:1", "--set", "rest_auth.token=env:"],
+            "is a secret",
+        ),
         (["add", "n", "--bootstrap-servers", "x:1", "--set", "client"], "--set requires KEY=VALUE"),
         (["add", "n", "--rest", "http://me:hush@w:1"], "contains a password"),
         (["add", "n", "--set", "rest=http://w:1,http://me:hush@w:2"], "contains a password"),
-        (["add", "n", "--rest", "http://w:1", "--set", "rest.a=b"], "conflicts with a value given before"),
+        (
+            ["add", "n", "--rest", "http://w:1", "--set", "rest.a=b"],
+            "conflicts with a value given before",
+        ),
     ],
 )
-def test_what_cannot_be_done_is_said_and_nothing_is_written(file: Path, args: list[str], words: str) -> None:
+def test_what_cannot_be_done_is_said_and_nothing_is_written(
+    file: Path, args: list[str], words: str
+) -> None:
     done = run(file, *args)
     assert done.exit_code == 2, done.output
     assert words in done.stderr

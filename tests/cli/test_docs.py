@@ -1,4 +1,6 @@
-"""Pages for man: of every command, as man reads them; and the same facts on the page about commands."""
+"""Pages for man: of every command, as man reads them; and the same facts on the page about
+commands.
+"""
 
 from __future__ import annotations
 
@@ -35,19 +37,25 @@ def test_a_page_has_what_help_has() -> None:
     assert re.findall(r"^\.SH (.*)$", told, re.MULTILINE) == [
         *("NAME", "SYNOPSIS", "DESCRIPTION", "ARGUMENTS", "OPTIONS", "SEE ALSO")
     ]
-    options = invoke(["offsets", "set", "-h"]).stdout.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    options = (
+        invoke(["offsets", "set", "-h"]).stdout.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    )
     for option in re.findall(r"^  (?:-\w, )?--([a-z-]+)", options, re.MULTILINE):
         assert option == "help" or f"--{option}".replace("-", "\\-") in told
 
 
-def test_a_group_names_its_commands_and_the_programs_page_the_environment_and_the_exit_codes() -> None:
+def test_a_group_names_its_commands_and_the_programs_page_the_environment_and_the_exit_codes() -> (
+    None
+):
     assert "connectctl\\-offsets\\-set\\fR(1)" in page("offsets")
     told = page()
     assert all(f"\\fB{name}\\fR".replace("…", "\\[u2026]") in told for name in ENVIRONMENT)
     assert all(f"\\fB{code}\\fR" in told for code in EXIT_STATUS)
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff, which reads pages as man does; any version")
+@pytest.mark.skipif(
+    shutil.which("groff") is None, reason="needs groff, which reads pages as man does; any version"
+)
 def test_no_page_has_anything_that_roff_warns_of(tmp_path: Path) -> None:
     assert invoke(["docs", "man", "--directory", str(tmp_path)]).exit_code == 0
     command = ["groff", "-man", "-Tutf8", "-ww", *sorted(map(str, tmp_path.iterdir()))]

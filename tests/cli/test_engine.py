@@ -52,7 +52,9 @@ def without(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pyarrow", "pandas"])
-@pytest.mark.parametrize("args", [DIFF, ("offsets", "backup"), ("offsets", "merge", "moved", "--into", "global")])
+@pytest.mark.parametrize(
+    "args", [DIFF, ("offsets", "backup"), ("offsets", "merge", "moved", "--into", "global")]
+)
 def test_without_pyspark_one_line_says_what_to_install(
     world: World, monkeypatch: pytest.MonkeyPatch, missing: str, args: tuple[str, ...]
 ) -> None:
@@ -63,7 +65,9 @@ def test_without_pyspark_one_line_says_what_to_install(
     assert "pip install 'connectctl[spark]'" in ran.stderr
 
 
-def test_without_java_one_line_says_what_to_install(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_one_line_says_what_to_install(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     ran = world.run(*DIFF, "--engine", "spark")
@@ -128,7 +132,9 @@ def test_what_memory_does_not_hold_is_one_line_with_what_spark_needs(
 
 
 def test_every_step_of_a_change_is_on_the_chosen_engine(world: World, engine: Counting) -> None:
-    ran = world.run("offsets", "merge", "moved", "--into", "global", "--stop", "--yes", "--engine", "spark")
+    ran = world.run(
+        "offsets", "merge", "moved", "--into", "global", "--stop", "--yes", "--engine", "spark"
+    )
     assert ran.exit_code == 0, ran.stderr
     assert engine.asked >= 4
 

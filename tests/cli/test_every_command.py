@@ -39,7 +39,14 @@ def changed(operation: str) -> Call:
 
 
 def _validate(at: Clusters) -> Result:
-    return invoke(["validate", "--offline", "-f", at.file("a.json", '{"name": "a", "connector.class": "x.Y"}')])
+    return invoke(
+        [
+            "validate",
+            "--offline",
+            "-f",
+            at.file("a.json", '{"name": "a", "connector.class": "x.Y"}'),
+        ]
+    )
 
 
 def _set(at: Clusters) -> Result:
@@ -106,7 +113,9 @@ def _loggers_undo(at: Clusters) -> Result:
 
 
 def _context(*args: str) -> Call:
-    return lambda at: invoke(["--config", at.file("config.yaml", "contexts: {a: {}}"), "context", *args])
+    return lambda at: invoke(
+        ["--config", at.file("config.yaml", "contexts: {a: {}}"), "context", *args]
+    )
 
 
 def _sandbox_up(at: Clusters) -> Result:
@@ -147,7 +156,12 @@ def _demo(at: Clusters) -> Result:
 
 
 def _paused(at: Clusters) -> None:
-    assert at.rolling.run("upgrade", "apply", "--yes", "--gate-looks", "1", "--pause-after", "5").exit_code == 0
+    assert (
+        at.rolling.run(
+            "upgrade", "apply", "--yes", "--gate-looks", "1", "--pause-after", "5"
+        ).exit_code
+        == 0
+    )
 
 
 def _upgrade_resume(at: Clusters) -> Result:
@@ -168,7 +182,9 @@ RUN: dict[str, tuple[Call, str]] = {
     "connectors show": (plain("connectors", "show", "orders"), "orders"),
     "connectors edit": (changed("connectors edit"), "connector.class=x.y.Other (was x.y.Source)"),
     "connectors diff": (
-        lambda at: at.plain.run("connectors", "diff", "orders", "-f", str(at.directory / "all" / "orders.properties")),
+        lambda at: at.plain.run(
+            "connectors", "diff", "orders", "-f", str(at.directory / "all" / "orders.properties")
+        ),
         "PROPERTY",
     ),
     "connectors history": (plain("connectors", "history", "orders"), "oldest known"),
@@ -227,7 +243,11 @@ CODES = {"preflight": 1, "audit": 1, "demo": 1}
 
 def test_every_command_is_here() -> None:
     paths = list(commands())
-    leaves = {path for path in paths if not [other for other in paths if other[: len(path)] == path != other]}
+    leaves = {
+        path
+        for path in paths
+        if not [other for other in paths if other[: len(path)] == path != other]
+    }
     assert {" ".join(path) for path in leaves} == set(RUN)
 
 

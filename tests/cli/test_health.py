@@ -29,8 +29,13 @@ def run(session: FakeSession, *args: str) -> Result:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_probe_fails_for_what_is_failed_and_for_nothing_that_somebody_wanted(look: tuple[str, ...]) -> None:
-    healthy = {"orders": FakeConnector(config=CONFIG), "off": FakeConnector(own="STOPPED", tasks=[], config=CONFIG)}
+def test_a_probe_fails_for_what_is_failed_and_for_nothing_that_somebody_wanted(
+    look: tuple[str, ...],
+) -> None:
+    healthy = {
+        "orders": FakeConnector(config=CONFIG),
+        "off": FakeConnector(own="STOPPED", tasks=[], config=CONFIG),
+    }
     assert run(session(**healthy), *look, "--exit-code").exit_code == 0
     broken = session(**healthy, users=FakeConnector(tasks=["RUNNING", "FAILED"], config=CONFIG))
     result = run(broken, *look, "--exit-code")
@@ -47,7 +52,8 @@ def test_a_probe_fails_where_no_worker_runs_anything(look: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize(
-    "look", [*LOOKS, ("connectors", "stop", "orders", "--yes"), ("preflight",), ("preflight", "orders")]
+    "look",
+    [*LOOKS, ("connectors", "stop", "orders", "--yes"), ("preflight",), ("preflight", "orders")],
 )
 def test_a_group_that_does_not_exist_is_one_line_and_bad_input(look: tuple[str, ...]) -> None:
     nowhere = session(orders=FakeConnector(config=CONFIG))

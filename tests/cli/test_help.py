@@ -1,4 +1,6 @@
-"""The help of every command, walked from the root: what a person needs is found from wherever they are."""
+"""The help of every command, walked from the root: what a person needs is found from wherever they
+are.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from fakes.runner import command_at, commands, invoke
 DIFFERENT = {
     "--all": "connectors of the cluster; sandboxes of this user",
     "--engine": "Spark pays off from another number of records on for offsets than for an audit",
-    "--exit-code": "1 where a cluster is not healthy, as of a probe; 3 where a change is pending, as of a plan",
+    "--exit-code": "1 where a cluster is not healthy, as of a probe; 3 where a change is pending, "
+    "as of a plan",
     "--file": "each command reads a file of its own kind",
     "--for": "a downgrade is a target of a cluster, and not of one configuration",
     "--force": "what is dared differs: running tasks fail; a commit that was decided is lost",
@@ -49,11 +52,15 @@ def test_help_is_whole_narrow_and_speaks_of_no_python(path: tuple[str, ...]) -> 
     assert result.stdout == invoke([*path, "--help"]).stdout
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
     assert not re.search(
-        r"<(?!group)\w|list\[|\b(str|int|float|PATH|TEXT|INTEGER|None)\b[^.]*$", result.stdout, re.MULTILINE
+        r"<(?!group)\w|list\[|\b(str|int|float|PATH|TEXT|INTEGER|None)\b[^.]*$",
+        result.stdout,
+        re.MULTILINE,
     )
     assert "completion for the current shell" not in result.stdout
     described = re.findall(
-        r"^  (\S.*)$", result.stdout.partition("\nArguments:\n")[2].partition("\n\n")[0], re.MULTILINE
+        r"^  (\S.*)$",
+        result.stdout.partition("\nArguments:\n")[2].partition("\n\n")[0],
+        re.MULTILINE,
     )
     assert [line for line in described if not re.search(r"\S  +[A-Zbac]", line)] == []
     if path:
@@ -64,7 +71,13 @@ def test_the_root_names_every_variable_and_global_option() -> None:
     from connectctl.ops.config.settings import ENVIRONMENT
 
     text = invoke(["--help"]).stdout
-    for variable in (*ENVIRONMENT, "CONNECTCTL_CONTEXT", "CONNECTCTL_CONFIG", "CONNECTCTL_JOURNAL", "NO_COLOR"):
+    for variable in (
+        *ENVIRONMENT,
+        "CONNECTCTL_CONTEXT",
+        "CONNECTCTL_CONFIG",
+        "CONNECTCTL_JOURNAL",
+        "NO_COLOR",
+    ):
         assert variable in text
     for option in command_at(()).params:
         assert all(name in text for name in option.opts)
@@ -81,13 +94,21 @@ def test_an_option_means_the_same_in_every_command() -> None:
     for path in PATHS[1:]:
         for param in command_at(path).params:
             if param.param_type_name == "option":
-                shape = (param.help, param.metavar, repr(param.default), tuple(sorted(param.opts)), param.is_flag)
+                shape = (
+                    param.help,
+                    param.metavar,
+                    repr(param.default),
+                    tuple(sorted(param.opts)),
+                    param.is_flag,
+                )
                 declared[max(param.opts, key=len)].add(shape)
     assert {name for name, shapes in declared.items() if len(shapes) > 1} == set(DIFFERENT)
 
 
 def _examples() -> str:
-    """The examples of all commands as their help prints them, as one script of functions that are never called."""
+    """The examples of all commands as their help prints them, as one script of functions that are
+    never called.
+    """
     script = []
     for number, path in enumerate(PATHS):
         for paragraph in fitted(command_at(path).help or "").split("\n\n"):
@@ -100,23 +121,34 @@ def _examples() -> str:
 
 def test_examples_are_commands_of_a_shell_and_their_comments_are_comments() -> None:
     script = _examples()
-    found = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["bash", "-n"], input=script, capture_output=True, text=True, check=False
+    )
     assert (found.returncode, found.stderr) == (0, "")
     logical = script.replace("\\\n", " ").split("\n")
     ours = [shlex.split(line) for line in logical if line.lstrip().startswith("connectctl ")]
     assert len(ours) > 150
     for words in ours:
-        end = next((n for n, word in enumerate(words) if word in ("|", "||", "&&", ">")), len(words))
+        end = next(
+            (n for n, word in enumerate(words) if word in ("|", "||", "&&", ">")), len(words)
+        )
         assert not [word for word in words[:end] if word.startswith("#")], words
 
 
 def test_an_example_that_is_broken_is_still_one_command() -> None:
-    long = "\b\nExamples:\n  connectctl " + " ".join(f"--option-{n} value-{n}" for n in range(9)) + "   what it does"
+    long = (
+        "\b\nExamples:\n  connectctl "
+        + " ".join(f"--option-{n} value-{n}" for n in range(9))
+        + "   what it does"
+    )
     lines = fitted(long).split("\n")[2:]
     assert lines[0] == "  # what it does"
     assert all(len(line) <= 78 for line in lines)
     words = shlex.split("\n".join(lines[1:]).replace("\\\n", ""))
-    assert words == ["connectctl", *(word for n in range(9) for word in (f"--option-{n}", f"value-{n}"))]
+    assert words == [
+        "connectctl",
+        *(word for n in range(9) for word in (f"--option-{n}", f"value-{n}")),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,5 +160,7 @@ def test_an_example_that_is_broken_is_still_one_command() -> None:
         (["--timeout", "5", "offsets", "show", "--patience", "x"], "connectctl offsets show"),
     ],
 )
-def test_a_usage_error_points_to_the_help_of_the_command_that_was_typed(args: list[str], path: str) -> None:
+def test_a_usage_error_points_to_the_help_of_the_command_that_was_typed(
+    args: list[str], path: str
+) -> None:
     assert invoke(args).stderr.endswith(f"See {path} --help.\n")

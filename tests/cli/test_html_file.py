@@ -1,4 +1,6 @@
-"""The file of ``--html``: refused early, written whole; and the head of its page, without secrets."""
+"""The file of ``--html``: refused early, written whole; and the head of its page, without
+secrets.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,22 @@ def test_cluster_show_writes_a_page_beside_what_it_prints(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.html"]
 
 
-def test_with_no_connector_no_worker_and_no_rights_there_is_a_page_that_says_so(tmp_path: Path) -> None:
+def test_with_no_connector_no_worker_and_no_rights_there_is_a_page_that_says_so(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "cluster.html"
     group = {"connect": connect_group("connect", state="Empty")}
-    assert show(cluster(FakeKafka({"cfg": [], "off": [], "sta": []}, groups=group)), "--html", str(file)).exit_code == 0
+    assert (
+        show(
+            cluster(FakeKafka({"cfg": [], "off": [], "sta": []}, groups=group)), "--html", str(file)
+        ).exit_code
+        == 0
+    )
     assert "No worker is in the group" in file.read_text()
     assert "own view of the connectors" in file.read_text()
-    hidden = FakeKafka({"cfg": [], "off": [], "sta": []}, groups=group, hidden={"cfg", "off", "sta"})
+    hidden = FakeKafka(
+        {"cfg": [], "off": [], "sta": []}, groups=group, hidden={"cfg", "off", "sta"}
+    )
     ran = show(cluster(hidden), "--html", str(file))
     assert ran.exit_code == 0, ran.stderr
     page = file.read_text()
@@ -76,19 +87,27 @@ def test_a_page_and_a_watch_do_not_go_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "why"),
-    [("no/x.html", "the directory does not exist"), (".", "it is a directory"), ("f/x", "does not exist")],
+    [
+        ("no/x.html", "the directory does not exist"),
+        (".", "it is a directory"),
+        ("f/x", "does not exist"),
+    ],
 )
 def test_a_file_that_cannot_be_written_is_refused_in_one_line_before_anything_is_opened(
     file: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("f").write_text("")
-    ran = CliRunner().invoke(app, ["--bootstrap-servers", "nowhere:1", "cluster", "show", "--html", file])
+    ran = CliRunner().invoke(
+        app, ["--bootstrap-servers", "nowhere:1", "cluster", "show", "--html", file]
+    )
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
     assert why in ran.stderr
 
 
-def test_a_directory_without_the_right_to_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_without_the_right_to_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(BadInput, match="cannot be written") as raised:
         html_file.check(tmp_path / "x.html")
@@ -137,7 +156,8 @@ def test_a_pipe_gets_the_page_and_stays_a_pipe(tmp_path: Path) -> None:
 
 def test_the_command_on_a_page_can_be_pasted_and_holds_no_secret() -> None:
     assert (
-        " ".join(command_line(["audit", "a b", "--sequence", "$.seq"])) == "connectctl audit 'a b' --sequence '$.seq'"
+        " ".join(command_line(["audit", "a b", "--sequence", "$.seq"]))
+        == "connectctl audit 'a b' --sequence '$.seq'"
     )
     for args in (
         ["--rest", "http://me:hunter2@one:8083"],

@@ -1,4 +1,6 @@
-"""Pages in a real browser: what a person sees of them, wide and narrow, in the light, in the dark and on paper."""
+"""Pages in a real browser: what a person sees of them, wide and narrow, in the light, in the dark
+and on paper.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +65,16 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts = {
         "one slot": audit_html.page(pages.audited(1), pages.ORIGIN),
-        "ten thousand slots": audit_html.page(pages.audited(10_000, detail=pages.LONG), pages.ORIGIN),
-        "long names": audit_html.page(pages.audited(3, "t" * 249, "s" * 3000, "d" * 3000), pages.ORIGIN),
+        "ten thousand slots": audit_html.page(
+            pages.audited(10_000, detail=pages.LONG), pages.ORIGIN
+        ),
+        "long names": audit_html.page(
+            pages.audited(3, "t" * 249, "s" * 3000, "d" * 3000), pages.ORIGIN
+        ),
         "cluster": cluster_html.page(pages.busy(), pages.ORIGIN),
         "cluster of long names": cluster_html.page(
-            pages.cluster(*(pages.connector("c" * 300 + str(n), tasks=12) for n in range(5))), pages.ORIGIN
+            pages.cluster(*(pages.connector("c" * 300 + str(n), tasks=12) for n in range(5))),
+            pages.ORIGIN,
         ),
         "nothing seen": cluster_html.page(pages.nothing(), pages.ORIGIN),
     }
@@ -78,7 +85,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-PAGES = ("one slot", "ten thousand slots", "long names", "cluster", "cluster of long names", "nothing seen")
+PAGES = (
+    "one slot",
+    "ten thousand slots",
+    "long names",
+    "cluster",
+    "cluster of long names",
+    "nothing seen",
+)
 
 
 @pytest.mark.drawn(2, each="which")
@@ -102,38 +116,60 @@ def test_a_page_is_readable_fits_and_asks_for_nothing(
 
 
 @pytest.mark.parametrize("which", PAGES)
-def test_every_link_leads_to_a_part_of_the_page_that_is_shown(which: str, tab: Browser, files: dict[str, Path]) -> None:
+def test_every_link_leads_to_a_part_of_the_page_that_is_shown(
+    which: str, tab: Browser, files: dict[str, Path]
+) -> None:
     tab.open(files[which])
     links = tab.value("[...document.querySelectorAll('a')].map(a => a.getAttribute('href'))")
     assert links
     for link in dict.fromkeys(links):
         tab.value(f"location.hash = {link!r}")
         assert tab.value("document.querySelector(':target').checkVisibility()"), link
-        assert tab.value("document.querySelector(':target').getBoundingClientRect().top < innerHeight"), link
+        assert tab.value(
+            "document.querySelector(':target').getBoundingClientRect().top < innerHeight"
+        ), link
     assert tab.asked == [files[which].as_uri()]
 
 
 @pytest.mark.parametrize("which", ["one slot", "ten thousand slots"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_the_columns_of_a_plot_can_be_told_apart(which: str, width: int, tab: Browser, files: dict[str, Path]) -> None:
+def test_the_columns_of_a_plot_can_be_told_apart(
+    which: str, width: int, tab: Browser, files: dict[str, Path]
+) -> None:
     tab.open(files[which], width=width)
-    boxes = tab.value("[...document.querySelectorAll('.axes rect')].map(r => r.getBoundingClientRect().toJSON())")
-    plots = tab.value("[...document.querySelectorAll('.axes svg')].map(r => r.getBoundingClientRect().toJSON())")
+    boxes = tab.value(
+        "[...document.querySelectorAll('.axes rect')].map(r => r.getBoundingClientRect().toJSON())"
+    )
+    plots = tab.value(
+        "[...document.querySelectorAll('.axes svg')].map(r => r.getBoundingClientRect().toJSON())"
+    )
     assert boxes
     assert min(box["width"] for box in boxes) > 1.5
     assert max(box["width"] for box in boxes) <= plots[0]["width"] / 12
     assert min(box["height"] for box in boxes) >= 1.9
     assert all(plot["height"] == 72 for plot in plots)
-    assert tab.value("[...document.querySelectorAll('.axes svg')].every(s => s.querySelector('title').textContent)")
+    assert tab.value(
+        "[...document.querySelectorAll('.axes svg')].every(s => "
+        "s.querySelector('title').textContent)"
+    )
 
 
-def test_what_is_folded_away_opens_by_the_keyboard_and_is_on_paper(tab: Browser, files: dict[str, Path]) -> None:
+def test_what_is_folded_away_opens_by_the_keyboard_and_is_on_paper(
+    tab: Browser, files: dict[str, Path]
+) -> None:
     tab.open(files["cluster"])
     task = "document.querySelector('td details li')"
     assert not tab.value(f"{task}.checkVisibility()")
     tab.value("document.querySelector('td summary').focus()")
     for kind in ("keyDown", "keyUp"):
-        tab.send("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        tab.send(
+            "Input.dispatchKeyEvent",
+            type=kind,
+            key="Enter",
+            code="Enter",
+            windowsVirtualKeyCode=13,
+            text="\r",
+        )
     assert tab.value(f"{task}.checkVisibility()")
     tab.open(files["cluster"], width=800, dark=True, paper=True)
     assert tab.value(f"{task}.checkVisibility() && {task}.getBoundingClientRect().height > 5")
@@ -147,7 +183,10 @@ def test_the_policy_forbids_a_script_that_somebody_gets_into_a_page(
     tab: Browser, files: dict[str, Path], tmp_path: Path
 ) -> None:
     spoilt = tmp_path / "spoilt.html"
-    bad = "<script>document.title='ran'</script><img src='https://example.com/x.png'><p style='color:red' id=p>x</p>"
+    bad = (
+        "<script>document.title='ran'</script><img src='https://example.com/x.png'><p "
+        "style='color:red' id=p>x</p>"
+    )
     spoilt.write_text(files["cluster"].read_text().replace("<main>", f"<main>{bad}"))
     tab.open(spoilt)
     assert tab.value("document.title") == "Connect cluster connect-prod"

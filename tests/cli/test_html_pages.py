@@ -1,4 +1,6 @@
-"""Pages as files: well-formed, alone in the world, true to hostile names, and bounded whatever there is to show."""
+"""Pages as files: well-formed, alone in the world, true to hostile names, and bounded whatever
+there is to show.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from typing import Any
 
 import pytest
 from connectctl.cli.output.html_page import environment, grouped
-from connectctl.cli.output.html_plots import COLUMNS, FEWEST, HEIGHT, Series, short, size_bars, timelines
+from connectctl.cli.output.html_plots import (
+    COLUMNS,
+    FEWEST,
+    HEIGHT,
+    Series,
+    short,
+    size_bars,
+    timelines,
+)
 from connectctl.cli.views import audit_html, cluster_html
 from connectctl.cli.views.html_origin import PageOrigin
 from connectctl.ops.connect.connector import Connector, State
@@ -25,8 +35,24 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 VOID = {"meta", "path", "rect", "br"}
-FETCHING = {"link", "script", "img", "iframe", "object", "embed", "base", "form", "audio", "video", "use", "image"}
-HOSTILE = "</title></style><script>alert(1)</script>\"' onload=x <!-- \x1b[31m \u202egpj.\u2066 \x00 \udc80 &amp; \n]]>"
+FETCHING = {
+    "link",
+    "script",
+    "img",
+    "iframe",
+    "object",
+    "embed",
+    "base",
+    "form",
+    "audio",
+    "video",
+    "use",
+    "image",
+}
+HOSTILE = (
+    "</title></style><script>alert(1)</script>\"' onload=x <!-- \x1b[31m \u202egpj.\u2066 "
+    "\x00 \udc80 &amp; \n]]>"
+)
 
 
 class Page(HTMLParser):
@@ -92,7 +118,11 @@ def test_a_page_is_well_formed_and_refers_to_nothing_but_its_own_parts(which: st
     assert len(set(ids)) == len(ids)
     assert all(link[0] == "#" and link[1:] in ids for link in page.of("href"))
     assert not FETCHING & set(page.tags)
-    assert not {name for name, _ in page.attributes if name in ("src", "style", "srcset") or name.startswith("on")}
+    assert not {
+        name
+        for name, _ in page.attributes
+        if name in ("src", "style", "srcset") or name.startswith("on")
+    }
     assert page.tags.count("h1") == 1
     assert next(level for level in page.tags if level in ("h2", "h3")) == "h2"
     assert page.tags.count("th") == len(page.of("scope"))
@@ -104,7 +134,10 @@ def test_the_policy_of_a_page_allows_its_own_style_and_nothing_else(which: str) 
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
     (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     named = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{named}'; base-uri 'none'; form-action 'none'"
+    assert (
+        policy
+        == f"default-src 'none'; style-src 'sha256-{named}'; base-uri 'none'; form-action 'none'"
+    )
     assert not re.search(r"url\(|@import|https?://", style)
     assert "prefers-color-scheme:dark" in style
 
@@ -138,7 +171,10 @@ def test_each_finding_that_occurs_is_explained_on_the_page_and_no_other() -> Non
 
 
 def test_findings_of_one_id_are_listed_together_and_never_without_bound() -> None:
-    found = [Finding("CLUSTER004", Severity.WARNING, f"w{n}", "silent", "Look at it.") for n in range(5_000)]
+    found = [
+        Finding("CLUSTER004", Severity.WARNING, f"w{n}", "silent", "Look at it.")
+        for n in range(5_000)
+    ]
     said = Page(rendered("findings", grouped(found)))
     assert said.tags.count("li") == 1
     assert "4,995 more" in said.words
@@ -161,14 +197,22 @@ def test_findings_are_listed_with_the_worst_first() -> None:
 
 
 def hostile(name: str) -> list[tuple[str, str]]:
-    """Pages with ``name`` wherever something from outside may stand, each beside the same with a harmless one."""
+    """Pages with ``name`` wherever something from outside may stand, each beside the same with a
+    harmless one.
+    """
     found = []
     for each in (name, "harmless"):
         finding = Finding("CLUSTER012", Severity.WARNING, each, each, each)
-        broken = pages.connector(each, State.FAILED, 2, {"connector.class": each, "offsets.storage.topic": each})
-        broken = replace(broken, verdict=replace(broken.verdict, detail=each, cause=each), workers=(each,))
+        broken = pages.connector(
+            each, State.FAILED, 2, {"connector.class": each, "offsets.storage.topic": each}
+        )
+        broken = replace(
+            broken, verdict=replace(broken.verdict, detail=each, cause=each), workers=(each,)
+        )
         view = replace(pages.cluster(broken, findings=(finding,)), cluster_id=each)
-        view = replace(view, workers=tuple(replace(w, version=each, problem=each) for w in view.workers))
+        view = replace(
+            view, workers=tuple(replace(w, version=each, problem=each) for w in view.workers)
+        )
         audit = pages.audited(2, topic=each, source=each, detail=each)
         origin = PageOrigin((each,), 0.0, each, (each,), each, each)
         found.append((audit_html.page(audit, origin), cluster_html.page(view, origin)))
@@ -180,7 +224,9 @@ def hostile(name: str) -> list[tuple[str, str]]:
 @example("b")
 @given(
     st.text(
-        alphabet=st.one_of(st.sampled_from(HOSTILE + string.punctuation), st.characters(exclude_categories=[])),
+        alphabet=st.one_of(
+            st.sampled_from(HOSTILE + string.punctuation), st.characters(exclude_categories=[])
+        ),
         min_size=1,
     )
 )
@@ -204,7 +250,9 @@ def test_a_script_in_every_name_is_shown_and_is_none() -> None:
 
 
 def test_secrets_of_addresses_are_not_on_a_page() -> None:
-    audit = pages.audited(1, source='{"url":"jdbc:postgresql://me:hunter2@db/x"}', detail="http://me:hunter2@h failed")
+    audit = pages.audited(
+        1, source='{"url":"jdbc:postgresql://me:hunter2@db/x"}', detail="http://me:hunter2@h failed"
+    )
     assert "hunter2" not in audit_html.page(audit, pages.ORIGIN)
     origin = replace(pages.ORIGIN, bootstrap="sasl://me:hunter2@kafka:9092")
     assert "hunter2" not in cluster_html.page(pages.busy(), origin)
@@ -241,7 +289,7 @@ def test_ten_thousand_workers_and_partitions_make_bounded_pages_too() -> None:
     assert "the first 500 of 10,000" in page
 
 
-# ------------------------------------------------------------------------------------------------------------- clusters
+# ----------------------------------------------------------------------------------------- clusters
 
 
 def test_what_could_not_be_seen_is_named_and_never_shown_as_none() -> None:
@@ -249,7 +297,11 @@ def test_what_could_not_be_seen_is_named_and_never_shown_as_none() -> None:
     assert "unknown connectors could not be read; 0 workers in the group" in words
     assert "There are no connectors" not in words
     assert "healthy" not in words
-    for missing in ("Workers: none is in the group", "The config topic: it was not found", "Connectors: neither"):
+    for missing in (
+        "Workers: none is in the group",
+        "The config topic: it was not found",
+        "Connectors: neither",
+    ):
         assert missing in words
 
 
@@ -268,13 +320,17 @@ def test_a_cluster_is_healthy_only_as_far_as_it_could_be_seen() -> None:
     assert "Connect cluster connect-prod healthy 1 connector: 1 RUNNING" in words
     assert "All requests were answered." in words
     other = replace(whole, connectors_from="topics")
-    assert "as in the config and status topics" in Page(cluster_html.page(other, pages.ORIGIN)).words
+    assert (
+        "as in the config and status topics" in Page(cluster_html.page(other, pages.ORIGIN)).words
+    )
     rebalancing = replace(whole, group=replace(view.group, state="PreparingRebalance"))
     assert "the group is rebalancing" in Page(cluster_html.page(rebalancing, pages.ORIGIN)).words
 
 
 def test_tasks_that_do_not_run_are_listed_with_their_workers_the_first_ten() -> None:
-    words = Page(cluster_html.page(pages.cluster(pages.connector("a", State.DEGRADED)), pages.ORIGIN)).words
+    words = Page(
+        cluster_html.page(pages.cluster(pages.connector("a", State.DEGRADED)), pages.ORIGIN)
+    ).words
     assert "2/3 running 0: FAILED on worker-one.example.com:8083" in words
     unassigned = pages.connector("a", State.UNASSIGNED, 25)
     lost = replace(unassigned, connector=replace(unassigned.connector, assigned={}))
@@ -288,7 +344,12 @@ def test_tasks_that_do_not_run_are_listed_with_their_workers_the_first_ten() -> 
         ("source", {"name": "a"}, "offsets", "topic offsets"),
         ("source", {"name": "a"}, None, "unknown: the offsets topic was not found"),
         ("source", {"offsets.storage.topic": "own"}, "offsets", "topic own"),
-        ("source", {"producer.override.bootstrap.servers": "x:1"}, "offsets", "unknown, by producer.override"),
+        (
+            "source",
+            {"producer.override.bootstrap.servers": "x:1"},
+            "offsets",
+            "unknown, by producer.override",
+        ),
         ("sink", {"name": "a"}, "offsets", "group connect-a"),
         ("sink", {"consumer.override.group.id": "g"}, "offsets", "group g"),
         ("sink", {"consumer.override.group.id": "${file:x}"}, "offsets", "group unknown: "),
@@ -299,10 +360,12 @@ def test_tasks_that_do_not_run_are_listed_with_their_workers_the_first_ten() -> 
 def test_where_offsets_are_is_told_as_far_as_the_configuration_says(
     kind: str | None, config: dict[str, str], topic: str | None, shown: str
 ) -> None:
-    assert cluster_html.offsets_of(Connector("a", None, config=config, type=kind), topic).startswith(shown)
+    assert cluster_html.offsets_of(
+        Connector("a", None, config=config, type=kind), topic
+    ).startswith(shown)
 
 
-# ---------------------------------------------------------------------------------------------------------------- plots
+# -------------------------------------------------------------------------------------------- plots
 
 
 def drawing(counts: dict[int, int], width: int = 1000) -> str:
@@ -310,11 +373,18 @@ def drawing(counts: dict[int, int], width: int = 1000) -> str:
 
 
 def columns(plot: str) -> list[dict[str, str]]:
-    return [dict(re.findall(r'(\w+)="([^"]*)"', rect)) for rect in re.findall(r"<rect [^>]*>", plot)]
+    return [
+        dict(re.findall(r'(\w+)="([^"]*)"', rect)) for rect in re.findall(r"<rect [^>]*>", plot)
+    ]
 
 
-@given(st.dictionaries(st.integers(0, 10**10), st.integers(0, 10**9), max_size=60), st.sampled_from([1000, 4096000]))
-def test_every_plot_has_room_for_its_columns_and_counts_each_once(counts: dict[int, int], width: int) -> None:
+@given(
+    st.dictionaries(st.integers(0, 10**10), st.integers(0, 10**9), max_size=60),
+    st.sampled_from([1000, 4096000]),
+)
+def test_every_plot_has_room_for_its_columns_and_counts_each_once(
+    counts: dict[int, int], width: int
+) -> None:
     plot = drawing(counts, width)
     Page(plot)
     (box,) = re.findall(r'viewBox="0 0 (\d+) (\d+)"', plot)
@@ -355,7 +425,8 @@ def test_sizes_that_nothing_has_are_shown_as_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"), [(0, "0"), (950, "950"), (16_000, "16k"), (2_100_000, "2.1M"), (1 << 63, "9,223,372T")]
+    ("number", "shown"),
+    [(0, "0"), (950, "950"), (16_000, "16k"), (2_100_000, "2.1M"), (1 << 63, "9,223,372T")],
 )
 def test_numbers_of_an_axis_fit_it(number: int, shown: str) -> None:
     assert short(number) == shown
@@ -370,7 +441,9 @@ def test_any_timestamp_that_a_producer_may_set_is_shown(timestamp: int) -> None:
 def test_times_are_those_of_utc() -> None:
     assert utc(pages.NOON) == "2023-11-14 22:13:20"
     assert utc(pages.NOON + 7, "milliseconds", zone=True) == "2023-11-14T22:13:20.007+00:00"
-    assert utc(pages.NOON * 1000) == "1700000000000000 ms after 1970", "microseconds, as some producers set"
+    assert utc(pages.NOON * 1000) == "1700000000000000 ms after 1970", (
+        "microseconds, as some producers set"
+    )
     assert utc(None) == "-"
 
 

@@ -1,4 +1,6 @@
-"""^C ends every command soon, also while it waits for somebody who does not answer; each command is a real process."""
+"""^C ends every command soon, also while it waits for somebody who does not answer; each command is
+a real process.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ import pytest
 PATIENCE = 3600
 """Seconds that the commands would wait for an answer."""
 SOON = 120
-"""Seconds in which a command ends on a machine that is busy with other things; many fewer than ``PATIENCE``."""
+"""Seconds in which a command ends on a machine that is busy with other things; many fewer than
+``PATIENCE``.
+"""
 
 
 class Silent:
@@ -54,7 +58,11 @@ def silent() -> Iterator[Silent]:
 @contextmanager
 def started(*args: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         yield process
@@ -77,8 +85,12 @@ WAITING = {
 
 
 @pytest.mark.parametrize("case", WAITING)
-def test_a_command_that_waits_for_an_answer_ends_with_one_line_and_130(case: str, silent: Silent) -> None:
-    with started("-m", "connectctl.cli", *(word.format(port=silent.port) for word in WAITING[case])) as process:
+def test_a_command_that_waits_for_an_answer_ends_with_one_line_and_130(
+    case: str, silent: Silent
+) -> None:
+    with started(
+        "-m", "connectctl.cli", *(word.format(port=silent.port) for word in WAITING[case])
+    ) as process:
         assert silent.met.wait(SOON)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=SOON)
@@ -87,7 +99,11 @@ def test_a_command_that_waits_for_an_answer_ends_with_one_line_and_130(case: str
 
 def test_a_polite_end_is_heard_as_soon(silent: Silent) -> None:
     with started(
-        "-m", "connectctl.cli", *(word.format(port=silent.port) for word in WAITING["metadata"]), "-o", "json"
+        "-m",
+        "connectctl.cli",
+        *(word.format(port=silent.port) for word in WAITING["metadata"]),
+        "-o",
+        "json",
     ) as process:
         assert silent.met.wait(SOON)
         process.terminate()
@@ -129,11 +145,16 @@ def script(
 
 
 @pytest.mark.parametrize("wait", ["time.sleep(3600)", BLOCKED])
-def test_what_was_begun_is_named_with_the_command_that_takes_it_up(tmp_path: Path, wait: str) -> None:
+def test_what_was_begun_is_named_with_the_command_that_takes_it_up(
+    tmp_path: Path, wait: str
+) -> None:
     with script(tmp_path, "interrupts.resumable('connectctl runs resume R')", wait=wait) as process:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=SOON)
-    assert (process.returncode, err) == (130, "error: Interrupted. Resume: connectctl runs resume R\n")
+    assert (process.returncode, err) == (
+        130,
+        "error: Interrupted. Resume: connectctl runs resume R\n",
+    )
 
 
 def test_a_last_act_that_hangs_does_not_keep_the_process(tmp_path: Path) -> None:

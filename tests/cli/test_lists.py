@@ -28,7 +28,9 @@ def test_connectors_are_listed_by_name_and_by_glob(tmp_path: Path) -> None:
 def test_names_of_a_cluster_are_its_workers(tmp_path: Path) -> None:
     world = World(tmp_path)
     workers = json.loads(world.run("cluster", "show", "-o", "json").stdout)["workers"]
-    assert world.run("cluster", "show", "-o", "name").stdout.split() == [worker["address"] for worker in workers]
+    assert world.run("cluster", "show", "-o", "name").stdout.split() == [
+        worker["address"] for worker in workers
+    ]
 
 
 def test_offsets_are_shown_by_glob(tmp_path: Path) -> None:
@@ -39,17 +41,27 @@ def test_offsets_are_shown_by_glob(tmp_path: Path) -> None:
 
 
 def test_names_of_connectors_with_offsets_are_told_once(tmp_path: Path) -> None:
-    names = OffsetWorld(tmp_path / "journal").run("offsets", "show", "-o", "name").stdout.splitlines()
+    names = (
+        OffsetWorld(tmp_path / "journal").run("offsets", "show", "-o", "name").stdout.splitlines()
+    )
     assert "moved" in names
     assert len(names) == len(set(names))
 
 
-def test_transactional_ids_and_runs_and_migrations_are_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactional_ids_and_runs_and_migrations_are_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
     world = World(tmp_path)
-    assert world.run("transactions", "list", "-o", "name").stdout.split() == ["app-0", "app-1", "app-2"]
+    assert world.run("transactions", "list", "-o", "name").stdout.split() == [
+        "app-0",
+        "app-1",
+        "app-2",
+    ]
     world.change("connectors stop", "--yes")
-    assert world.run("runs", "list", "-o", "name").stdout.split() == [run["id"] for run in world.runs()]
+    assert world.run("runs", "list", "-o", "name").stdout.split() == [
+        run["id"] for run in world.runs()
+    ]
     assert world.run("offsets", "history", "-o", "name").stdout == ""
     rolling = RollingWorld.of(tmp_path / "other", "disabled", "disabled")
     assert len(rolling.run("upgrade", "list", "-o", "name").stdout.split()) > 3

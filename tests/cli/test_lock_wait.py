@@ -1,4 +1,6 @@
-"""``--lock-wait``: a change waits for the lock that another run holds, and plans again when it is free."""
+"""``--lock-wait``: a change waits for the lock that another run holds, and plans again when it is
+free.
+"""
 
 from __future__ import annotations
 
@@ -56,13 +58,17 @@ def test_a_change_waits_until_the_lock_is_free_and_plans_for_what_it_then_finds(
     world.lock.holder = holder_that_works  # type: ignore[method-assign]
     result = world.run(*APPLY)
     assert result.exit_code == 0, result.output
-    assert "held by 20260101-103100-ab12 of anna@ops-1" in result.stderr or str(OTHER) in result.stderr
+    assert (
+        "held by 20260101-103100-ab12 of anna@ops-1" in result.stderr or str(OTHER) in result.stderr
+    )
     assert "Waiting up to 60 s." in result.stderr
     assert world.history == [("b", "preparing")]
     assert 3 < clock[0] < 60
 
 
-def test_a_lock_that_is_not_released_in_time_refuses_the_change(world: RollingWorld, clock: list[float]) -> None:
+def test_a_lock_that_is_not_released_in_time_refuses_the_change(
+    world: RollingWorld, clock: list[float]
+) -> None:
     world.told["lock_wait"] = 100.0
     result = world.run(*APPLY)
     assert result.exit_code == 4
@@ -70,10 +76,14 @@ def test_a_lock_that_is_not_released_in_time_refuses_the_change(world: RollingWo
     assert result.stderr.count("Still waiting for the lock after") in (2, 3)
     assert world.history == []
     assert clock[0] == pytest.approx(100)
-    assert {run["state"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]} == {"refused"}
+    assert {
+        run["state"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]
+    } == {"refused"}
 
 
-def test_without_the_option_a_change_is_refused_at_once(world: RollingWorld, clock: list[float]) -> None:
+def test_without_the_option_a_change_is_refused_at_once(
+    world: RollingWorld, clock: list[float]
+) -> None:
     result = world.run(*APPLY)
     assert (result.exit_code, clock[0]) == (4, 0.0)
     assert "Waiting" not in result.stderr
@@ -114,4 +124,9 @@ def test_the_seconds_are_checked_wherever_they_are_given(given: str) -> None:
     with pytest.raises(BadInput):
         settings.merge({}, {"CONNECTCTL_LOCK_WAIT": given}, None, None)
     assert settings.merge({}, {"CONNECTCTL_LOCK_WAIT": "90"}, None, None).get("lock_wait") == 90.0
-    assert settings.merge({"lock_wait": 5.0}, {"CONNECTCTL_LOCK_WAIT": "90"}, None, None).get("lock_wait") == 5.0
+    assert (
+        settings.merge({"lock_wait": 5.0}, {"CONNECTCTL_LOCK_WAIT": "90"}, None, None).get(
+            "lock_wait"
+        )
+        == 5.0
+    )

@@ -21,12 +21,17 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def last_run() -> str:
-    return str(json.loads(run(AdminWorkers(), "runs", "list", "-o", "json").stdout)["runs"][0]["id"])
+    return str(
+        json.loads(run(AdminWorkers(), "runs", "list", "-o", "json").stdout)["runs"][0]["id"]
+    )
 
 
 def states() -> list[str]:
     """The states of the runs, the newest first."""
-    return [each["state"] for each in json.loads(run(AdminWorkers(), "runs", "list", "-o", "json").stdout)["runs"]]
+    return [
+        each["state"]
+        for each in json.loads(run(AdminWorkers(), "runs", "list", "-o", "json").stdout)["runs"]
+    ]
 
 
 def test_levels_are_shown_once_where_workers_have_the_same() -> None:
@@ -44,7 +49,9 @@ def test_levels_are_shown_once_where_workers_have_the_same() -> None:
 def test_new_workers_are_set_by_one_request_and_back_to_what_each_had() -> None:
     workers = AdminWorkers(levels={ONE: dict(OLD), TWO: OLD | {"a.b": "ERROR"}})
     done = run(workers, "loggers", "set", "a.b", "debug", "--yes")
-    assert (done.exit_code, workers.sent) == (0, ["/admin/loggers/a.b?scope=cluster DEBUG"]), done.output
+    assert (done.exit_code, workers.sent) == (0, ["/admin/loggers/a.b?scope=cluster DEBUG"]), (
+        done.output
+    )
     assert workers.levels[TWO] == {"root": "INFO", "a.b": "DEBUG", "a.b.c": "DEBUG"}
     undone = run(workers, "loggers", "undo", last_run(), "--yes")
     assert undone.exit_code == 0, undone.output
@@ -56,7 +63,10 @@ def test_an_undo_leaves_workers_alone_that_are_not_in_the_group_any_more() -> No
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
     first, workers.urls, workers.sent = last_run(), (TWO,), []
     undone = run(workers, "loggers", "undo", first, "--yes")
-    assert (undone.exit_code, "one:8083: it is not one of the workers now" in undone.output) == (0, True)
+    assert (undone.exit_code, "one:8083: it is not one of the workers now" in undone.output) == (
+        0,
+        True,
+    )
     assert (workers.levels[TWO], workers.levels[ONE]["a.b"]) == (OLD, "DEBUG")
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
     second, workers.urls, workers.sent = last_run(), (ONE,), []
@@ -86,7 +96,9 @@ def test_levels_that_somebody_changed_since_are_left_and_named() -> None:
     assert "two:8083: it has its former levels" in done.output
 
 
-def test_a_level_that_is_changed_behind_the_plan_of_an_undo_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_level_that_is_changed_behind_the_plan_of_an_undo_is_not_overwritten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
     confirm = apply.confirm
@@ -106,7 +118,9 @@ def test_loggers_undo_is_for_changes_of_levels_alone() -> None:
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
     run(workers, "loggers", "undo", last_run(), "--yes")
     refused = run(workers, "loggers", "undo", last_run(), "--yes")
-    assert (refused.exit_code, "it is a run of loggers undo" in refused.stderr) == (2, True), refused.output
+    assert (refused.exit_code, "it is a run of loggers undo" in refused.stderr) == (2, True), (
+        refused.output
+    )
 
 
 def test_an_undo_that_failed_and_is_resumed_ends_the_run_that_it_undoes() -> None:
@@ -120,7 +134,10 @@ def test_an_undo_that_failed_and_is_resumed_ends_the_run_that_it_undoes() -> Non
     assert run(workers, "runs", "resume", last_run(), "--yes").exit_code == 0
     assert states() == ["done", "undone"]
     again = run(workers, "loggers", "undo", undone, "--yes")
-    assert (again.exit_code, "is undone already; there is nothing to undo" in again.stderr) == (4, True), again.output
+    assert (again.exit_code, "is undone already; there is nothing to undo" in again.stderr) == (
+        4,
+        True,
+    ), again.output
 
 
 def test_an_old_worker_makes_the_plan_name_each() -> None:
@@ -134,20 +151,29 @@ def test_an_old_worker_makes_the_plan_name_each() -> None:
 
 def test_one_worker_is_set_by_itself_and_what_is_so_already_is_not() -> None:
     workers = AdminWorkers()
-    assert run(workers, "loggers", "set", "root", "WARN", "--worker", "two:8083", "--yes").exit_code == 0
+    assert (
+        run(workers, "loggers", "set", "root", "WARN", "--worker", "two:8083", "--yes").exit_code
+        == 0
+    )
     assert workers.sent == [f"{TWO}/admin/loggers/root WARN"]
     again = run(workers, "loggers", "set", "root", "WARN", "--scope", "worker", "--dry-run")
     assert "two:8083: root is WARN already" in again.stdout
 
 
 @pytest.mark.parametrize("more", [(), ("--scope", "worker"), ("--worker", "two:8083")])
-def test_a_saved_plan_is_applied_unless_levels_have_changed(more: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_saved_plan_is_applied_unless_levels_have_changed(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
     workers = AdminWorkers()
     plan = tmp_path / "plan.json"
-    plan.write_text(run(workers, "loggers", "set", "root", "WARN", *more, "--dry-run", "-o", "json").stdout)
+    plan.write_text(
+        run(workers, "loggers", "set", "root", "WARN", *more, "--dry-run", "-o", "json").stdout
+    )
     changed = AdminWorkers(levels={ONE: {"root": "OFF"}, TWO: {"root": "OFF"}})
     stale = run(changed, "runs", "apply", str(plan), "--yes")
-    assert (stale.exit_code, "The plan is stale" in stale.stderr, changed.sent) == (4, True, []), stale.output
+    assert (stale.exit_code, "The plan is stale" in stale.stderr, changed.sent) == (4, True, []), (
+        stale.output
+    )
     done = run(workers, "runs", "apply", str(plan), "--yes")
     assert (done.exit_code, workers.levels[TWO]["root"]) == (0, "WARN"), done.output
 

@@ -1,4 +1,6 @@
-"""Values that nobody reads in a table are cut there, do not widen other lines, and are whole in JSON."""
+"""Values that nobody reads in a table are cut there, do not widen other lines, and are whole in
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_a_long_name_is_whole_and_pads_no_other_line() -> None:
     assert heading == "NAME   STATE"
 
 
-def test_what_a_finding_quotes_is_cut_in_its_line_and_whole_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_finding_quotes_is_cut_in_its_line_and_whole_in_json(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     finding = Finding("RECORD001", Severity.WARNING, KEY, f"The key is {KEY}.")
     assert len(terminal.line_of(finding)) < 2 * tables.LONGEST_SENTENCE
     told = io.StringIO()

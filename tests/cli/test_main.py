@@ -51,7 +51,9 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         (ZeroDivisionError("x"), 70),
     ],
 )
-def test_every_error_has_its_documented_exit_code_and_one_line(failing: Any, error: BaseException, code: int) -> None:
+def test_every_error_has_its_documented_exit_code_and_one_line(
+    failing: Any, error: BaseException, code: int
+) -> None:
     failing["error"] = error
     result = CliRunner().invoke(main.app, ["fail"])
     assert result.exit_code == code
@@ -65,7 +67,9 @@ def test_an_error_says_what_why_and_what_to_do(failing: Any) -> None:
     assert CliRunner().invoke(main.app, ["fail"]).stderr == "error: No: because. Do this.\n"
 
 
-@pytest.mark.parametrize("flag", [["-o", "json"], ["-ojson"], ["--output=json"], ["--output", "json"]])
+@pytest.mark.parametrize(
+    "flag", [["-o", "json"], ["-ojson"], ["--output=json"], ["--output", "json"]]
+)
 def test_with_json_output_an_error_is_json_on_stderr_even_a_wrong_flag(flag: list[str]) -> None:
     result = CliRunner().invoke(main.app, ["context", "show", "--nonsense", *flag])
     assert result.exit_code == 2
@@ -82,7 +86,10 @@ def test_a_bug_leaves_a_report_and_no_traceback(failing: Any) -> None:
 
 def test_an_unknown_command_is_told_with_the_nearest_one() -> None:
     result = CliRunner().invoke(main.app, ["ofsets"])
-    assert (result.exit_code, result.stderr) == (2, "error: Unknown command: ofsets. Did you mean offsets?\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error: Unknown command: ofsets. Did you mean offsets?\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,10 +121,16 @@ def test_every_command_is_there_and_its_help_begins_with_examples() -> None:
 
 
 def test_a_reader_that_goes_away_ends_it_as_any_program_and_without_a_word() -> None:
-    lines = "\n".join(json.dumps({"key": f'["c",{{"p":{n}}}]', "value": '{"o":1}'}) for n in range(20_000))
+    lines = "\n".join(
+        json.dumps({"key": f'["c",{{"p":{n}}}]', "value": '{"o":1}'}) for n in range(20_000)
+    )
     program = f"{sys.executable} -m connectctl.cli offsets show -f - | head -n 1"
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", program], input=lines, capture_output=True, text=True, check=False
+        ["bash", "-o", "pipefail", "-c", program],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, "error" in done.stderr) == (141, False), done.stderr
 
@@ -126,12 +139,20 @@ def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
     """``line`` in a shell, in which ``connectctl`` is this one."""
     line = line.replace("connectctl", f"{sys.executable} -m connectctl.cli")
     given = ["bash", "-o", "pipefail", "-c", line]
-    return subprocess.run(given, capture_output=True, text=True, check=False, env={**os.environ, **more})
+    return subprocess.run(
+        given, capture_output=True, text=True, check=False, env={**os.environ, **more}
+    )
 
 
-@pytest.mark.parametrize("command", ["context show", "context show -o json", "preflight --explain STORE001", "--help"])
-@pytest.mark.parametrize(("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")])
-def test_an_output_that_takes_nothing_is_one_line_and_a_failure(command: str, to: str, why: str) -> None:
+@pytest.mark.parametrize(
+    "command", ["context show", "context show -o json", "preflight --explain STORE001", "--help"]
+)
+@pytest.mark.parametrize(
+    ("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+)
+def test_an_output_that_takes_nothing_is_one_line_and_a_failure(
+    command: str, to: str, why: str
+) -> None:
     done = shell(f"connectctl {command} {to}")
     assert done.returncode == 1
     assert "The output cannot be written" in done.stderr.splitlines()[-1]

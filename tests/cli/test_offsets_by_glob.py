@@ -20,7 +20,9 @@ def saved(world: World, *names: str) -> set[str]:
     return {json.loads(json.loads(line)["key"])[0] for line in result.stdout.splitlines()[1:-1]}
 
 
-def test_a_backup_by_glob_has_what_matches_also_of_connectors_that_are_deleted(world: World) -> None:
+def test_a_backup_by_glob_has_what_matches_also_of_connectors_that_are_deleted(
+    world: World,
+) -> None:
     assert saved(world, "o*") == {"old", "other"}
     assert saved(world, "m*", "plain") == {"moved", "plain"}
     assert saved(world, "*") == {"moved", "old", "other", "plain"}
@@ -29,13 +31,18 @@ def test_a_backup_by_glob_has_what_matches_also_of_connectors_that_are_deleted(w
 def test_a_glob_that_matches_nothing_is_an_error(world: World) -> None:
     for command in ("backup", "diff"):
         refused = world.run("offsets", command, "none-*")
-        assert (refused.exit_code, "No connector matches none-*" in refused.stderr) == (2, True), refused.output
+        assert (refused.exit_code, "No connector matches none-*" in refused.stderr) == (2, True), (
+            refused.output
+        )
 
 
 def test_a_diff_by_glob_compares_those_that_have_two_topics(world: World) -> None:
     found = json.loads(world.run("offsets", "diff", "*", "-o", "json").stdout)["differences"]
     assert {each["connector"] for each in found} == {"moved"}
-    assert found == json.loads(world.run("offsets", "diff", "moved", "-o", "json").stdout)["differences"]
+    assert (
+        found
+        == json.loads(world.run("offsets", "diff", "moved", "-o", "json").stdout)["differences"]
+    )
 
 
 def test_a_diff_with_a_backup_by_glob_is_about_what_matches(world: World, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""A plan says what a change does to source offsets; its run ends with the workers' own view; undo puts offsets back."""
+"""A plan says what a change does to source offsets; its run ends with the workers' own view; undo
+puts offsets back.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def given(world: World, name: str = "lines", **more: str) -> str:
     path = world.directory / f"{name}.json"
-    path.write_text(json.dumps({"name": name, "connector.class": FILE, "file": "a", "topic": "t", **more}))
+    path.write_text(
+        json.dumps({"name": name, "connector.class": FILE, "file": "a", "topic": "t", **more})
+    )
     return str(path)
 
 
@@ -54,7 +58,10 @@ def has(world: World, partition: str, position: int, name: str = "lines") -> Non
 
 
 def offsets(world: World, name: str = "lines") -> dict[str, int]:
-    return {json.loads(key)["filename"]: value["position"] for key, value in world.workers.offsets[name].items()}
+    return {
+        json.loads(key)["filename"]: value["position"]
+        for key, value in world.workers.offsets[name].items()
+    }
 
 
 def run(world: World, *args: str, code: int = 0) -> str:
@@ -75,12 +82,17 @@ def undo(world: World) -> str:
     return result.output
 
 
-def test_another_file_is_begun_anew_and_the_run_ends_with_what_the_workers_have(world: World) -> None:
+def test_another_file_is_begun_anew_and_the_run_ends_with_what_the_workers_have(
+    world: World,
+) -> None:
     step = plan(world, "patch", "lines", "file=b")
-    assert step["partitions"] == {"orphaned": [{"filename": "a"}], "begun anew": [{"filename": "b"}]}
+    assert step["partitions"] == {
+        "orphaned": [{"filename": "a"}],
+        "begun anew": [{"filename": "b"}],
+    }
     assert (
-        f"orphans 1 source offset: {A}, because filename a is not in file b; starts from the beginning: {B};"
-        in step["description"]
+        f"orphans 1 source offset: {A}, because filename a is not in file b; starts from the "
+        f"beginning: {B};" in step["description"]
     )
     assert "--carry-offsets carries them over instead" in step["description"]
     said = run(world, "patch", "lines", "file=b", "--yes")
@@ -122,8 +134,12 @@ def test_offsets_are_left_alone_by_undo_where_workers_cannot_set_them(world: Wor
     assert offsets(world) == {"a": 12, "b": 8}
 
 
-def test_what_only_the_source_knows_and_what_stays_under_another_source_is_said(world: World) -> None:
-    path = given(world, "mirror", **{"connector.class": MIRROR, "source.cluster.alias": "eu", "topics": "x"})
+def test_what_only_the_source_knows_and_what_stays_under_another_source_is_said(
+    world: World,
+) -> None:
+    path = given(
+        world, "mirror", **{"connector.class": MIRROR, "source.cluster.alias": "eu", "topics": "x"}
+    )
     run(world, "create", "-f", path, "--yes")
     key = json.dumps({"cluster": "eu", "partition": 0, "topic": "x"})
     world.workers.offsets["mirror"] = {key: {"offset": 1}}
@@ -131,14 +147,19 @@ def test_what_only_the_source_knows_and_what_stays_under_another_source_is_said(
         "starts from the beginning for what else it finds: topic x.+"
         in plan(world, "patch", "mirror", "topics=x,x.+")["description"]
     )
-    says = plan(world, "patch", "mirror", "source.cluster.bootstrap.servers=other:9092")["description"]
+    says = plan(world, "patch", "mirror", "source.cluster.bootstrap.servers=other:9092")[
+        "description"
+    ]
     assert "keeps its offsets although source.cluster.bootstrap.servers changes;" in says
     begun = plan(world, "patch", "mirror", "topics=x,y")
     assert 'starts from the beginning: {"cluster":"eu","topic":"y",…}' in begun["description"]
 
 
 def test_a_masked_query_is_in_no_plan(world: World) -> None:
-    jdbc = {"connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector", "mode": "incrementing"}
+    jdbc = {
+        "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+        "mode": "incrementing",
+    }
     run(world, "create", "-f", given(world, "rows", **jdbc), "--yes")
     world.workers.offsets["rows"] = {'{"table": "a"}': {"incrementing": 1}}
     step = plan(world, "patch", "rows", "query.masked=select 4711")
@@ -174,34 +195,62 @@ def test_the_workers_are_asked_once_for_their_connectors(
     assert len(asked) == 1
 
 
-# ------------------------------------------------------------------------------------ offsets that the connector refuses
+# --------------------------------------------------------------- offsets that the connector refuses
 
 
 @pytest.mark.parametrize("version", ["4.3.1", "3.6.1"])
-def test_initial_offsets_that_the_connector_would_refuse_create_nothing(world: World, version: str) -> None:
+def test_initial_offsets_that_the_connector_would_refuse_create_nothing(
+    world: World, version: str
+) -> None:
     world.workers.version = version
     world.workers.sent.clear()
-    (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": "5"}}]')
-    args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
+    (world.directory / "o.json").write_text(
+        '[{"partition": {"filename": "b"}, "offset": {"position": "5"}}]'
+    )
+    args = (
+        "create",
+        "-f",
+        given(world, "more", file="b"),
+        "--offsets",
+        str(world.directory / "o.json"),
+        "--yes",
+    )
     said = run(world, *args, code=4)
-    assert 'position is the string "5", and the connector requires an integer that is not negative' in said
+    assert (
+        'position is the string "5", and the connector requires an integer that is not negative'
+        in said
+    )
     assert "--force" in said
     assert world.workers.sent == []
 
 
 def test_initial_offsets_that_the_connector_would_refuse_are_set_with_force(world: World) -> None:
-    (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": "5"}}]')
-    args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
+    (world.directory / "o.json").write_text(
+        '[{"partition": {"filename": "b"}, "offset": {"position": "5"}}]'
+    )
+    args = (
+        "create",
+        "-f",
+        given(world, "more", file="b"),
+        "--offsets",
+        str(world.directory / "o.json"),
+        "--yes",
+    )
     run(world, *args, "--force")
     assert world.workers.offsets["more"] == {'{"filename": "b"}': {"position": "5"}}
 
 
 def test_carried_offsets_that_the_connector_would_refuse_change_nothing(world: World) -> None:
-    """The stored offset is another tool's: a worker would refuse it under the new name of the file."""
+    """The stored offset is another tool's: a worker would refuse it under the new name of the
+    file.
+    """
     world.workers.offsets["lines"] = {'{"filename": "a"}': {"position": "12"}}
     world.workers.sent.clear()
     said = run(world, "patch", "lines", "file=b", "--carry-offsets", "--yes", code=4)
-    assert 'lines would refuse its offsets; nothing was changed: {"position":"12"} for {"filename":"b"}' in said
+    assert (
+        'lines would refuse its offsets; nothing was changed: {"position":"12"} for '
+        '{"filename":"b"}' in said
+    )
     assert world.workers.sent == []
     run(world, "patch", "lines", "file=b", "--carry-offsets", "--yes", "--force")
     assert world.workers.offsets["lines"] == {'{"filename": "b"}': {"position": "12"}}
@@ -210,17 +259,26 @@ def test_carried_offsets_that_the_connector_would_refuse_change_nothing(world: W
 def test_a_class_that_changes_before_initial_offsets_are_set_is_asked_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": 5}}]')
+    (world.directory / "o.json").write_text(
+        '[{"partition": {"filename": "b"}, "offset": {"position": 5}}]'
+    )
     read = "connectctl.ops.operations.connectors.config.offsets.read_config"
     monkeypatch.setattr(read, lambda calls, name: {"connector.class": MIRROR})
-    args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
+    args = (
+        "create",
+        "-f",
+        given(world, "more", file="b"),
+        "--offsets",
+        str(world.directory / "o.json"),
+        "--yes",
+    )
     said = world.run("connectors", *args)
     assert said.exit_code != 0
     assert "the partition has no cluster" in said.output
     assert world.workers.offsets.get("more", {}) == {}
 
 
-# ------------------------------------------------------------------- an undo after the connector went on, or just then
+# ------------------------------------------------ an undo after the connector went on, or just then
 
 
 def test_undo_of_carried_offsets_carries_over_what_was_committed_since(world: World) -> None:
@@ -238,7 +296,9 @@ def test_undo_of_carried_offsets_carries_over_what_was_committed_since(world: Wo
 
 def test_a_saved_plan_carries_offsets_over(world: World) -> None:
     path = world.directory / "plan.json"
-    path.write_text(run(world, "patch", "lines", "file=b", "--carry-offsets", "--dry-run", "-o", "json"))
+    path.write_text(
+        run(world, "patch", "lines", "file=b", "--carry-offsets", "--dry-run", "-o", "json")
+    )
     has(world, A, 20)
     assert world.run("runs", "apply", str(path), "--yes").exit_code == 0
     assert offsets(world) == {"b": 20}
@@ -254,20 +314,44 @@ def test_a_creation_whose_offsets_could_not_be_set_says_how_to_continue(
             raise fails.pop()
         return config_offset_steps.write_offsets(*args, **more)
 
-    monkeypatch.setattr("connectctl.ops.operations.connectors.config.offsets.write_offsets", write_offsets)
-    (world.directory / "o.json").write_text('[{"partition": {"filename": "a"}, "offset": {"position": 12}}]')
-    args = ("create", "-f", given(world, "lines-2"), "--offsets", str(world.directory / "o.json"), "--yes")
+    monkeypatch.setattr(
+        "connectctl.ops.operations.connectors.config.offsets.write_offsets", write_offsets
+    )
+    (world.directory / "o.json").write_text(
+        '[{"partition": {"filename": "a"}, "offset": {"position": 12}}]'
+    )
+    args = (
+        "create",
+        "-f",
+        given(world, "lines-2"),
+        "--offsets",
+        str(world.directory / "o.json"),
+        "--yes",
+    )
     said = " ".join(world.run("connectors", *args).output.split())
     assert "it is STOPPED without them, and would start from the beginning" in said
-    assert f"lines-2 is STOPPED, and would start without its offsets: connectctl runs resume {last_run(world)}" in said
+    assert (
+        "lines-2 is STOPPED, and would start without its offsets: connectctl runs resume "
+        f"{last_run(world)}" in said
+    )
     assert world.run("runs", "resume", last_run(world), "--yes").exit_code == 0
     assert offsets(world, "lines-2") == {"a": 12}
 
 
 def _created(world: World) -> str:
     """``lines-2`` is created with an offset, and runs."""
-    (world.directory / "o.json").write_text('[{"partition": {"filename": "a"}, "offset": {"position": 12}}]')
-    run(world, "create", "-f", given(world, "lines-2"), "--offsets", str(world.directory / "o.json"), "--yes")
+    (world.directory / "o.json").write_text(
+        '[{"partition": {"filename": "a"}, "offset": {"position": 12}}]'
+    )
+    run(
+        world,
+        "create",
+        "-f",
+        given(world, "lines-2"),
+        "--offsets",
+        str(world.directory / "o.json"),
+        "--yes",
+    )
     assert offsets(world, "lines-2") == {"a": 12}
     return str(world.runs()[0]["id"])
 
@@ -289,7 +373,9 @@ def test_an_undo_that_would_set_offsets_back_is_refused_with_the_number(
     world.workers.sent.clear()
     result = world.run("runs", "undo", id_, "--yes")
     assert result.exit_code == 4, result.output
-    assert f"1 source partition of {name} moved since the run {id_}" in " ".join(result.output.split())
+    assert f"1 source partition of {name} moved since the run {id_}" in " ".join(
+        result.output.split()
+    )
     assert world.workers.sent == []
     assert offsets(world, name) == {"a": 20}
 
@@ -310,7 +396,9 @@ def test_what_was_committed_before_the_stop_of_an_undo_is_kept_and_the_connector
     assert result.exit_code == 4, result.output
     assert "was stopped, and is resumed again" in " ".join(result.output.split())
     assert offsets(world, name) == {"a": 20}
-    assert world.workers.sent[-2:] == [f"PUT /connectors/{name}/{verb}" for verb in ("stop", "resume")]
+    assert world.workers.sent[-2:] == [
+        f"PUT /connectors/{name}/{verb}" for verb in ("stop", "resume")
+    ]
 
 
 def test_undo_of_a_creation_that_did_not_go_on_takes_its_offsets_away(world: World) -> None:
@@ -328,11 +416,13 @@ def test_undo_of_a_creation_of_what_was_deleted_since_changes_nothing(world: Wor
     assert world.workers.sent == []
 
 
-# ------------------------------------------------------------------ interruptions of a change that carries offsets over
+# ---------------------------------------------- interruptions of a change that carries offsets over
 
 
 class Source:
-    """What ``lines`` reads of its file, whichever name that has: ``count`` records, from the offset of its partition on."""
+    """What ``lines`` reads of its file, whichever name that has: ``count`` records, from the offset
+    of its partition on.
+    """
 
     def __init__(self, world: World) -> None:
         self.world, self.count, self.read = world, 12, list(range(12))
@@ -362,7 +452,9 @@ CARRY = ("connectors", "patch", "lines", "file=b", "--carry-offsets", "--yes")
 
 
 def interrupted(world: World, *command: str, fail_at: int, done: bool) -> bool:
-    """Whether ``command`` came to its change ``fail_at``, which is its last one: ``done``, or not sent."""
+    """Whether ``command`` came to its change ``fail_at``, which is its last one: ``done``, or not
+    sent.
+    """
     real, sent = world.workers.send, 0
 
     def send(method: str, path: str, body: Any = None, **more: Any) -> Any:
@@ -384,7 +476,9 @@ def last_run(world: World) -> str:
 
 
 @pytest.mark.usefixtures("world")
-@pytest.mark.parametrize(("of_undo", "then"), [(False, "undo"), (False, "resume, undo"), (True, "resume")])
+@pytest.mark.parametrize(
+    ("of_undo", "then"), [(False, "undo"), (False, "resume, undo"), (True, "resume")]
+)
 @pytest.mark.parametrize("done", [False, True])
 def test_a_change_that_carries_offsets_over_reads_nothing_twice_wherever_it_is_interrupted_and_resumed_by_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool, of_undo: bool, then: str
@@ -421,13 +515,19 @@ def test_a_change_that_carries_offsets_over_reads_nothing_twice_wherever_it_is_i
 def test_carrying_offsets_from_a_topic_that_a_transaction_blocks_names_it_and_one_that_may_not_be_read_the_right(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create, real = ("create", "-f", given(world, "renamed"), "--carry-offsets", "--yes"), world.kafka.image
+    create, real = (
+        ("create", "-f", given(world, "renamed"), "--carry-offsets", "--yes"),
+        world.kafka.image,
+    )
     world.coordinators.partitions[TopicPartition("off", 0)] = (PartitionProducer(7, 3, 0, 0, 1),)
 
     def image(topics: list[str], **given: object) -> object:
         found = real(topics, **given)  # type: ignore[arg-type]
         held = (UnreadTail(0, 1, 2),)
-        return {name: each if name != "off" else replace(each, held_back=held) for name, each in found.items()}
+        return {
+            name: each if name != "off" else replace(each, held_back=held)
+            for name, each in found.items()
+        }
 
     monkeypatch.setattr(world.kafka, "image", image)
     said = run(world, *create, code=4)

@@ -28,7 +28,11 @@ def printed(records: list[ConsumerRecord]) -> Any:
 
 def test_every_source_partition_is_in_the_json_with_its_findings() -> None:
     found = printed(RECORDS)
-    assert [(each["name"], len(each["offsets"])) for each in found["connectors"]] == [("a", 3), ("b", 3), ("c", 1)]
+    assert [(each["name"], len(each["offsets"])) for each in found["connectors"]] == [
+        ("a", 3),
+        ("b", 3),
+        ("c", 1),
+    ]
     assert len(found["findings"]) == 3
     assert printed([])["connectors"] == []
 
@@ -41,9 +45,13 @@ def test_a_time_that_no_calendar_has_is_given_as_it_is() -> None:
 
 
 def test_a_table_shows_so_many_source_partitions_and_says_how_many_more_there_are() -> None:
-    lines = "\n".join(json.dumps({"key": f'["c",{{"p":{n}}}]', "value": '{"o":1}'}) for n in range(12))
+    lines = "\n".join(
+        json.dumps({"key": f'["c",{{"p":{n}}}]', "value": '{"o":1}'}) for n in range(12)
+    )
     for limit, shown, more in (("5", 5, True), ("12", 12, False), ("0", 12, False)):
-        result = CliRunner().invoke(main.app, ["offsets", "show", "-f", "-", "--limit", limit], input=lines)
+        result = CliRunner().invoke(
+            main.app, ["offsets", "show", "-f", "-", "--limit", limit], input=lines
+        )
         assert result.exit_code == 0
         assert len(result.stdout.splitlines()) == shown + 1
         assert ("7 more source partitions" in result.stderr) == more

@@ -1,4 +1,6 @@
-"""Offsets of which a part could not be read: every command has the exit code of the cause, and names it."""
+"""Offsets of which a part could not be read: every command has the exit code of the cause, and
+names it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,17 @@ CHANGES = {
     "merge": ["offsets", "merge", "moved", "--into", "global", "--stop", "--yes"],
     "merge of a running one": ["offsets", "merge", "moved", "--into", "dedicated", "--yes"],
     "reset": ["offsets", "reset", "moved", "--stop", "--yes"],
-    "set through the workers": ["offsets", "set", "moved", "-f", "{offsets}", "--stop", "--via", "rest", "--yes"],
+    "set through the workers": [
+        "offsets",
+        "set",
+        "moved",
+        "-f",
+        "{offsets}",
+        "--stop",
+        "--via",
+        "rest",
+        "--yes",
+    ],
 }
 COMMANDS |= CHANGES
 
@@ -50,7 +62,9 @@ def args_of(world: World, command: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_dedicated_topic_that_may_not_be_read_is_a_missing_right(world: World, command: str) -> None:
+def test_a_dedicated_topic_that_may_not_be_read_is_a_missing_right(
+    world: World, command: str
+) -> None:
     args = args_of(world, command)
     world.kafka.forbidden = {"own"}
     result = world.run(*args)
@@ -75,7 +89,9 @@ def test_a_dedicated_topic_that_does_not_answer_is_no_answer(
 
     monkeypatch.setattr(world.kafka, "image", image)
     result = world.run(*args)
-    assert (result.exit_code, "The brokers do not respond" in result.stderr) == (5, True), result.output
+    assert (result.exit_code, "The brokers do not respond" in result.stderr) == (5, True), (
+        result.output
+    )
 
 
 @pytest.mark.parametrize("command", ["diff of one", "backup of one", "backup of all", *CHANGES])
@@ -87,17 +103,26 @@ def test_an_open_transaction_is_neither_and_the_next_step_names_it(
     def image(topics: list[str], **given: object) -> object:
         found = real(topics, **given)  # type: ignore[arg-type]
         held = (UnreadTail(0, 1, 2),)
-        return {name: each if name != "own" else replace(each, held_back=held) for name, each in found.items()}
+        return {
+            name: each if name != "own" else replace(each, held_back=held)
+            for name, each in found.items()
+        }
 
     coordinators = FakeCoordinators(
-        {ID: Transaction(ID, "Ongoing", 7, 3, 60_000, 0, (OWN,))}, partitions={OWN: (PartitionProducer(7, 3, 0, 0, 1),)}
+        {ID: Transaction(ID, "Ongoing", 7, 3, 60_000, 0, (OWN,))},
+        partitions={OWN: (PartitionProducer(7, 3, 0, 0, 1),)},
     )
     monkeypatch.setattr(world.kafka, "image", image)
     monkeypatch.setattr(FakeSession, "transactions", property(lambda session: coordinators))
     result = world.run(*args)
     assert result.exit_code == (4 if command in CHANGES else 1), result.output
     assert "an open transaction blocks reading own-0 to its end" in result.stderr.lower()
-    assert result.stderr.count("connectctl transactions lag --topic own names its transactional id") == 1
+    assert (
+        result.stderr.count("connectctl transactions lag --topic own names its transactional id")
+        == 1
+    )
     assert ID in world.run("transactions", "lag", "--topic", "own").stdout
     ends = world.run("transactions", "abort", ID, "--dry-run")
-    assert (ends.exit_code, f"abort the transaction of {ID}" in ends.stdout) == (0, True), ends.output
+    assert (ends.exit_code, f"abort the transaction of {ID}" in ends.stdout) == (0, True), (
+        ends.output
+    )

@@ -1,4 +1,6 @@
-"""Every changing command in every state of a connector and its group: nothing is changed on a view that is not whole."""
+"""Every changing command in every state of a connector and its group: nothing is changed on a view
+that is not whole.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from fakes.workers import FakeConnector, FakeWorkers
 REST = {"rest": ["http://ingress:8083"]}
 
 
-# ------------------------------------------------------------------------------------------------------------ situations
+# --------------------------------------------------------------------------------------- situations
 
 
 def runs(scene: Scene) -> None:
@@ -48,7 +50,9 @@ def stopped(scene: Scene) -> None:
 
 
 def being_stopped(scene: Scene) -> None:
-    """Its target state is STOPPED and its tasks are still assigned; its status is another writer's."""
+    """Its target state is STOPPED and its tasks are still assigned; its status is another
+    writer's.
+    """
     _target(scene, tasks=0)
     scene.world.workers.connectors["plain"] = _stopped(scene)
 
@@ -81,7 +85,9 @@ def another_group_while_it_runs(scene: Scene) -> None:
 
 def rest_dead(scene: Scene) -> None:
     """Nobody answers at the workers' addresses, and the connector runs."""
-    scene.calls.errors[""] = Unreachable("The worker at http://one:8083 cannot be reached", why="Connection refused")
+    scene.calls.errors[""] = Unreachable(
+        "The worker at http://one:8083 cannot be reached", why="Connection refused"
+    )
 
 
 def suspended(scene: Scene) -> None:
@@ -96,9 +102,14 @@ def suspended(scene: Scene) -> None:
 def without_rest(scene: Scene) -> None:
     """The members serve no REST, and the connector runs."""
     group = scene.world.kafka.groups["connect"]
-    _assign(scene, replace(group, members=tuple(replace(member, url="NOTUSED") for member in group.members)))
+    _assign(
+        scene,
+        replace(group, members=tuple(replace(member, url="NOTUSED") for member in group.members)),
+    )
     scene.calls.urls = ()
-    scene.calls.errors[""] = Unreachable("No address of a worker is known", why="its members serve no REST")
+    scene.calls.errors[""] = Unreachable(
+        "No address of a worker is known", why="its members serve no REST"
+    )
 
 
 SITUATIONS = {
@@ -128,10 +139,12 @@ def _assign(scene: Scene, group: ConnectGroup) -> None:
 
 
 def _stopped(scene: Scene) -> FakeConnector:
-    return FakeConnector(own="STOPPED", tasks=[], config=scene.world.workers.connectors["plain"].config)
+    return FakeConnector(
+        own="STOPPED", tasks=[], config=scene.world.workers.connectors["plain"].config
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------- commands
+# ----------------------------------------------------------------------------------------- commands
 
 TAKE_OVER = "run --take-over"
 IDLE = {
@@ -145,7 +158,10 @@ IDLE = {
 """What there is nothing to do about: it is so already, or a restart would start nothing."""
 PROVEN = {
     ("fence", "REST of another"): "the assignments alone prove that no task runs",
-    ("loggers undo", "REST of another"): "the run names the worker, and the group's members are where it is",
+    (
+        "loggers undo",
+        "REST of another",
+    ): "the run names the worker, and the group's members are where it is",
     ("loggers undo", "another, it runs"): "the same",
 }
 """Changes that do not rest on the address in use, and why."""
@@ -155,7 +171,9 @@ WITHOUT_REST: dict[str, Command] = {
     "transactions abort": words("transactions", "abort", "app-0"),
     "transactions commit": words("transactions", "commit", "--topic", "h", "--partition", "0"),
 }
-"""Commands that ask coordinators and partition leaders alone: no view of connectors is too blind for them."""
+"""Commands that ask coordinators and partition leaders alone: no view of connectors is too blind
+for them.
+"""
 MORE = {
     "loggers set": words("loggers", "set", "root", "DEBUG"),
     TAKE_OVER: words("run", "{directory}/job.json", "--take-over"),
@@ -190,7 +208,9 @@ AGAIN: dict[str, tuple[Callable[[Scene], object], tuple[str, ...]]] = {
     "runs undo": (words("connectors", "patch", "plain", "batch.size=5"), ("runs", "undo")),
     "runs resume": (_interrupted, ("runs", "resume")),
 }
-"""Commands that change again what a run has changed, or was about to: what is done before, and the words."""
+"""Commands that change again what a run has changed, or was about to: what is done before, and the
+words.
+"""
 SAVED = ("connectors", "patch", "plain", "batch.size=5", "--dry-run", "-o", "json")
 
 
@@ -208,8 +228,10 @@ COMMANDS = {
     "runs apply": words("runs", "apply", "{directory}/saved.json"),
 }
 ELSEWHERE = {
-    "run job": "with --take-over it is in the table; without, it refuses a connector that the workers have",
-    "run status": "--remove-members removes members of consumer groups of runs, which no worker has",
+    "run job": "with --take-over it is in the table; without, it refuses a connector that the "
+    "workers have",
+    "run status": "--remove-members removes members of consumer groups of runs, which no worker "
+    "has",
     "upgrade apply": "changes workers: the table of rolls",
     "upgrade resume": "changes workers: the table of rolls",
     "upgrade abort": "changes workers: the table of rolls",
@@ -250,13 +272,19 @@ def cell(scene: Scene, command: str) -> Cell:
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     without_waits(tmp_path, monkeypatch)
     monkeypatch.setattr(PlannedRun, "perform", taken_over)
-    monkeypatch.setattr(Leader, "_read_state", lambda self, name: read_config_topic(self.kafka, self.topic, name, 1.0))
+    monkeypatch.setattr(
+        Leader,
+        "_read_state",
+        lambda self, name: read_config_topic(self.kafka, self.topic, name, 1.0),
+    )
     monkeypatch.setattr(environment, "LEAST_PATIENCE", 1.0)
     return made(tmp_path)
 
 
 def taken_over(self: PlannedRun, parts: RecordedParts, progress: object) -> NoReturn:
-    """The run of a job whose tasks end at once: the connector is stopped on its workers, and handed back."""
+    """The run of a job whose tasks end at once: the connector is stopped on its workers, and handed
+    back.
+    """
     settings: Any = {"spark": None, "timeout": 1.0, "parts": parts}
     with WorkerTakeOver(JobEnvironment(self.scene, self.job, **settings)).held():
         raise typer.Exit
@@ -264,7 +292,9 @@ def taken_over(self: PlannedRun, parts: RecordedParts, progress: object) -> NoRe
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_changes_anything_on_a_view_that_is_not_whole(scene: Scene, command: str, situation: str) -> None:
+def test_no_command_changes_anything_on_a_view_that_is_not_whole(
+    scene: Scene, command: str, situation: str
+) -> None:
     prepare(scene, command)
     SITUATIONS[situation](scene)
     found = cell(scene, command)
@@ -293,28 +323,44 @@ def test_a_run_is_not_undone_at_an_address_that_is_another_groups_by_now(scene: 
     prepare(scene, "loggers undo")
     another_group(scene)
     group = scene.world.kafka.groups["connect"]
-    _assign(scene, replace(group, members=tuple(replace(each, url="http://two:8083") for each in group.members)))
+    _assign(
+        scene,
+        replace(
+            group, members=tuple(replace(each, url="http://two:8083") for each in group.members)
+        ),
+    )
     found = cell(scene, "loggers undo")
     assert (found.code, found.changed) == (4, False), found.said
     assert "http://one:8083" in found.said
 
 
 def test_every_command_that_asks_before_a_change_has_a_row_or_a_reason() -> None:
-    paths = [path for path in commands() if path and not getattr(command_at(path), "commands", None)]
-    asking = {" ".join(path) for path in paths if any("--yes" in each.opts for each in command_at(path).params)}
+    paths = [
+        path for path in commands() if path and not getattr(command_at(path), "commands", None)
+    ]
+    asking = {
+        " ".join(path)
+        for path in paths
+        if any("--yes" in each.opts for each in command_at(path).params)
+    }
     assert asking == (COMMANDS.keys() - {TAKE_OVER}) | ELSEWHERE.keys()
 
 
-# ------------------------------------------------------------------------------------------------------------------ rolls
+# -------------------------------------------------------------------------------------------- rolls
 
 
 def _hidden(world: RollingWorld, **member: Any) -> None:
     """Members of the group are otherwise in its description."""
-    real, state = world.group, "PreparingRebalance" if member.get("assignment", "") is None else "Stable"
+    real, state = (
+        world.group,
+        "PreparingRebalance" if member.get("assignment", "") is None else "Stable",
+    )
 
     def group(group_id: str) -> ConnectGroup:
         found = real(group_id)
-        return replace(found, state=state, members=tuple(replace(each, **member) for each in found.members))
+        return replace(
+            found, state=state, members=tuple(replace(each, **member) for each in found.members)
+        )
 
     vars(world)["group"] = group
 
@@ -362,16 +408,24 @@ def _half_rolled(world: RollingWorld) -> None:
 def test_no_roll_goes_on_or_back_on_a_view_that_is_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, situation: str
 ) -> None:
-    for module, name in ((group_workers, "AGREEING"), (observe, "AGREEING"), (cli_session, "REBALANCE_PATIENCE")):
+    for module, name in (
+        (group_workers, "AGREEING"),
+        (observe, "AGREEING"),
+        (cli_session, "REBALANCE_PATIENCE"),
+    ):
         monkeypatch.setattr(module, name, 0.0)
     world = RollingWorld.of(tmp_path, "disabled", "disabled")
     _half_rolled(world)
     ROLLS[situation](world)
     before = [(worker.file, worker.member) for worker in world.workers.values()]
-    result = world.run(*command.split(), "--yes", *(GATES[1:] if command == "upgrade resume" else ()))
+    result = world.run(
+        *command.split(), "--yes", *(GATES[1:] if command == "upgrade resume" else ())
+    )
     after = [(worker.file, worker.member) for worker in world.workers.values()]
     found = Cell(result.exit_code, after != before, result.output)
-    print(f"\n{command:20} {situation:18} {found!s:10} {' '.join(found.said.split())[-150:]}", end="")
+    print(
+        f"\n{command:20} {situation:18} {found!s:10} {' '.join(found.said.split())[-150:]}", end=""
+    )
     assert world.violations == []
     if situation in ("runs", "stopped", "being stopped", "REST of another", "another, it runs"):
         # The gates ask workers at the addresses that the group gives, and not at the one in use.
@@ -387,14 +441,21 @@ def test_no_roll_goes_on_or_back_on_a_view_that_is_not_whole(
 def test_no_roll_begins_on_a_view_that_is_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, situation: str
 ) -> None:
-    for module, name in ((group_workers, "AGREEING"), (observe, "AGREEING"), (cli_session, "REBALANCE_PATIENCE")):
+    for module, name in (
+        (group_workers, "AGREEING"),
+        (observe, "AGREEING"),
+        (cli_session, "REBALANCE_PATIENCE"),
+    ):
         monkeypatch.setattr(module, name, 0.0)
     world = RollingWorld.of(tmp_path, "disabled", "disabled")
     ROLLS[situation](world)
     result = world.run(*ROLL)
     files = [worker.file for worker in world.workers.values()]
     found = Cell(result.exit_code, bool(world.history) or set(files) != {"disabled"}, result.output)
-    print(f"\n{'upgrade apply':20} {situation:18} {found!s:10} {' '.join(found.said.split())[-150:]}", end="")
+    print(
+        f"\n{'upgrade apply':20} {situation:18} {found!s:10} {' '.join(found.said.split())[-150:]}",
+        end="",
+    )
     if situation in ("runs", "stopped", "being stopped"):
         assert (found.code, found.changed) == (0, True), found.said
     elif situation == "one suspended":

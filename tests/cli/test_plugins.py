@@ -27,7 +27,10 @@ def test_plugins_of_all_workers_are_listed_with_types_and_versions() -> None:
 
 def test_several_versions_are_rows_and_what_a_worker_lacks_is_told() -> None:
     done = run(AdminWorkers(plugins={ONE: [SOURCE, NEWER], TWO: [NEWER]}), "plugins", "list")
-    assert [line.split()[2:] for line in done.stdout.splitlines()[1:]] == [["1", "one:8083"], ["2", "all"]]
+    assert [line.split()[2:] for line in done.stdout.splitlines()[1:]] == [
+        ["1", "one:8083"],
+        ["2", "all"],
+    ]
     assert done.stderr == "warning: x.y.Source 1 is not on two:8083\n"
 
 
@@ -44,8 +47,12 @@ def test_a_worker_that_does_not_answer_is_unknown_and_not_without_plugins() -> N
 
 def test_types_are_chosen_and_names_are_one_a_line() -> None:
     workers = AdminWorkers(plugins={ONE: [SOURCE, CONVERTER, NEWER], TWO: [SOURCE]})
-    assert run(workers, "plugins", "list", "--type", "source", "-o", "name").stdout == "x.y.Source\n"
-    assert run(workers, "plugins", "list", "--type", "SINK").stderr.startswith("No plugin of this type.")
+    assert (
+        run(workers, "plugins", "list", "--type", "source", "-o", "name").stdout == "x.y.Source\n"
+    )
+    assert run(workers, "plugins", "list", "--type", "SINK").stderr.startswith(
+        "No plugin of this type."
+    )
 
 
 @pytest.mark.parametrize("name", ["z.SourceConnector", "SourceConnector"])
@@ -54,7 +61,10 @@ def test_a_plugin_is_shown_by_its_name_and_the_end_of_it(name: str) -> None:
     done = run(workers, "plugins", "show", name, "-o", "json")
     data = json.loads(done.stdout)
     assert data["versions"] == [{"version": None, "workers": ["one:8083"]}]
-    assert data["properties"][0]["documentation"] == f"asked {ONE}/connector-plugins/z.SourceConnector/config"
+    assert (
+        data["properties"][0]["documentation"]
+        == f"asked {ONE}/connector-plugins/z.SourceConnector/config"
+    )
     assert run(workers, "plugins", "show", name, "-o", "name").stdout == "file\npin\n"
 
 
@@ -85,5 +95,7 @@ def test_an_alias_of_several_classes_and_of_none_is_refused() -> None:
 
 def test_workers_that_cannot_tell_are_named_with_the_release_that_can() -> None:
     gone = ConnectctlError("The worker answers 404", why="HTTP 404 Not Found", code="not-found")
-    done = run(AdminWorkers(errors={f"{ONE}/connector-plugins/": gone}), "plugins", "show", "Source")
+    done = run(
+        AdminWorkers(errors={f"{ONE}/connector-plugins/": gone}), "plugins", "show", "Source"
+    )
     assert (done.exit_code, "available since Kafka 3.2" in done.stderr) == (1, True)

@@ -24,7 +24,9 @@ EVERYTHING = tuple(
 
 
 def run(bindings: tuple[Binding, ...], *args: str, **told: Any) -> Any:
-    kafka = FakeKafka({"cfg": [], "off": [], "sta": []}, groups={"connect": connect_group("connect", one=[])})
+    kafka = FakeKafka(
+        {"cfg": [], "off": [], "sta": []}, groups={"connect": connect_group("connect", one=[])}
+    )
     session = FakeSession(told=TOPICS | told, reads=kafka, calls=FakeWorkers())
     rights = FakeRights(bindings, frozenset({"cfg", "off", "sta", "__transaction_state"}))
     session.__dict__ |= {"own_rights": rights, "acls": rights}
@@ -41,7 +43,11 @@ def test_the_json_keeps_to_its_schema_and_has_every_command() -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate(data)
     assert done.exit_code == 1
     works = {each["command"]: each["works"] for each in data["commands"]}
-    assert (works["cluster show"], works["offsets show"], works["runs list"]) == ("refused", "refused", "whole")
+    assert (works["cluster show"], works["offsets show"], works["runs list"]) == (
+        "refused",
+        "refused",
+        "whole",
+    )
 
 
 def test_a_command_with_all_its_rights_is_whole_and_exits_with_0() -> None:
@@ -74,13 +80,23 @@ def test_what_is_missing_is_emitted_for_the_principal_in_use() -> None:
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--command", "ofsets show"], 2, "Unknown command: ofsets show. Did you mean offsets show?"),
+        (
+            ["--command", "ofsets show"],
+            2,
+            "Unknown command: ofsets show. Did you mean offsets show?",
+        ),
         (["--emit", "yaml"], 2, "--self cannot be combined with --emit yaml"),
         (["--emit", "kafka-acls"], 1, "The principal of this context is unknown"),
-        (["--emit", "kafka-acls", "--principal", "worker=User:a"], 2, "one --principal, without a role"),
+        (
+            ["--emit", "kafka-acls", "--principal", "worker=User:a"],
+            2,
+            "one --principal, without a role",
+        ),
         (["no-such-connector"], 2, "Connector not found: no-such-connector"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(args: list[str], code: int, message: str) -> None:
     done = run(EVERYTHING, *args)
-    assert (done.exit_code, done.stderr.count("\n"), message in done.stderr) == (code, 1, True), done.stderr
+    assert (done.exit_code, done.stderr.count("\n"), message in done.stderr) == (code, 1, True), (
+        done.stderr
+    )

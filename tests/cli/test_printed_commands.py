@@ -1,4 +1,6 @@
-"""A command that is printed repeats the options that named the cluster, so that it works when it is pasted."""
+"""A command that is printed repeats the options that named the cluster, so that it works when it is
+pasted.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ ELSEWHERE = ("completion", "context", "demo", "docs", "sandbox", "X1", "--contex
 
 @pytest.fixture
 def in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectctl.cli.output.printed_commands.cluster_options", ["--context", "prod"])
+    monkeypatch.setattr(
+        "connectctl.cli.output.printed_commands.cluster_options", ["--context", "prod"]
+    )
 
 
 @pytest.mark.usefixtures("in_prod")
@@ -51,7 +55,10 @@ def test_what_is_no_command_stays(text: str) -> None:
 def test_commands_on_contexts_get_the_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--context", "prod", "--config", "my.yaml", "--group-id", "g"]
     monkeypatch.setattr("connectctl.cli.output.printed_commands.cluster_options", options)
-    assert with_cluster("connectctl context remove a") == "connectctl --config my.yaml context remove a"
+    assert (
+        with_cluster("connectctl context remove a")
+        == "connectctl --config my.yaml context remove a"
+    )
     told = "connectctl --context prod --config my.yaml --group-id g context show"
     assert with_cluster("connectctl context show") == told
 
@@ -59,7 +66,11 @@ def test_commands_on_contexts_get_the_file_alone(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("in_prod")
 def test_next_steps_in_json_have_it_and_values_stay() -> None:
     found = {"message": "See connectctl runs list.", "nextStep": "connectctl runs list"}
-    data = {"name": "connectctl runs list", "nextStep": "connectctl runs show x", "findings": [found, {"id": "A"}]}
+    data = {
+        "name": "connectctl runs list",
+        "nextStep": "connectctl runs show x",
+        "findings": [found, {"id": "A"}],
+    }
     step = "connectctl --context prod runs"
     told = found | {"nextStep": f"{step} list"}
     assert in_json(data) == data | {"nextStep": f"{step} show x", "findings": [told, {"id": "A"}]}
@@ -70,12 +81,17 @@ def test_next_steps_in_json_have_it_and_values_stay() -> None:
     [
         ({"--context": None, "--rest": None, "--rest-is-group": None}, []),
         ({"--context": "a b", "--rest-is-group": True}, ["--context", "a b", "--rest-is-group"]),
-        ({"--rest": ["http://a:1", "http://b:1"]}, ["--rest", "http://a:1", "--rest", "http://b:1"]),
+        (
+            {"--rest": ["http://a:1", "http://b:1"]},
+            ["--rest", "http://a:1", "--rest", "http://b:1"],
+        ),
         ({"--rest": ["http://me:secret@a:1"], "--group-id": "g"}, ["--group-id", "g"]),
         ({"--config": Path("my.yaml")}, ["--config", "my.yaml"]),
     ],
 )
-def test_options_are_repeated_as_they_were_given_but_no_login(given: dict[str, object], words: list[str]) -> None:
+def test_options_are_repeated_as_they_were_given_but_no_login(
+    given: dict[str, object], words: list[str]
+) -> None:
     name_cluster(given)
     assert cluster_options == words
     name_cluster({})

@@ -1,4 +1,6 @@
-"""Configuration files as public repositories have them: what ``validate`` and ``connectors apply`` make of each."""
+"""Configuration files as public repositories have them: what ``validate`` and ``connectors apply``
+make of each.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ kafka_connect_connectors:
     config: {connector.class: FileStreamSource, tasks.max: "16", file: /tmp/syslog, topic: syslog}
 """
 INSTALLED = (
-    "Failed to find any class that implements Connector and which name matches io.debezium.Postgres, available connectors "
-    "are: PluginDesc{klass=class a.b.PostgresConnector, name='a.b.PostgresConnector', version='1'}" + ", x" * 4_000
+    "Failed to find any class that implements Connector and which name matches "
+    "io.debezium.Postgres, available connectors are: PluginDesc{klass=class "
+    "a.b.PostgresConnector, name='a.b.PostgresConnector', version='1'}" + ", x" * 4_000
 )
 
 
@@ -47,10 +50,19 @@ def offline(files: Path, text: str, name: str = "c.yaml") -> Any:
     return report("-f", name, "--offline")
 
 
-def test_a_class_that_a_manifest_gives_twice_is_a_warning_with_the_one_that_counts(files: Path) -> None:
-    given = MANIFEST + "  class: FileStreamSource\n  config: {connector.class: FileStreamSink, file: a, topic: a}\n"
+def test_a_class_that_a_manifest_gives_twice_is_a_warning_with_the_one_that_counts(
+    files: Path,
+) -> None:
+    given = (
+        MANIFEST
+        + "  class: FileStreamSource\n  config: {connector.class: FileStreamSink, file: a, topic: "
+        "a}\n"
+    )
     found = offline(files, given)["findings"]
-    assert [(f["id"], f["severity"]) for f in found] == [("CONFIG035", "warning"), ("UNSEEN001", "info")]
+    assert [(f["id"], f["severity"]) for f in found] == [
+        ("CONFIG035", "warning"),
+        ("UNSEEN001", "info"),
+    ]
     assert "spec.class counts (FileStreamSource, not FileStreamSink)" in found[0]["message"]
     (desired,) = config_files.desired([files / "c.yaml"], lambda name, source: "")
     assert desired.doubled.keys() == {"connector.class"}, "a plan warns of it, too"
@@ -68,7 +80,11 @@ def test_equal_values_are_an_info_and_a_paused_state_given_twice_is_a_warning(fi
     [
         (MANIFEST + "  config: {file: a}\n", "it has no spec.class"),
         (HELM, "it is a template: it has {{ … }}. Render it first"),
-        (ANSIBLE, "it has no connector.class; kafka_connect_connectors is a list of objects. Give the list by itself"),
+        (
+            ANSIBLE,
+            "it has no connector.class; kafka_connect_connectors is a list of objects. Give the "
+            "list by itself",
+        ),
     ],
 )
 def test_a_file_that_is_no_configuration_says_what_it_is(files: Path, text: str, said: str) -> None:
@@ -79,9 +95,14 @@ def test_a_file_that_is_no_configuration_says_what_it_is(files: Path, text: str,
 
 
 def test_a_directory_is_validated_as_it_is_applied(files: Path) -> None:
-    for name, more in (("person-sink", {"topics": "people"}), ("person-source", {"topic": "people"})):
+    for name, more in (
+        ("person-sink", {"topics": "people"}),
+        ("person-source", {"topic": "people"}),
+    ):
         kind = "FileStreamSink" if "sink" in name else "FileStreamSource"
-        (files / f"{name}.json").write_text(json.dumps({"connector.class": kind, "file": "/tmp/p", **more}))
+        (files / f"{name}.json").write_text(
+            json.dumps({"connector.class": kind, "file": "/tmp/p", **more})
+        )
     data = report("-f", ".", "--offline")
     assert [c["name"] for c in data["configurations"]] == ["person-sink", "person-source"]
     names = [each.name for each in config_files.desired([files], lambda name, source: "")]
@@ -100,7 +121,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read() -> None:
     assert (given.name, given.config) == ("good", GOOD["config"])
 
 
-# ----------------------------------------------------------------------------------------- what workers do not validate
+# --------------------------------------------------------------------- what workers do not validate
 
 
 def answering(error: ConnectctlError) -> Any:
@@ -117,7 +138,9 @@ def answering(error: ConnectctlError) -> Any:
         ConnectctlError("x", why="Too Many Requests", code="failed"),
     ],
 )
-def test_what_no_worker_has_validated_is_neither_taken_nor_refused(files: Path, error: ConnectctlError) -> None:
+def test_what_no_worker_has_validated_is_neither_taken_nor_refused(
+    files: Path, error: ConnectctlError
+) -> None:
     (files / "good.json").write_text(json.dumps(GOOD))
     code, out, _ = run("-f", "good.json", "-o", "json", obj=answering(error))
     data = json.loads(out)
@@ -142,8 +165,12 @@ def test_a_cluster_without_workers_has_validated_nothing(files: Path) -> None:
     assert run("-f", "good.json", obj=empty)[0] == 5
 
 
-@pytest.mark.parametrize("prefix", ["", "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "])
-def test_a_class_that_is_not_installed_is_named_with_the_nearest_and_without_the_list(files: Path, prefix: str) -> None:
+@pytest.mark.parametrize(
+    "prefix", ["", "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "]
+)
+def test_a_class_that_is_not_installed_is_named_with_the_nearest_and_without_the_list(
+    files: Path, prefix: str
+) -> None:
     config = {"connector.class": "io.debezium.Postgres", "topic": "t"}
     (files / "c.json").write_text(json.dumps({"name": "c", "config": config}))
     error = ConnectctlError("500", why=prefix + INSTALLED, code="worker-error")
@@ -156,5 +183,7 @@ def test_a_class_that_is_not_installed_is_named_with_the_nearest_and_without_the
 
 
 def test_only_configurations_that_were_to_be_validated_are_not_validated(files: Path) -> None:
-    (files / "good.json").write_text(json.dumps({"name": "good", "config": {"connector.class": FILE, "topic": "t"}}))
+    (files / "good.json").write_text(
+        json.dumps({"name": "good", "config": {"connector.class": FILE, "topic": "t"}})
+    )
     assert report("-f", "good.json", "--offline")["configurations"][0]["outcome"] == "taken"

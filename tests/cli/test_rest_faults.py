@@ -1,4 +1,5 @@
-"""Every command before workers whose REST server has each kind of fault: the fault is named, and nothing is called fine.
+"""Every command before workers whose REST server has each kind of fault: the fault is named, and
+nothing is called fine.
 
 ``pytest tests/cli/test_rest_faults.py -s`` prints the table, a line for each command.
 """
@@ -28,7 +29,9 @@ RUNNING = {"state": "RUNNING", "trace": None, "worker_id": "one:8083", "generati
 class Hasty(connect.Connect):
     """A client of workers that waits ``timeout`` seconds, whatever a command grants them."""
 
-    def _ask(self, method: str, path: str, body: Any, url: str | None, timeout: float | None) -> Any:
+    def _ask(
+        self, method: str, path: str, body: Any, url: str | None, timeout: float | None
+    ) -> Any:
         return super()._ask(method, path, body, url, self.timeout)
 
 
@@ -53,9 +56,13 @@ NEEDING = {
     "loggers set --yes": words("loggers", "set", "root", "DEBUG"),
     "offsets set --stop": words("offsets", "set", "plain", "-f", "-", "--stop", stdin=OFFSETS),
     "offsets reset --stop": words("offsets", "reset", "plain", "--stop"),
-    "offsets merge --stop": words("offsets", "merge", "plain", "--into", "dedicated", "--topic", "new", "--stop"),
+    "offsets merge --stop": words(
+        "offsets", "merge", "plain", "--into", "dedicated", "--topic", "new", "--stop"
+    ),
     "offsets copy --stop": words("offsets", "copy", "moved", "plain", "--stop"),
-    "offsets restore --stop": words("offsets", "restore", "plain", "-f", "{directory}/backup.jsonl", "--stop"),
+    "offsets restore --stop": words(
+        "offsets", "restore", "plain", "-f", "{directory}/backup.jsonl", "--stop"
+    ),
 }
 """Commands that workers carry out or answer."""
 TELLING = {
@@ -81,7 +88,9 @@ WITHOUT = {
     "run status": reads("run", "status"),
     **{f"{name} --yes": command for name, command in ON_TASKS.items()},
 }
-"""Commands whose answer is in Kafka: workers add nothing to it, and tasks that run refuse a change."""
+"""Commands whose answer is in Kafka: workers add nothing to it, and tasks that run refuse a
+change.
+"""
 COMMANDS = NEEDING | TELLING | WITHOUT
 
 
@@ -113,7 +122,9 @@ DIFFERENT = {
 }
 """Faults that are told in different words, and of what."""
 NOT_WITHOUT_LOGIN = ("401", "403", NO_TLS)
-"""Faults of the person's own settings: commands that could answer from topics ask to mend them first."""
+"""Faults of the person's own settings: commands that could answer from topics ask to mend them
+first.
+"""
 ANY_WORKER = ("plugins list", "plugins show", "validate")
 """Commands that a person may have answered by a worker of any group."""
 ALL_CLEAR = ("Nothing found", "No connector", "converged", "there are no connectors")
@@ -121,7 +132,9 @@ ALL_CLEAR = ("Nothing found", "No connector", "converged", "there are no connect
 
 @dataclass(frozen=True)
 class Cell:
-    """What a command did: its exit code, its lines of error, and the reason why that is wrong, if it is."""
+    """What a command did: its exit code, its lines of error, and the reason why that is wrong, if
+    it is.
+    """
 
     result: Result
     wrong: str = ""
@@ -137,7 +150,9 @@ def judged(name: str, fault: str, url: str, result: Result) -> str:
         return "a bug"
     if name in WITHOUT:
         return (
-            "" if result.exit_code in (0, 1, 4) or fault in NOT_WITHOUT_LOGIN or fault == OTHERS else "it asks workers"
+            ""
+            if result.exit_code in (0, 1, 4) or fault in NOT_WITHOUT_LOGIN or fault == OTHERS
+            else "it asks workers"
         )
     if fault == OTHERS and name in ANY_WORKER:
         return ""
@@ -155,7 +170,9 @@ def judged(name: str, fault: str, url: str, result: Result) -> str:
 
 
 def texts(cells: dict[str, Cell], url: str) -> set[str]:
-    """The lines of error of commands that workers have to carry out, without what each of them asked for."""
+    """The lines of error of commands that workers have to carry out, without what each of them
+    asked for.
+    """
     refused = (cells[name].result for name in NEEDING if cells[name].result.exit_code)
     said = (result.stderr.strip().splitlines()[-1] for result in refused)
     return {re.sub(rf"(GET|PUT|POST) ({re.escape(url)})?/\S*", "REQUEST", line) for line in said}
@@ -195,7 +212,8 @@ def test_no_command_makes_anything_else_of_a_fault_of_rest(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_waits(tmp_path, monkeypatch)
-    monkeypatch.setattr(connect, "FIRST_PAUSE", 2 * PATIENCE)  # ask once, and wait for no second answer
+    # ask once, and wait for no second answer
+    monkeypatch.setattr(connect, "FIRST_PAUSE", 2 * PATIENCE)
     scene = prepared(tmp_path, fault)
     found: dict[str, Cell] = {}
     with misbehaving(fault) as server:
@@ -206,8 +224,12 @@ def test_no_command_makes_anything_else_of_a_fault_of_rest(
             wrong = wrong or ("it changed something" if scene.state() != before else "")
             found[name] = Cell(result, wrong)
             if wrong:
-                print(f"--- {name}: {wrong}: exit {result.exit_code}\n{result.stdout}{result.stderr}")
+                print(
+                    f"--- {name}: {wrong}: exit {result.exit_code}\n{result.stdout}{result.stderr}"
+                )
     print(f"\n{fault}:", *(f"\n  {name:26} {cell}" for name, cell in found.items()), sep="")
     assert {name: cell.wrong for name, cell in found.items() if cell.wrong} == {}
-    assert len(texts(found, server.url)) == len(DIFFERENT.get(fault, ("one",))), texts(found, server.url)
+    assert len(texts(found, server.url)) == len(DIFFERENT.get(fault, ("one",))), texts(
+        found, server.url
+    )
     assert json.loads(scene.run("runs", "list", "-o", "json").stdout)["runs"] == []

@@ -36,7 +36,9 @@ CONFIG = "config: {connector.class: FileStreamSource, file: /in, topic: t}"
 
 
 def run(*args: str) -> Any:
-    return CliRunner().invoke(app, ["--bootstrap-servers", "127.0.0.1:1", "--group-id", "g", "run", *args])
+    return CliRunner().invoke(
+        app, ["--bootstrap-servers", "127.0.0.1:1", "--group-id", "g", "run", *args]
+    )
 
 
 @pytest.fixture
@@ -53,13 +55,20 @@ def job(tmp_path: Path) -> Any:
     ("text", "args", "code", "says"),
     [
         ("confg: {a: b}", (), 2, "unknown key confg. Did you mean config?"),
-        ("config: {connector.class: FileStreamSinks}", (), 2, "Failed to find any class that implements Connector"),
+        (
+            "config: {connector.class: FileStreamSinks}",
+            (),
+            2,
+            "Failed to find any class that implements Connector",
+        ),
         ("config: {connector.class: 'no.such:Thing'}", (), 2, "Cannot import no.such:Thing"),
         (CONFIG, ("--master", "mesos://x"), 2, "Invalid Spark master mesos://x"),
         (f"{CONFIG}\nspark: {{master: nonsense}}", (), 2, "Invalid Spark master nonsense"),
     ],
 )
-def test_what_cannot_be_run_is_one_line(job: Any, text: str, args: tuple[str, ...], code: int, says: str) -> None:
+def test_what_cannot_be_run_is_one_line(
+    job: Any, text: str, args: tuple[str, ...], code: int, says: str
+) -> None:
     ran = run(job(text), *args)
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (code, "", 1)
     assert says in ran.stderr
@@ -90,10 +99,14 @@ def test_brokers_that_are_not_up_yet_are_waited_for_where_nobody_watches_and_els
     assert ran.exit_code == 5
     *before, last = ran.stderr.splitlines()
     assert "Kafka at 127.0.0.1:1 does not answer: " in last
-    assert ("A run without an end waits for it; any other run with --patience SECONDS" in last) is not waits
+    assert (
+        "A run without an end waits for it; any other run with --patience SECONDS" in last
+    ) is not waits
     if waits:
         (line,) = before
-        assert line.startswith("waiting: could not reach Kafka; retrying for up to 1 s (--patience): Kafka at 127")
+        assert line.startswith(
+            "waiting: could not reach Kafka; retrying for up to 1 s (--patience): Kafka at 127"
+        )
         assert "retried for 1 s" in last
     else:
         assert not before
@@ -115,7 +128,9 @@ def test_run_tells_of_its_options_and_of_status() -> None:
     assert "--take-over" in CliRunner().invoke(app, ["run", "job", "--help"]).stdout
 
 
-def finished(*reports: TaskReport, outcome: FinalStatus = FinalStatus.ENDED, failure: str | None = None) -> JobResult:
+def finished(
+    *reports: TaskReport, outcome: FinalStatus = FinalStatus.ENDED, failure: str | None = None
+) -> JobResult:
     done: Any = None
     made = JobRun({r.task: {} for r in reports}, Until(), done)
     for report in reports:
@@ -132,17 +147,27 @@ def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> Non
     metrics = {"source-record-write-total": 3}
     ours = [(connector_key("c", RUN_PREFIX), value("RUNNING", "driver:1", 0), 2)]
     ours += [(task_key("c", 0, RUN_PREFIX), value("RUNNING", "driver:1", 0, metrics=metrics), 2)]
-    theirs = [(connector_key("c"), value("STOPPED", "w:1", 0), 3), (connector_key("d"), value("RUNNING", "w:1", 0), 3)]
-    kafka = FakeKafka({"sta": told(*theirs), "g-run-status": told(*ours)}, {"g": connect_group("g", w=[("d", -1)])})
+    theirs = [
+        (connector_key("c"), value("STOPPED", "w:1", 0), 3),
+        (connector_key("d"), value("RUNNING", "w:1", 0), 3),
+    ]
+    kafka = FakeKafka(
+        {"sta": told(*theirs), "g-run-status": told(*ours)},
+        {"g": connect_group("g", w=[("d", -1)])},
+    )
     scene: Any = SimpleNamespace(kafka=kafka, group=kafka.groups["g"], named={"status": "sta"})
 
     def states() -> dict[str, list[str]]:
         found = status_report.statuses(scene, "g", ())["connectors"]
-        return {c["name"]: [c["connector"]["state"], *(t["state"] for t in c["tasks"])] for c in found}
+        return {
+            c["name"]: [c["connector"]["state"], *(t["state"] for t in c["tasks"])] for c in found
+        }
 
     assert states() == {"c": ["RUNNING", "RUNNING"], "d": ["RUNNING"]}
     ended = [(connector_key("c", RUN_PREFIX), value("STOPPED", "driver:1", 0), 4)]
-    ended += [(task_key("c", 0, RUN_PREFIX), value("UNASSIGNED", "driver:1", 0, metrics=metrics), 4)]
+    ended += [
+        (task_key("c", 0, RUN_PREFIX), value("UNASSIGNED", "driver:1", 0, metrics=metrics), 4)
+    ]
     kafka.records["g-run-status"] = told(*ours, *ended)
     assert states()["c"] == ["STOPPED", "ENDED"]
     kafka.records["sta"] = told(*theirs, (connector_key("c"), value("RUNNING", "w:1", 0), 5))
@@ -181,7 +206,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     monkeypatch.setattr(run_command, "contact_clusters", lambda session, job: None)
     monkeypatch.setattr(run_command, "run_clients", lambda session, job: made.scene())
-    monkeypatch.setattr(prepare, "create_topics", lambda ready, scene, note: made.there.update(created=(1, "")))
+    monkeypatch.setattr(
+        prepare, "create_topics", lambda ready, scene, note: made.there.update(created=(1, ""))
+    )
     monkeypatch.setattr(task_count, "StatusWriter", Statuses)
     Statuses.written.clear()
     return made
@@ -197,11 +224,16 @@ def test_more_tasks_than_tasks_max_are_refused_in_one_line_before_anything_is_ch
     assert (world.there, Statuses.written) == ({}, [])
 
 
-def test_more_tasks_than_tasks_max_are_stored_as_failed_where_yes_was_said(job: Any, world: World) -> None:
+def test_more_tasks_than_tasks_max_are_stored_as_failed_where_yes_was_said(
+    job: Any, world: World
+) -> None:
     world.there["g-configs"] = (1, "compact")
     world.configs = task_set("c", {"name": "c"}, [{}] * 3)
     ran = run(job(MANY % "wanted: '4'"), "--yes")
-    assert (ran.exit_code, "c has generated 4 tasks, which is greater than 2" in ran.stderr) == (1, True)
+    assert (ran.exit_code, "c has generated 4 tasks, which is greater than 2" in ran.stderr) == (
+        1,
+        True,
+    )
     assert [said[:-1] for said in Statuses.written] == [
         *(("task", number, "FAILED") for number in range(3)),
         ("connector", "FAILED"),
@@ -226,7 +258,9 @@ def test_statuses_of_too_many_tasks_are_not_stored_where_the_run_cannot_be_writt
     assert (world.there, Statuses.written) == ({}, [])
 
 
-def test_a_dry_run_tells_of_tasks_that_are_tolerated_and_of_those_that_go_on(job: Any, world: World) -> None:
+def test_a_dry_run_tells_of_tasks_that_are_tolerated_and_of_those_that_go_on(
+    job: Any, world: World
+) -> None:
     tolerated = run(job(MANY % "wanted: '3', tasks.max.enforce: 'false'"), "--dry-run")
     assert (tolerated.exit_code, tolerated.stderr.count("warning: ")) == (0, 1)
     assert "generated 3 tasks, which is greater than 2" in tolerated.stderr
@@ -242,7 +276,9 @@ def test_a_dry_run_of_as_many_tasks_as_there_may_be_tells_nothing(job: Any, worl
     assert (ran.exit_code, ran.stderr) == (0, "")
 
 
-def test_a_connector_that_fails_when_it_is_asked_for_its_tasks_is_one_line(job: Any, world: World) -> None:
+def test_a_connector_that_fails_when_it_is_asked_for_its_tasks_is_one_line(
+    job: Any, world: World
+) -> None:
     ran = run(job(MANY % "wanted: x"), "--dry-run")
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (4, "", 1)
     assert "The connector c failed when it was asked for its tasks: ValueError: " in ran.stderr
@@ -270,16 +306,23 @@ READY: Any = SimpleNamespace(
         (finished(outcome=FinalStatus.ENDED), 0),
     ],
 )
-def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(result: JobResult, code: int) -> None:
+def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(
+    result: JobResult, code: int
+) -> None:
     assert run_view.exit_code(result) == code
-    jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **run_view.as_json(READY, result)}, SCHEMA)
+    jsonschema.validate(
+        {"apiVersion": "connectctl/v1", "kind": "TaskRun", **run_view.as_json(READY, result)},
+        SCHEMA,
+    )
     lines = list(run_view.failures(READY, result))
     assert len(lines) == code
     assert not any("\n" in line for line in lines)
 
 
 def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
-    result = finished(TaskReport(0, "stopped", records=1000, transactions=10), TaskReport(1, "stopped"))
+    result = finished(
+        TaskReport(0, "stopped", records=1000, transactions=10), TaskReport(1, "stopped")
+    )
     heard: dict[int, dict[str, Any]] = {
         0: {"task": 0, "records": 500, "transactions": 5, "lag": 7},
         1: {"task": 1, "records": 0, "transactions": 0},
@@ -313,7 +356,8 @@ def test_a_promise_that_was_not_kept_is_in_the_result_and_in_a_line() -> None:
     jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **found}, SCHEMA)
     (line,) = run_view.warnings(READY, result)
     assert line.startswith(
-        "warning: latency promise missed: p99 300 ms of c, 100 ms promised (transaction.boundary.latency"
+        "warning: latency promise missed: p99 300 ms of c, 100 ms promised "
+        "(transaction.boundary.latency"
     )
 
 
@@ -335,38 +379,67 @@ def test_prometheus_gets_latencies_as_gauges_and_as_a_histogram(tmp_path: Path) 
         assert f"{line}\n" in text
 
 
-@pytest.mark.parametrize(("state", "p99", "said"), [("RUNNING", 140.0, 1), ("RUNNING", 90.0, 0), ("ENDED", 140.0, 0)])
-def test_a_status_says_which_running_task_does_not_keep_its_promise(state: str, p99: float, said: int) -> None:
+@pytest.mark.parametrize(
+    ("state", "p99", "said"), [("RUNNING", 140.0, 1), ("RUNNING", 90.0, 0), ("ENDED", 140.0, 0)]
+)
+def test_a_status_says_which_running_task_does_not_keep_its_promise(
+    state: str, p99: float, said: int
+) -> None:
     metrics = {"poll-to-visible-last-p99-time-ms": p99, "latency-promise-ms": 100.0}
-    found = list(run_status.latency_lines({"name": "c", "tasks": [{"task": 1, "state": state, "metrics": metrics}]}))
+    found = list(
+        run_status.latency_lines(
+            {"name": "c", "tasks": [{"task": 1, "state": state, "metrics": metrics}]}
+        )
+    )
     assert len(found) == said
     if found:
-        assert found[0] == "c: latency promise missed: p99 140 ms of task 1 in its last lease, 100 ms promised"
+        assert (
+            found[0]
+            == "c: latency promise missed: p99 140 ms of task 1 in its last lease, 100 ms promised"
+        )
 
 
-def test_what_the_global_offsets_topic_lacks_is_in_progress_result_and_metrics(tmp_path: Path) -> None:
-    left: dict[str, Any] = {"unwritten": ("a", "b"), "unwritten_because": "Broker: Topic\nauthorization failed"}
+def test_what_the_global_offsets_topic_lacks_is_in_progress_result_and_metrics(
+    tmp_path: Path,
+) -> None:
+    left: dict[str, Any] = {
+        "unwritten": ("a", "b"),
+        "unwritten_because": "Broker: Topic\nauthorization failed",
+    }
     result = finished(TaskReport(0, "stopped", **left), TaskReport(1, "stopped"))
     line, _ = run_view.progress_line("c", result.run, {}, 1.0, 0)
     assert line.endswith("2 tasks, 2 offsets missing in the global offsets topic")
-    assert [task["globalOffsetsUnwritten"] for task in run_view.as_json(READY, result)["tasks"]] == [2, 0]
+    assert [
+        task["globalOffsetsUnwritten"] for task in run_view.as_json(READY, result)["tasks"]
+    ] == [2, 0]
     (warning,) = run_view.warnings(READY, result)
-    assert warning.startswith("warning: Could not write 2 offsets of task 0 to the global offsets topic ")
+    assert warning.startswith(
+        "warning: Could not write 2 offsets of task 0 to the global offsets topic "
+    )
     assert ": Broker: Topic authorization failed." in warning
     assert warning.endswith("connectctl offsets merge c --into global --stop")
     MetricsFile(tmp_path / "f", "c", "g").follow(result.run)
-    assert 'global_offset_unwritten_count{connector="c",task="0",group_id="g"} 2' in (tmp_path / "f").read_text()
+    assert (
+        'global_offset_unwritten_count{connector="c",task="0",group_id="g"} 2'
+        in (tmp_path / "f").read_text()
+    )
 
 
 def test_what_the_source_of_a_copy_had_lost_is_in_the_summary() -> None:
     result = finished(TaskReport(0, "stopped", meter={"lost": 1234}), TaskReport(1, "stopped"))
     (warning,) = run_view.warnings(READY, result)
-    assert warning.startswith("warning: Task 0 of c did not copy 1,234 offsets that the source had lost ")
+    assert warning.startswith(
+        "warning: Task 0 of c did not copy 1,234 offsets that the source had lost "
+    )
     assert warning.endswith("(connectctl preflight --explain COPY001)")
 
 
 def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    run_view.show(READY, finished(TaskReport(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
+    run_view.show(
+        READY,
+        finished(TaskReport(0, "ended", records=10, transactions=2, smallest=5, largest=5)),
+        True,
+    )
     part = {"state": "RUNNING", "workerId": "h:1", "trace": None, "secondsAgo": 1000.0}
     measured = {
         "transaction-size-min": 4,
@@ -377,7 +450,15 @@ def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> 
     tasks = [{"task": 0, **part, "metrics": measured}, {"task": 1, **part, "metrics": None}]
     shown = {
         "statusTopic": "s",
-        "connectors": [{"name": "c", "connector": part, "tasks": tasks, "leftMembers": None, "pendingOffsets": None}],
+        "connectors": [
+            {
+                "name": "c",
+                "connector": part,
+                "tasks": tasks,
+                "leftMembers": None,
+                "pendingOffsets": None,
+            }
+        ],
     }
     run_status.show_statuses(shown, False)
     narrow = capsys.readouterr().out
@@ -395,7 +476,8 @@ def test_metrics_for_prometheus_are_written_whole_and_only_when_they_change(tmp_
     file = MetricsFile(path, 'a"b', "g")
     assert path.read_text() == ""
     result = finished(
-        TaskReport(0, "ended", records=10, transactions=2, smallest=4, largest=6), TaskReport(1, "failed", "boom")
+        TaskReport(0, "ended", records=10, transactions=2, smallest=4, largest=6),
+        TaskReport(1, "failed", "boom"),
     )
     file.follow(result.run)
     lines = path.read_text().splitlines()
@@ -403,13 +485,18 @@ def test_metrics_for_prometheus_are_written_whole_and_only_when_they_change(tmp_
     assert f"kafka_connect_source_task_metrics_transaction_size_avg{{{of_0}}} 5.0" in lines
     assert f"kafka_connect_source_task_metrics_source_record_write_total{{{of_0}}} 10" in lines
     assert f"kafka_connect_connector_task_metrics_batch_size_max{{{of_0}}} NaN" in lines
-    assert f'kafka_connect_connector_task_metrics_status{{{of_0.replace("0", "1")},status="failed"}} 1' in lines
+    assert (
+        f'kafka_connect_connector_task_metrics_status{{{of_0.replace("0", "1")},status="failed"}} 1'
+        in lines
+    )
     assert "# TYPE kafka_connect_source_task_metrics_source_record_write_total counter" in lines
     path.unlink()
     file.follow(result.run)
     assert [p.name for p in tmp_path.iterdir()] == []
 
 
-def test_a_metrics_file_that_cannot_be_written_is_bad_input_before_anything_runs(tmp_path: Path) -> None:
+def test_a_metrics_file_that_cannot_be_written_is_bad_input_before_anything_runs(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(BadInput, match="cannot be written"):
         MetricsFile(tmp_path / "no-such-directory" / "run.prom", "c", "g")

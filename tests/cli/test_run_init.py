@@ -27,9 +27,16 @@ def test_it_writes_three_files_and_says_what_to_do_next(tmp_path: Path) -> None:
         "wrote my_source.yaml",
         "Next: pytest test_my_source.py; connectctl --group-id GROUP run my_source.yaml",
     ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["my_source.py", "my_source.yaml", "test_my_source.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "my_source.py",
+        "my_source.yaml",
+        "test_my_source.py",
+    ]
     again = CliRunner().invoke(app, ["run", "--init", "my_source"])
-    assert (again.exit_code, "my_source.py exists, and is not overwritten" in again.stderr) == (4, True)
+    assert (again.exit_code, "my_source.py exists, and is not overwritten" in again.stderr) == (
+        4,
+        True,
+    )
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""The plan of ``connectctl run``, saved and applied: as it is written, or refused because what it was made from changed."""
+"""The plan of ``connectctl run``, saved and applied: as it is written, or refused because what it
+was made from changed.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def saved(world: World, *more: str) -> Path:
 
 
 def another_process(world: World) -> None:
-    """What it opens, whose settings can still be changed: a group of its own, whose topics are named after it."""
+    """What it opens, whose settings can still be changed: a group of its own, whose topics are
+    named after it.
+    """
     world.new_session()
     world.session.told = {"group_id": "mine", "spark.master": "local[1]"}
 
@@ -102,7 +106,12 @@ def test_a_saved_run_is_applied_as_it_was_asked_for_from_any_directory(
     assert applied.exit_code == 0, applied.output
     assert json.loads(applied.stdout)["kind"] == "TaskRun"
     (run,) = performed
-    assert (run.job.name, run.master, run.request.lease, run.outage.seconds) == ("f", "local[2]", 7.0, 9.0)
+    assert (run.job.name, run.master, run.request.lease, run.outage.seconds) == (
+        "f",
+        "local[2]",
+        7.0,
+        9.0,
+    )
     assert (tmp_path / "run.prom").exists()
     journal = Journal(tmp_path / "journal")
     (kept,) = journal.runs()
@@ -110,7 +119,9 @@ def test_a_saved_run_is_applied_as_it_was_asked_for_from_any_directory(
     assert journal.plan_of(kept, KINDS).digest == json.loads(plan.read_text())["digest"]
 
 
-def test_the_command_and_its_saved_plan_come_to_the_same_run(world: World, performed: list[PlannedRun]) -> None:
+def test_the_command_and_its_saved_plan_come_to_the_same_run(
+    world: World, performed: list[PlannedRun]
+) -> None:
     plan = saved(world)
     assert world.run("runs", "apply", str(plan), "--yes").exit_code == 0
     assert world.run("run", "job.yaml", "--yes").exit_code == 0
@@ -129,7 +140,9 @@ def test_a_dry_run_of_a_saved_plan_prints_it_and_does_nothing(world: World) -> N
     assert world.runs() == []
 
 
-def test_a_plan_has_digests_of_what_it_is_made_from_and_no_secret_of_it(world: World, tmp_path: Path) -> None:
+def test_a_plan_has_digests_of_what_it_is_made_from_and_no_secret_of_it(
+    world: World, tmp_path: Path
+) -> None:
     world.session.told["spark.conf.spark.hadoop.fs.s3a.secret.key"] = "sesame"
     plan = saved(world)
     made_from = tasks_of(plan)["made_from"]
@@ -151,7 +164,9 @@ def test_a_plan_is_stale_where_its_job_file_has_changed_even_if_it_is_no_job_fil
 def test_a_plan_is_stale_where_its_job_file_is_gone(world: World, tmp_path: Path) -> None:
     plan = saved(world)
     (tmp_path / "job.yaml").unlink()
-    assert "job.yaml cannot be read: No such file or directory; nothing was done" in refused(world, plan)
+    assert "job.yaml cannot be read: No such file or directory; nothing was done" in refused(
+        world, plan
+    )
 
 
 def test_a_plan_is_stale_where_a_module_beside_the_job_has_changed_and_it_is_not_imported(
@@ -181,16 +196,22 @@ def test_a_plan_is_stale_where_the_context_has_another_spark_master(world: World
 def test_a_plan_is_stale_where_a_topic_that_it_would_create_is_there_by_now(world: World) -> None:
     plan = saved(world)
     world.kafka.records["mine-configs"] = []
-    assert "The plan is stale: now it would be: 1. create the topic mine-offsets" in refused(world, plan)
+    assert "The plan is stale: now it would be: 1. create the topic mine-offsets" in refused(
+        world, plan
+    )
 
 
-def test_a_plan_of_another_group_or_cluster_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_another_group_or_cluster_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = saved(world)
     world.session.told["group_id"] = "other"
     assert "The plan is for the group mine" in refused(world, plan)
     another_process(world)
     monkeypatch.setattr(world.kafka, "cluster_id", lambda: "second")
-    assert "on the Kafka cluster fake-cluster: the context is for mine on second" in refused(world, plan)
+    assert "on the Kafka cluster fake-cluster: the context is for mine on second" in refused(
+        world, plan
+    )
 
 
 def test_a_plan_of_another_version_is_refused_in_one_line(world: World) -> None:
@@ -198,7 +219,9 @@ def test_a_plan_of_another_version_is_refused_in_one_line(world: World) -> None:
     data = json.loads(plan.read_text())
     for step in data["steps"]:
         step.pop("request", None)
-    agreed = {key: value for key, value in data.items() if key not in ("apiVersion", "kind", "digest")}
+    agreed = {
+        key: value for key, value in data.items() if key not in ("apiVersion", "kind", "digest")
+    }
     data["digest"] = hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
     plan.write_text(json.dumps(data))
     said = refused(world, plan, 2)

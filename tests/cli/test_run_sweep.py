@@ -28,7 +28,11 @@ class World:
         self.write("ParquetArchive")
 
     def write(self, connector: str, **more: str) -> None:
-        config = {"connector.class": connector, "topics": "t", "directory": str(self.place.directory)}
+        config = {
+            "connector.class": connector,
+            "topics": "t",
+            "directory": str(self.place.directory),
+        }
         self.job.write_text(json.dumps({"config": config | more}))
 
     def sweep(self, *args: str) -> Any:
@@ -85,7 +89,10 @@ def test_a_sweep_that_was_killed_is_resumed(world: World, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("connectctl.ops.task_runtime.connectors.parquet_archive.files.ArchiveDirectory.remove", dies)
+        patch.setattr(
+            "connectctl.ops.task_runtime.connectors.parquet_archive.files.ArchiveDirectory.remove",
+            dies,
+        )
         world.sweep("--yes")
     (run,) = Journal(world.job.parent / "journal").unfinished_runs("fake-cluster", "connect")
     done = world.run("runs", "resume", run.id, "--yes")
@@ -103,7 +110,10 @@ def test_what_is_no_archive_or_an_option_of_a_run_is_bad_input(world: World) -> 
     assert (given.exit_code, "--master has no effect with --sweep" in given.stderr) == (2, True)
     world.write("FileStreamSink")
     other = world.sweep("--yes")
-    assert (other.exit_code, "--sweep requires a ParquetArchive, and a is not one" in other.stderr) == (2, True)
+    assert (
+        other.exit_code,
+        "--sweep requires a ParquetArchive, and a is not one" in other.stderr,
+    ) == (2, True)
     world.write("ParquetArchive", **{"producer.override.bootstrap.servers": "other:9092"})
     elsewhere = world.sweep("--yes")
     assert (elsewhere.exit_code, "in another Kafka cluster" in elsewhere.stderr) == (2, True)

@@ -17,7 +17,12 @@ from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.journal_prune import BEGINNING, age, plan_prune, prune
-from connectctl.ops.operations.connectors.config.values import content, digest, store_configs, stored_config
+from connectctl.ops.operations.connectors.config.values import (
+    content,
+    digest,
+    store_configs,
+    stored_config,
+)
 from fakes.changingworld import World
 
 SECRET, OTHER = "Pl4nt3d-one", "Pl4nt3d-two"
@@ -48,8 +53,15 @@ def references(value: str = SECRET) -> Any:
     return {"c": {"db.password": (SecretSource("env", "DB"), value)}}
 
 
-def ended(journal: Journal, *configs: dict[str, str], state: RunState | None = RunState.DONE, hours: float = 2) -> str:
-    """A run of these configurations that ended so; None for one that is open. They were written ``hours`` before."""
+def ended(
+    journal: Journal,
+    *configs: dict[str, str],
+    state: RunState | None = RunState.DONE,
+    hours: float = 2,
+) -> str:
+    """A run of these configurations that ended so; None for one that is open. They were written
+    ``hours`` before.
+    """
     store_configs(configs, journal)
     plan = {"steps": [{"after": digest(config)} for config in configs]}
     run = journal.begin("connectors apply", "cluster", "group", ("c",), plan)
@@ -74,13 +86,21 @@ def test_a_secret_that_a_file_refers_to_is_not_in_the_journal(
     assert world.workers.connectors[name].config["db.password"] == SECRET
     journal = Journal(world.directory / "journal")
     assert SECRET not in texts(journal)
-    # A later change that does not know the reference finds the secret on the workers, which an undo then needs.
+    # A later change that does not know the reference finds the secret on the workers, which an undo
+    # then needs.
     assert world.run("connectors", "patch", name, "a=1", "--yes").exit_code == 0
     for _ in range(2):
-        run = next(run["id"] for run in world.runs() if run["state"] == "done" and "undo" not in run["operation"])
+        run = next(
+            run["id"]
+            for run in world.runs()
+            if run["state"] == "done" and "undo" not in run["operation"]
+        )
         undone = world.run("runs", "undo", run, "--yes")
         assert undone.exit_code == 0, undone.output
-    assert name not in world.workers.connectors or "db.password" not in world.workers.connectors[name].config
+    assert (
+        name not in world.workers.connectors
+        or "db.password" not in world.workers.connectors[name].config
+    )
 
 
 def test_a_reference_is_followed_when_the_configuration_is_needed(
@@ -123,7 +143,9 @@ def test_what_no_run_needs_is_removed_with_the_runs(journal: Journal, hours: int
 
 
 @pytest.mark.parametrize("state", [None, RunState.FAILED])
-def test_a_run_that_can_be_resumed_is_never_removed(journal: Journal, state: RunState | None) -> None:
+def test_a_run_that_can_be_resumed_is_never_removed(
+    journal: Journal, state: RunState | None
+) -> None:
     config = {"name": "c", "db.password": SECRET}
     run = ended(journal, config, state=state)
     plan = plan_prune(journal, older_than=None, keep=0, now=datetime.now(UTC) + timedelta(days=999))
@@ -136,7 +158,9 @@ def test_runs_are_removed_by_their_age(journal: Journal) -> None:
     now = datetime.now(UTC)
     assert plan_prune(journal, older_than=age("1h"), keep=None, now=now).runs == ()
     later = now + timedelta(hours=2)
-    assert [each.id for each in plan_prune(journal, older_than=age("1h"), keep=None, now=later).runs] == [run]
+    assert [
+        each.id for each in plan_prune(journal, older_than=age("1h"), keep=None, now=later).runs
+    ] == [run]
     assert plan_prune(journal, older_than=age("1h"), keep=1, now=later).runs == ()
 
 
@@ -145,7 +169,9 @@ def test_what_a_run_is_about_to_need_is_left_alone(journal: Journal) -> None:
     assert plan_prune(journal, older_than=None, keep=0).files == ()
 
 
-def test_what_an_old_run_had_and_one_that_is_about_to_begin_needs_again_is_left_alone(journal: Journal) -> None:
+def test_what_an_old_run_had_and_one_that_is_about_to_begin_needs_again_is_left_alone(
+    journal: Journal,
+) -> None:
     config = {"name": "c", "db.password": SECRET}
     ended(journal, config)
     prune(journal, plan_prune(journal, older_than=None, keep=1))
@@ -157,7 +183,10 @@ def test_what_an_old_run_had_and_one_that_is_about_to_begin_needs_again_is_left_
 def test_nothing_is_removed_while_the_cluster_is_changed(journal: Journal) -> None:
     run = ended(journal, {"name": "c"})
     plan = plan_prune(journal, older_than=None, keep=0)
-    with journal.locked("cluster", "group", "another"), pytest.raises(Refused, match="is changing group"):
+    with (
+        journal.locked("cluster", "group", "another"),
+        pytest.raises(Refused, match="is changing group"),
+    ):
         prune(journal, plan)
     assert [each.id for each in journal.runs()] == [run]
 

@@ -13,7 +13,10 @@ from connectctl.cli.main import app
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = {path.name: json.loads(path.read_text()) for path in sorted((ROOT / "docs/schema").glob("*.json"))}
+SCHEMAS = {
+    path.name: json.loads(path.read_text())
+    for path in sorted((ROOT / "docs/schema").glob("*.json"))
+}
 KINDS = {schema["properties"]["kind"]["const"]: schema for schema in SCHEMAS.values()}
 
 
@@ -37,9 +40,15 @@ def test_contexts_keep_to_their_schemas(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     path = tmp_path / "config.yaml"
     path.write_text("current: a\ncontexts: {a: {bootstrap_servers: 'x:1'}, b: {group_id: g}}")
-    shown = printed(CliRunner().invoke(app, ["--config", str(path), "context", "show", "-o", "json"]).stdout)
-    assert {"name": "bootstrap_servers", "value": "x:1", "origin": f"{path} line 2"} in shown["settings"]
-    listed = printed(CliRunner().invoke(app, ["--config", str(path), "context", "list", "-o", "json"]).stdout)
+    shown = printed(
+        CliRunner().invoke(app, ["--config", str(path), "context", "show", "-o", "json"]).stdout
+    )
+    assert {"name": "bootstrap_servers", "value": "x:1", "origin": f"{path} line 2"} in shown[
+        "settings"
+    ]
+    listed = printed(
+        CliRunner().invoke(app, ["--config", str(path), "context", "list", "-o", "json"]).stdout
+    )
     assert [(c["name"], c["current"]) for c in listed["contexts"]] == [("a", True), ("b", False)]
 
 
@@ -52,11 +61,17 @@ def test_errors_keep_to_their_schema() -> None:
 def test_sandboxes_keep_to_their_schemas() -> None:
     try:
         up = printed(
-            CliRunner().invoke(app, ["sandbox", "up", "--name", "schemas", "--workers", "1", "-o", "json"]).stdout
+            CliRunner()
+            .invoke(app, ["sandbox", "up", "--name", "schemas", "--workers", "1", "-o", "json"])
+            .stdout
         )
         assert up["context"] == "sandbox-schemas"
-        status = printed(CliRunner().invoke(app, ["sandbox", "status", "--name", "schemas", "-o", "json"]).stdout)
+        status = printed(
+            CliRunner().invoke(app, ["sandbox", "status", "--name", "schemas", "-o", "json"]).stdout
+        )
         assert [p["state"] for p in status["sandboxes"][0]["processes"]] == ["RUNNING", "RUNNING"]
     finally:
-        removed = printed(CliRunner().invoke(app, ["sandbox", "down", "--name", "schemas", "-o", "json"]).stdout)
+        removed = printed(
+            CliRunner().invoke(app, ["sandbox", "down", "--name", "schemas", "-o", "json"]).stdout
+        )
     assert removed["sandboxes"] == [{"name": "schemas", "removed": True}]

@@ -1,4 +1,6 @@
-"""Two hundred secrets in the places where people have them are in nothing that is printed or written."""
+"""Two hundred secrets in the places where people have them are in nothing that is printed or
+written.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ TOPICS = {"topics.config": "cfg", "topics.offsets": "off", "topics.status": "sta
 
 
 class Workers(FakeWorkers):
-    """Workers whose tasks fail with what their configurations hold, and that tell what a plugin defines."""
+    """Workers whose tasks fail with what their configurations hold, and that tell what a plugin
+    defines.
+    """
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         if path == "/connector-plugins/x.y.Source/config":
@@ -34,7 +38,10 @@ class Workers(FakeWorkers):
     def _status(self, name: str) -> dict[str, Any]:
         told = super()._status(name)
         secrets = masking.secrets_of(self.connectors[name].config, frozenset({"pin"}))
-        trace = trace_with(secrets) + f"\nGET http://me:{self.lost[name]}@h failed, token={self.lost[name]}"
+        trace = (
+            trace_with(secrets)
+            + f"\nGET http://me:{self.lost[name]}@h failed, token={self.lost[name]}"
+        )
         for part in (told["connector"], *told["tasks"]):
             part["trace"] = trace
         return told
@@ -65,9 +72,12 @@ def session(planted: Planted) -> FakeSession:
         ]
     owners = [(name, n) for name in CONNECTORS for n in (-1, 0)]
     kafka = FakeKafka(
-        {"cfg": records(*written), "off": [], "sta": []}, groups={"connect": connect_group("connect", one=owners)}
+        {"cfg": records(*written), "off": [], "sta": []},
+        groups={"connect": connect_group("connect", one=owners)},
     )
-    workers = Workers({n: FakeConnector(own="FAILED", tasks=["FAILED"], config=c) for n, c in configs.items()})
+    workers = Workers(
+        {n: FakeConnector(own="FAILED", tasks=["FAILED"], config=c) for n, c in configs.items()}
+    )
     workers.lost = {name: planted.secret() for name in CONNECTORS}
     told = {
         "client.sasl.password": planted.secret(),
@@ -75,7 +85,8 @@ def session(planted: Planted) -> FakeSession:
         "rest_auth.password": planted.secret(),
         "rest_auth.token": planted.secret(),
         "rest": [f"http://me:{planted.secret()}@one:8083"],
-        "workers.restart": f"curl -u ops:{planted.secret()} --token {planted.secret()} https://deploy/{{worker}}",
+        "workers.restart": f"curl -u ops:{planted.secret()} --token {planted.secret()} "
+        f"https://deploy/{{worker}}",
         "spark.conf.spark.hadoop.fs.s3a.secret.key": planted.secret(),
     }
     return FakeSession(told=TOPICS | told, reads=kafka, calls=workers)
@@ -99,7 +110,11 @@ COMMANDS = [
 
 
 def test_two_hundred_secrets_are_in_nothing_that_is_printed_or_written(
-    session: FakeSession, planted: Planted, tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch
+    session: FakeSession,
+    planted: Planted,
+    tmp_path: Path,
+    state_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -133,8 +148,14 @@ def test_what_is_no_secret_stays_in_sight(session: FakeSession, form: str) -> No
 
 @pytest.mark.parametrize("suffix", ["json", "properties"])
 @pytest.mark.parametrize("form", [*FORMS, "sarif", "junit", "github"])
-def test_a_file_that_is_validated_tells_none(planted: Planted, tmp_path: Path, suffix: str, form: str) -> None:
-    config = planted.config() | {"connector.class": "x.y.Source", "tasks.max": "many", "errors.tolerance": "some"}
+def test_a_file_that_is_validated_tells_none(
+    planted: Planted, tmp_path: Path, suffix: str, form: str
+) -> None:
+    config = planted.config() | {
+        "connector.class": "x.y.Source",
+        "tasks.max": "many",
+        "errors.tolerance": "some",
+    }
     file = tmp_path / f"c.{suffix}"
     lines = "\n".join(f"{name}={value}".replace("\n", "\\n") for name, value in config.items())
     file.write_text(json.dumps({"name": "c", "config": config}) if suffix == "json" else lines)

@@ -1,4 +1,6 @@
-"""Offsets of sinks and of groups: shown, set, reset, backed up and given back, beside those of sources."""
+"""Offsets of sinks and of groups: shown, set, reset, backed up and given back, beside those of
+sources.
+"""
 
 from __future__ import annotations
 
@@ -80,20 +82,29 @@ def test_what_scripts_get_of_a_sink_is_what_set_takes(tmp_path: Path) -> None:
 def test_a_group_without_a_connector_is_shown_without_workers(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
     world.workers.errors["/"] = AssertionError("no worker is asked")  # type: ignore[assignment]
-    data = parsed(good(world.run("offsets", "show", "--group", ALONE, "-o", "json")), "sink-offsets.json")
-    assert [(c["name"], c["connector"], len(c["offsets"])) for c in data["connectors"]] == [(ALONE, False, 2)]
+    data = parsed(
+        good(world.run("offsets", "show", "--group", ALONE, "-o", "json")), "sink-offsets.json"
+    )
+    assert [(c["name"], c["connector"], len(c["offsets"])) for c in data["connectors"]] == [
+        (ALONE, False, 2)
+    ]
 
 
 def test_a_group_that_has_nothing_is_told_from_one_that_may_not_be_seen(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
-    assert "No committed offsets: nothing" in good(world.run("offsets", "show", "--group", "nothing")).output
+    assert (
+        "No committed offsets: nothing"
+        in good(world.run("offsets", "show", "--group", "nothing")).output
+    )
     world.groups.hidden.add(GROUP)
     refused = world.run("offsets", "show", "archive")
     assert refused.exit_code == 5
     assert f"Describe on Group {GROUP}" in refused.stderr
 
 
-def test_what_is_committed_of_a_topic_that_may_not_be_seen_is_unknown_and_not_nothing(tmp_path: Path) -> None:
+def test_what_is_committed_of_a_topic_that_may_not_be_seen_is_unknown_and_not_nothing(
+    tmp_path: Path,
+) -> None:
     world = SinkWorld(tmp_path)
     world.kafka.hidden.add("lines")
     world.groups.offsets[GROUP] = {}  # as Kafka answers then
@@ -114,10 +125,25 @@ def test_a_topic_that_is_gone_has_an_unknown_end(tmp_path: Path) -> None:
     assert shown.stdout.splitlines()[1].split()[-2:] == ["?", "?"]
 
 
-@pytest.mark.parametrize(("via", "how"), [((), "PATCH"), (("--via", "kafka"), None), (("--via", "rest"), "PATCH")])
-def test_a_stopped_sink_is_set_and_given_back(tmp_path: Path, via: tuple[str, ...], how: str | None) -> None:
+@pytest.mark.parametrize(
+    ("via", "how"), [((), "PATCH"), (("--via", "kafka"), None), (("--via", "rest"), "PATCH")]
+)
+def test_a_stopped_sink_is_set_and_given_back(
+    tmp_path: Path, via: tuple[str, ...], how: str | None
+) -> None:
     world = SinkWorld(tmp_path)
-    done = good(world.run("offsets", "set", "archive", "-f", "-", "--yes", *via, stdin=entries(p0=2, p1=None, p2=4)))
+    done = good(
+        world.run(
+            "offsets",
+            "set",
+            "archive",
+            "-f",
+            "-",
+            "--yes",
+            *via,
+            stdin=entries(p0=2, p1=None, p2=4),
+        )
+    )
     assert world.offsets == {("lines", 0): 2, ("lines", 2): 4}
     assert world.workers.sent == ([f"{how} /connectors/archive/offsets"] if how else [])
     good(world.run("offsets", "undo", undo_line(done), "--yes"))
@@ -128,7 +154,9 @@ def test_a_stopped_sink_is_set_and_given_back(tmp_path: Path, via: tuple[str, ..
 def test_workers_before_they_change_offsets_are_not_asked_to(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
     world.workers.version = "3.5.2"
-    refused = world.run("offsets", "set", "archive", "-f", "-", "--yes", "--via", "rest", stdin=entries(p0=2))
+    refused = world.run(
+        "offsets", "set", "archive", "-f", "-", "--yes", "--via", "rest", stdin=entries(p0=2)
+    )
     assert refused.exit_code == 4
     assert "the workers are 3.5.2, and changing offsets requires 3.6" in refused.stderr
     good(world.run("offsets", "set", "archive", "-f", "-", "--yes", stdin=entries(p0=2)))
@@ -148,7 +176,9 @@ def test_a_sink_is_reset_and_given_back(tmp_path: Path) -> None:
 
 def test_a_group_without_a_connector_is_changed_by_its_brokers(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
-    done = good(world.run("offsets", "set", "--group", ALONE, "-f", "-", "--yes", stdin=entries(p0=1)))
+    done = good(
+        world.run("offsets", "set", "--group", ALONE, "-f", "-", "--yes", stdin=entries(p0=1))
+    )
     assert world.groups.offsets[ALONE] == WAS | {("lines", 0): 1}
     good(world.run("offsets", "undo", undo_line(done), "--yes"))
     assert world.groups.offsets[ALONE] == WAS
@@ -199,7 +229,9 @@ def test_members_that_come_after_the_plan_are_waited_for_and_then_refused(tmp_pa
         world.groups.leaving.clear()
 
     world.workers.commanded = stays
-    failed = world.run("offsets", "set", "archive", "-f", "-", "--stop", "--yes", stdin=entries(p0=2))
+    failed = world.run(
+        "offsets", "set", "archive", "-f", "-", "--stop", "--yes", stdin=entries(p0=2)
+    )
     assert failed.exit_code == 7
     assert f"The group {GROUP} has members" in failed.stderr
     assert (world.offsets, world.clock >= 10) == (WAS, True)
@@ -220,8 +252,12 @@ def test_offsets_in_an_open_transaction_are_not_replaced(tmp_path: Path) -> None
         ({"p0": 11}, "lines-0 ends at 10, and a task that begins at 11 would not find that offset"),
     ],
 )
-def test_what_no_task_could_begin_at_is_refused(tmp_path: Path, offsets: dict[str, int], why: str) -> None:
-    refused = SinkWorld(tmp_path).run("offsets", "set", "archive", "-f", "-", "--yes", stdin=entries(**offsets))
+def test_what_no_task_could_begin_at_is_refused(
+    tmp_path: Path, offsets: dict[str, int], why: str
+) -> None:
+    refused = SinkWorld(tmp_path).run(
+        "offsets", "set", "archive", "-f", "-", "--yes", stdin=entries(**offsets)
+    )
     assert refused.exit_code == 4
     assert why in refused.stderr
 
@@ -230,22 +266,36 @@ def test_a_sources_shape_is_no_sinks(tmp_path: Path) -> None:
     wrong = '{"offsets": [{"partition": {"table": "t"}, "offset": {"lsn": 7}}]}'
     refused = SinkWorld(tmp_path).run("offsets", "set", "archive", "-f", "-", "--yes", stdin=wrong)
     assert refused.exit_code == 2
-    assert "a sink's partition has kafka_topic and kafka_partition, and nothing else" in refused.stderr
+    assert (
+        "a sink's partition has kafka_topic and kafka_partition, and nothing else" in refused.stderr
+    )
 
 
 def test_a_connector_and_a_group_are_not_named_together(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
-    for args in (("reset", "archive", "--group", ALONE), ("reset",), ("show", "archive", "--group", ALONE)):
+    for args in (
+        ("reset", "archive", "--group", ALONE),
+        ("reset",),
+        ("show", "archive", "--group", ALONE),
+    ):
         assert world.run("offsets", *args).exit_code == 2
     assert world.run("offsets", "reset", "--group", ALONE, "--stop", "--yes").exit_code == 2
     assert world.run("offsets", "show", "archive", "plain").exit_code == 2
 
 
-def test_a_dry_run_changes_nothing_and_its_plan_is_carried_out_until_it_is_stale(tmp_path: Path) -> None:
+def test_a_dry_run_changes_nothing_and_its_plan_is_carried_out_until_it_is_stale(
+    tmp_path: Path,
+) -> None:
     world = SinkWorld(tmp_path / "journal")
-    planned = good(world.run("offsets", "set", "archive", "-f", "-", "--dry-run", "-o", "json", stdin=entries(p0=2)))
+    planned = good(
+        world.run(
+            "offsets", "set", "archive", "-f", "-", "--dry-run", "-o", "json", stdin=entries(p0=2)
+        )
+    )
     data = parsed(planned, "plan.json")
-    assert [(w["before"], w["after"]) for w in data["preview"]] == [({"kafka_offset": 5}, {"kafka_offset": 2})]
+    assert [(w["before"], w["after"]) for w in data["preview"]] == [
+        ({"kafka_offset": 5}, {"kafka_offset": 2})
+    ]
     assert world.offsets == WAS
     file = tmp_path / "plan.json"
     file.write_text(planned.stdout)
@@ -272,7 +322,11 @@ def test_offsets_that_move_before_the_answer_are_refused_with_the_number(
 
 
 def test_a_group_that_has_what_was_asked_for_is_left_alone(tmp_path: Path) -> None:
-    done = good(SinkWorld(tmp_path).run("offsets", "set", "archive", "-f", "-", "--yes", stdin=entries(p0=5)))
+    done = good(
+        SinkWorld(tmp_path).run(
+            "offsets", "set", "archive", "-f", "-", "--yes", stdin=entries(p0=5)
+        )
+    )
     assert "Nothing to do." in done.stdout
 
 
@@ -309,7 +363,9 @@ def test_a_group_that_may_not_be_seen_is_named_by_a_backup_of_everything(tmp_pat
     world = SinkWorld(tmp_path / "journal")
     world.groups.hidden.add(GROUP)
     everything = good(world.run("offsets", "backup", "--out", str(tmp_path / "all")))
-    assert f"warning: not in the backup: Not authorized to see the group {GROUP}" in everything.stderr
+    assert (
+        f"warning: not in the backup: Not authorized to see the group {GROUP}" in everything.stderr
+    )
     assert world.run("offsets", "backup", "archive", "--out", str(tmp_path / "one")).exit_code == 5
 
 
@@ -327,7 +383,9 @@ class SavedBySpark(Spark):
 
 
 @pytest.mark.parametrize("parts", [False, True], ids=["a file", "part files"])
-def test_a_backup_by_spark_has_sinks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool) -> None:
+def test_a_backup_by_spark_has_sinks_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool
+) -> None:
     monkeypatch.setattr(Session, "spark", SavedBySpark())
     monkeypatch.setattr(spark_session, "require", lambda: None)
     world, out = SinkWorld(tmp_path / "journal"), tmp_path / "out"
@@ -368,12 +426,14 @@ def test_pending_offsets_are_marked_with_the_transaction_that_holds_them(tmp_pat
     world = SinkWorld(tmp_path)
     assert "pending" not in good(world.run("offsets", "show", "--group", GROUP)).stdout
     world.groups.pending_groups.add(GROUP)
-    (shown,) = parsed(good(world.run("offsets", "show", "--group", GROUP, "-o", "json")), "sink-offsets.json")[
-        "connectors"
-    ]
+    (shown,) = parsed(
+        good(world.run("offsets", "show", "--group", GROUP, "-o", "json")), "sink-offsets.json"
+    )["connectors"]
     assert all(each["pending"] for each in shown["offsets"])
     assert shown["pending"]
     assert shown["waitsFor"] == "the transaction of app-0"
     table = good(world.run("offsets", "show", "--group", GROUP)).stdout
     assert " (pending)" in table
-    assert "are pending (KIP-447), and wait for the transaction of app-0" in table.replace("\n", " ")
+    assert "are pending (KIP-447), and wait for the transaction of app-0" in table.replace(
+        "\n", " "
+    )

@@ -20,7 +20,10 @@ ALL = {"good": ("1", 1), "many": ("1", 2), "few": ("3", 1)}
 
 @pytest.fixture
 def session() -> FakeSession:
-    configs = {name: {"connector.class": "x.y.Source", "tasks.max": limit} for name, (limit, _) in ALL.items()}
+    configs = {
+        name: {"connector.class": "x.y.Source", "tasks.max": limit}
+        for name, (limit, _) in ALL.items()
+    }
     topic: list[tuple[str, dict[str, Any]]] = []
     for name, (_, size) in ALL.items():
         topic.append((f"connector-{name}", {"properties": configs[name]}))
@@ -28,9 +31,13 @@ def session() -> FakeSession:
         topic.append((f"commit-{name}", {"tasks": size}))
     owners = [(name, n) for name, (_, size) in ALL.items() for n in range(-1, size)]
     kafka = FakeKafka(
-        {"cfg": records(*topic), "off": [], "sta": []}, groups={"connect": connect_group("connect", one=owners)}
+        {"cfg": records(*topic), "off": [], "sta": []},
+        groups={"connect": connect_group("connect", one=owners)},
     )
-    fakes = {name: FakeConnector(tasks=["RUNNING"] * size, config=configs[name]) for name, (_, size) in ALL.items()}
+    fakes = {
+        name: FakeConnector(tasks=["RUNNING"] * size, config=configs[name])
+        for name, (_, size) in ALL.items()
+    }
     return FakeSession(told=dict(TOPICS), reads=kafka, calls=FakeWorkers(fakes, version="3.7.2"))
 
 
@@ -39,7 +46,10 @@ class Mixed(FakeWorkers):
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         if path == "/":
-            return {"version": "4.3.1" if url == "http://two:8083" else "3.7.2", "kafka_cluster_id": "fake-cluster"}
+            return {
+                "version": "4.3.1" if url == "http://two:8083" else "3.7.2",
+                "kafka_cluster_id": "fake-cluster",
+            }
         return super().get(path, url=url, timeout=timeout)
 
 
@@ -67,7 +77,9 @@ def test_the_table_says_now_and_then_in_a_hundred_columns(session: FakeSession) 
 
 
 def test_in_a_mixed_group_it_is_told_who_runs_which_version(session: FakeSession) -> None:
-    session.reads.groups["connect"] = connect_group("connect", one=[("many", -1), ("many", 0), ("many", 1)], two=[])
+    session.reads.groups["connect"] = connect_group(
+        "connect", one=[("many", -1), ("many", 0), ("many", 1)], two=[]
+    )
 
     session.calls = Mixed(session.calls.connectors)
     result = run(session, "many")
@@ -78,7 +90,11 @@ def test_in_a_mixed_group_it_is_told_who_runs_which_version(session: FakeSession
 
 def test_a_planned_release_fails_the_build(session: FakeSession) -> None:
     result = run(session, "--for-version", "4.0.1")
-    assert (result.exit_code, "ON 4.0" in result.stdout, "error: TASK004 many" in result.stderr) == (1, True, True)
+    assert (
+        result.exit_code,
+        "ON 4.0" in result.stdout,
+        "error: TASK004 many" in result.stderr,
+    ) == (1, True, True)
     assert run(session, "--for-version", "3.7").exit_code == 0
     assert run(session, "--fail-on", "warning").exit_code == 1
     assert run(session, "few", "--fail-on", "warning").exit_code == 0
@@ -87,10 +103,20 @@ def test_a_planned_release_fails_the_build(session: FakeSession) -> None:
 def test_json_has_every_connector_and_every_finding(session: FakeSession) -> None:
     data = printed(run(session, "-o", "json"))
     assert data["forVersion"] == "3.8"
-    assert data["workers"] == [{"address": "one:8083", "version": "3.7.2", "enforcesTasksMax": False}]
+    assert data["workers"] == [
+        {"address": "one:8083", "version": "3.7.2", "enforcesTasksMax": False}
+    ]
     many = next(c for c in data["connectors"] if c["name"] == "many")
-    assert (many["tasksMax"], many["tasks"], many["now"], many["then"]) == (1, 2, "not enforced", "fails")
-    assert [(f["id"], f["subject"]) for f in data["findings"]] == [("TASK004", "many"), ("TASK007", "few")]
+    assert (many["tasksMax"], many["tasks"], many["now"], many["then"]) == (
+        1,
+        2,
+        "not enforced",
+        "fails",
+    )
+    assert [(f["id"], f["subject"]) for f in data["findings"]] == [
+        ("TASK004", "many"),
+        ("TASK007", "few"),
+    ]
 
 
 def test_on_newer_workers_later_is_a_release_without_the_property(session: FakeSession) -> None:
@@ -125,7 +151,9 @@ def test_without_brokers_the_workers_are_asked(session: FakeSession) -> None:
 def test_with_no_worker_answering_it_is_told_what_is_not_known(session: FakeSession) -> None:
     session.calls.errors[""] = Unreachable("gone", why="Connection refused")
     data = printed(run(session, "-o", "json"))
-    assert {(c["name"], c["now"], c["then"]) for c in data["connectors"]} >= {("many", "unknown", "fails")}
+    assert {(c["name"], c["now"], c["then"]) for c in data["connectors"]} >= {
+        ("many", "unknown", "fails")
+    }
     assert ("UNSEEN001", "worker one:8083") in {(f["id"], f["subject"]) for f in data["findings"]}
     assert data["workers"][0]["enforcesTasksMax"] is None
 

@@ -1,4 +1,6 @@
-"""Disks that are full or read-only, and journals that are damaged, are told in one line that names the file."""
+"""Disks that are full or read-only, and journals that are damaged, are told in one line that names
+the file.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +87,11 @@ def test_a_lost_list_of_runs_and_a_cut_plan_are_told_with_their_paths(journal: J
 
 def test_a_run_that_did_something_does_not_say_that_nothing_was_done(journal: Journal) -> None:
     (run,) = journal.runs()
-    now: Any = Execution(None, journal, run, lambda step: None, lambda result: None, False, number=2)
-    for error in (Refused("It is stale; nothing was done"), ConnectctlError("It is not healthy; nothing was changed")):
+    now: Any = Execution(
+        None, journal, run, lambda step: None, lambda result: None, False, number=2
+    )
+    for error in (
+        Refused("It is stale; nothing was done"),
+        ConnectctlError("It is not healthy; nothing was changed"),
+    ):
         assert "nothing was" not in str(part_done(error, run, now, "connectctl runs resume"))

@@ -1,4 +1,6 @@
-"""``connectctl upgrade`` against a cluster in memory: what it prints, refuses, waits for, and how it goes on."""
+"""``connectctl upgrade`` against a cluster in memory: what it prints, refuses, waits for, and how
+it goes on.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,26 @@ def world(tmp_path: Path) -> RollingWorld:
 def checked(result: Result, schema: str) -> Any:
     assert result.stdout, result.stderr
     data = json.loads(result.stdout)
-    jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text())).validate(data)
+    jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text())).validate(
+        data
+    )
     return data
 
 
 def modes_before(plan: Any) -> dict[str, str]:
-    return {address: worker["mode"] for address, worker in plan["conditions"]["baseline"]["workers"].items()}
+    return {
+        address: worker["mode"]
+        for address, worker in plan["conditions"]["baseline"]["workers"].items()
+    }
 
 
 def test_the_plan_for_scripts_is_as_documented(world: RollingWorld) -> None:
     data = checked(world.run("upgrade", "plan", "-o", "json"), "plan")
-    assert (data["operation"], data["request"]["to"], data["groupId"]) == ("upgrade", "enabled", "connect")
+    assert (data["operation"], data["request"]["to"], data["groupId"]) == (
+        "upgrade",
+        "enabled",
+        "connect",
+    )
     assert modes_before(data) == {"a:8083": "disabled", "b:8083": "disabled"}
     first = [(s["step"], s["subject"]) for s in data["steps"][:6]]
     assert first == [
@@ -82,13 +93,18 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(world: RollingWorld) -> None
     assert world.history == []
     world.run(*APPLY, "--pause-after", "5")
     before = list(world.history)
-    assert "set exactly.once.source.support=disabled on a:8083" in world.run("upgrade", "abort", "--dry-run").stdout
+    assert (
+        "set exactly.once.source.support=disabled on a:8083"
+        in world.run("upgrade", "abort", "--dry-run").stdout
+    )
     assert "preparing on b:8083" in world.run("upgrade", "resume", "--dry-run").stdout
     assert world.history == before
     assert "Next: connectctl upgrade resume" in world.run("upgrade", "status").stdout
 
 
-def test_a_saved_plan_is_applied_to_the_same_cluster_only(world: RollingWorld, tmp_path: Path) -> None:
+def test_a_saved_plan_is_applied_to_the_same_cluster_only(
+    world: RollingWorld, tmp_path: Path
+) -> None:
     path = tmp_path / "plan.json"
     assert world.run("upgrade", "plan", "--to", "preparing", "--out", str(path)).exit_code == 0
     world.workers["a"].version = "4.2.0"
@@ -109,7 +125,9 @@ def test_a_saved_plan_with_other_steps_than_would_be_done_is_stale_though_they_r
     next(step for step in written["steps"] if step["step"] == "Gate")["forgives_fencing"] = True
     path.write_text(json.dumps(written))
     edited = world.run(*APPLY, str(path))
-    assert (edited.exit_code, "changed after it was made" in edited.stderr) == (2, True), edited.output
+    assert (edited.exit_code, "changed after it was made" in edited.stderr) == (2, True), (
+        edited.output
+    )
     del written["digest"]
     path.write_text(json.dumps(Plan.from_json(written, KINDS).as_json()))
     result = world.run(*APPLY, str(path))
@@ -132,26 +150,41 @@ def test_a_saved_abort_is_applied_while_the_run_that_it_rolls_back_stands_where_
     assert checked(planned, "plan")["undoes"] == runs[0]["id"]
     world.workers["a"].version = "4.2.0"
     stale = world.run(*applying, str(path), "--yes")
-    assert (stale.exit_code, "runs undo … --dry-run -o json" in stale.stderr) == (4, True), stale.output
+    assert (stale.exit_code, "runs undo … --dry-run -o json" in stale.stderr) == (4, True), (
+        stale.output
+    )
     world.workers["a"].version = "4.3.1"
     assert world.run(*applying, str(path), "--dry-run").exit_code == 0
     done = world.run(*applying, str(path), "--yes")
-    assert (done.exit_code, world.history) == (0, [("a", "preparing"), ("a", "disabled")]), done.output
-    assert [run["state"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]] == [
+    assert (done.exit_code, world.history) == (0, [("a", "preparing"), ("a", "disabled")]), (
+        done.output
+    )
+    assert [
+        run["state"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]
+    ] == [
         "done",
         "undone",
     ]
     again = world.run(*applying, str(path), "--yes")
-    assert (again.exit_code, "is undone; there is nothing to undo" in again.stderr) == (4, True), again.output
+    assert (again.exit_code, "is undone; there is nothing to undo" in again.stderr) == (4, True), (
+        again.output
+    )
 
 
 @APPLYING
 @pytest.mark.parametrize(
     ("planning", "hint"),
-    [(("resume",), "connectctl runs resume RUN"), (("abort", "--leave"), "connectctl upgrade abort --leave")],
+    [
+        (("resume",), "connectctl runs resume RUN"),
+        (("abort", "--leave"), "connectctl upgrade abort --leave"),
+    ],
 )
 def test_what_is_left_of_a_run_is_no_plan_to_apply_and_it_is_told_what_to_do(
-    world: RollingWorld, tmp_path: Path, applying: tuple[str, str], planning: tuple[str, ...], hint: str
+    world: RollingWorld,
+    tmp_path: Path,
+    applying: tuple[str, str],
+    planning: tuple[str, ...],
+    hint: str,
 ) -> None:
     world.run(*APPLY, "--pause-after", "5")
     before = list(world.history)
@@ -160,7 +193,9 @@ def test_what_is_left_of_a_run_is_no_plan_to_apply_and_it_is_told_what_to_do(
     path = tmp_path / "plan.json"
     path.write_text(planned.stdout)
     refused = world.run(*applying, str(path), "--yes")
-    assert (refused.exit_code, hint in refused.stderr, world.history) == (2, True, before), refused.output
+    assert (refused.exit_code, hint in refused.stderr, world.history) == (2, True, before), (
+        refused.output
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"kind": "Plan"}', "[]"])
@@ -173,7 +208,10 @@ def test_what_is_no_plan_is_bad_input(world: RollingWorld, tmp_path: Path, text:
 
 
 def test_a_wish_is_given_once(world: RollingWorld) -> None:
-    assert world.run("upgrade", "plan", "--to", "enabled", "--migration", "soft-downgrade").exit_code == 2
+    assert (
+        world.run("upgrade", "plan", "--to", "enabled", "--migration", "soft-downgrade").exit_code
+        == 2
+    )
     result = world.run("upgrade", "plan", "--migration", "soft-downgrad")
     assert result.exit_code == 2
     assert "Did you mean soft-downgrade?" in result.stderr
@@ -185,7 +223,11 @@ def test_a_pause_ends_cleanly_and_resume_goes_on(world: RollingWorld) -> None:
     assert (data["paused"], len(data["results"])) == (True, 5)
     assert world.history == [("a", "preparing")]
     status = checked(world.run("upgrade", "status", "-o", "json"), "upgrade-status")
-    assert (status["run"]["done"], status["run"]["failure"], status["unfinished"]) == (5, None, True)
+    assert (status["run"]["done"], status["run"]["failure"], status["unfinished"]) == (
+        5,
+        None,
+        True,
+    )
     assert status["nextStep"].startswith("connectctl upgrade resume")
     assert "has not ended" in world.run(*APPLY).stderr
     assert world.run("upgrade", "resume", "--yes").exit_code == 0
@@ -239,9 +281,15 @@ def test_a_worker_that_does_not_come_back_stops_the_roll(world: RollingWorld) ->
     assert world.workers["b"].mode == "disabled"
     status = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
     assert "a:8083 is not in the group" in status["run"]["failure"]
-    assert {w["address"]: w["inGroup"] for w in status["workers"]} == {"a:8083": False, "b:8083": True}
+    assert {w["address"]: w["inGroup"] for w in status["workers"]} == {
+        "a:8083": False,
+        "b:8083": True,
+    }
     world.workers["a"].stays_away = False
-    assert "Paused. Resume with: " in world.run("upgrade", "resume", "--yes", "--pause-after", "5").stdout
+    assert (
+        "Paused. Resume with: "
+        in world.run("upgrade", "resume", "--yes", "--pause-after", "5").stdout
+    )
     assert "Done, run " in world.run("upgrade", "resume", "--yes").stdout
     assert set(world.modes().values()) == {"enabled"}
 
@@ -251,16 +299,22 @@ def test_a_restart_that_changes_nothing_is_noticed(world: RollingWorld) -> None:
     failing(world.run(*APPLY), "a:8083 has not been restarted (same member id)")
 
 
-def test_a_worker_that_joins_with_the_wrong_mode_stops_the_roll_at_once(world: RollingWorld) -> None:
+def test_a_worker_that_joins_with_the_wrong_mode_stops_the_roll_at_once(
+    world: RollingWorld,
+) -> None:
     world.workers["a"].joins_as = "enabled"
     failing(world.run(*APPLY), "in a different mode than planned", "a:8083 is enabled (verified")
     assert world.clock < 10
 
 
-def test_a_worker_that_is_only_said_to_be_preparing_is_found_out_where_it_leads(world: RollingWorld) -> None:
+def test_a_worker_that_is_only_said_to_be_preparing_is_found_out_where_it_leads(
+    world: RollingWorld,
+) -> None:
     world.workers["a"].joins_as = "disabled"
     world.tells = False
-    failing(world.run(*APPLY), "Workers are not in the expected mode", "a:8083 is disabled (verified")
+    failing(
+        world.run(*APPLY), "Workers are not in the expected mode", "a:8083 is disabled (verified"
+    )
     assert "enabled" not in {mode for _, mode in world.history}
 
 
@@ -269,7 +323,9 @@ def test_a_connector_that_turns_failed_stops_the_roll(world: RollingWorld) -> No
         world.tasks["orders", 0] = "FAILED"
 
     world.on_restart = break_task
-    failing(world.run(*APPLY), "Health gate failed", "orders/0 is FAILED (java.io.IOException: boom)")
+    failing(
+        world.run(*APPLY), "Health gate failed", "orders/0 is FAILED (java.io.IOException: boom)"
+    )
     assert len(world.history) == 1
     world.on_restart = None
     assert world.run("upgrade", "resume", "--yes", "--max-failures", "1").exit_code == 0
@@ -278,18 +334,25 @@ def test_a_connector_that_turns_failed_stops_the_roll(world: RollingWorld) -> No
 def test_what_was_failed_before_is_the_baseline(world: RollingWorld) -> None:
     world.tasks["orders", 0] = "FAILED"
     result = world.run("upgrade", "plan")
-    assert "Already failing before the upgrade (ignored by the gates): orders/0 is FAILED" in result.stdout
+    assert (
+        "Already failing before the upgrade (ignored by the gates): orders/0 is FAILED"
+        in result.stdout
+    )
     assert world.run(*APPLY).exit_code == 0
     assert world.restarted_tasks == []
 
 
 @pytest.mark.parametrize("trace", [FENCED, TAKEN_OVER])
-def test_a_task_that_failed_by_fencing_alone_is_restarted_once_and_said(world: RollingWorld, trace: str) -> None:
+def test_a_task_that_failed_by_fencing_alone_is_restarted_once_and_said(
+    world: RollingWorld, trace: str
+) -> None:
     world.fences_badly, world.fenced_trace = 1, trace
     result = world.run(*APPLY)
     assert result.exit_code == 0, result.stderr
     assert world.restarted_tasks == ["/connectors/orders/tasks/0/restart"]
-    because = "because their zombie fencing failed, their producer was fenced or its transaction expired"
+    because = (
+        "because their zombie fencing failed, their producer was fenced or its transaction expired"
+    )
     assert f"restarted once, {because}: orders/0" in result.stdout
 
 
@@ -322,7 +385,9 @@ def test_who_leads_by_now_is_left_for_the_end(tmp_path: Path) -> None:
     result = world.run("upgrade", "resume", "--yes")
     assert result.exit_code == 0, result.stderr
     assert [name for name, _ in world.history] == ["b", "c", "a"]
-    assert "b:8083 instead of a:8083, which is the leader now and is restarted last" in result.stdout
+    assert (
+        "b:8083 instead of a:8083, which is the leader now and is restarted last" in result.stdout
+    )
 
 
 def test_what_somebody_else_changed_meanwhile_stops_a_resume(world: RollingWorld) -> None:
@@ -368,7 +433,9 @@ def test_a_roll_that_is_done_is_undone_by_runs_undo(world: RollingWorld) -> None
     assert (again.exit_code, "is undone already" in again.stderr) == (4, True), again.output
 
 
-def test_a_roll_that_is_done_is_not_undone_where_a_worker_was_changed_since(world: RollingWorld) -> None:
+def test_a_roll_that_is_done_is_not_undone_where_a_worker_was_changed_since(
+    world: RollingWorld,
+) -> None:
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     run, before = last_run(world)["id"], list(world.history)
     world.workers["a"].file = world.workers["a"].mode = "enabled"
@@ -392,7 +459,9 @@ def test_the_plan_in_the_journal_is_the_one_that_was_printed(world: RollingWorld
     assert printed["conditions"]["gates"]["looks"] == 3
 
 
-def test_gates_of_a_resumed_run_and_of_its_undo_are_those_that_it_began_with(world: RollingWorld) -> None:
+def test_gates_of_a_resumed_run_and_of_its_undo_are_those_that_it_began_with(
+    world: RollingWorld,
+) -> None:
     world.run(*APPLY, "--pause-after", "5")
     world.run("upgrade", "resume", "--yes", "--pause-after", "6")
     assert world.run("upgrade", "abort", "--yes", "--gate-timeout", "20").exit_code == 0
@@ -400,7 +469,9 @@ def test_gates_of_a_resumed_run_and_of_its_undo_are_those_that_it_began_with(wor
     assert (gates["looks"], gates["timeout"]) == (2, 20)
 
 
-def test_a_saved_plan_takes_what_fails_by_now_as_the_baseline(world: RollingWorld, tmp_path: Path) -> None:
+def test_a_saved_plan_takes_what_fails_by_now_as_the_baseline(
+    world: RollingWorld, tmp_path: Path
+) -> None:
     path = tmp_path / "plan.json"
     assert world.run("upgrade", "plan", "--to", "preparing", "--out", str(path)).exit_code == 0
     world.tasks["orders", 0] = "FAILED"
@@ -410,22 +481,33 @@ def test_a_saved_plan_takes_what_fails_by_now_as_the_baseline(world: RollingWorl
 
 
 @pytest.mark.parametrize("command", ["resume", "abort"])
-def test_a_run_of_another_operation_is_not_resumed_nor_aborted(world: RollingWorld, command: str) -> None:
+def test_a_run_of_another_operation_is_not_resumed_nor_aborted(
+    world: RollingWorld, command: str
+) -> None:
     run = world.notes().begin_plan(Plan("fence", "fake-cluster", (), group_id="connect"), ["app-0"])
-    failing(world.run("upgrade", command, run.id, "--yes"), "is not a run of upgrade; it is a run of fence", code=2)
+    failing(
+        world.run("upgrade", command, run.id, "--yes"),
+        "is not a run of upgrade; it is a run of fence",
+        code=2,
+    )
 
 
 def test_a_run_that_is_done_is_neither_resumed_nor_left(world: RollingWorld) -> None:
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     run = last_run(world)["id"]
     failing(world.run("upgrade", "resume", run, "--yes"), "there is nothing to resume", code=4)
-    failing(world.run("upgrade", "abort", run, "--leave", "--yes"), "there is nothing to abort", code=4)
+    failing(
+        world.run("upgrade", "abort", run, "--leave", "--yes"), "there is nothing to abort", code=4
+    )
 
 
 def test_abort_can_leave_all_as_it_is(world: RollingWorld) -> None:
     world.run(*APPLY, "--pause-after", "5")
     shown = world.run("upgrade", "abort", "--leave", "--dry-run", "-o", "json")
-    assert ([noop["subject"] for noop in checked(shown, "plan")["unchanged"]], len(world.history)) == (
+    assert (
+        [noop["subject"] for noop in checked(shown, "plan")["unchanged"]],
+        len(world.history),
+    ) == (
         [run["id"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]],
         1,
     )
@@ -451,7 +533,9 @@ def test_a_person_is_told_and_waited_for(world: RollingWorld) -> None:
 def test_workers_that_roll_together_have_one_turn(tmp_path: Path) -> None:
     world = RollingWorld.of(tmp_path, "disabled", "disabled", together="KafkaConnect prod/connect")
     data = checked(world.run("upgrade", "plan", "-o", "json"), "plan")
-    assert [s["workers"] for s in data["steps"] if s["step"] == "RestartWorker"] == [["a:8083", "b:8083"]] * 2
+    assert [s["workers"] for s in data["steps"] if s["step"] == "RestartWorker"] == [
+        ["a:8083", "b:8083"]
+    ] * 2
     result = world.run(*APPLY)
     assert result.exit_code == 0, result.stderr
     assert set(world.modes().values()) == {"enabled"}
@@ -501,7 +585,9 @@ def downgraded_by_hand(world: RollingWorld, *, breaks: bool = False) -> None:
 def test_a_hard_downgrade_in_two_steps(tmp_path: Path) -> None:
     world = RollingWorld.of(tmp_path, "enabled", "enabled")
     downgraded_by_hand(world)
-    result = world.run(*APPLY, "--migration", "hard-downgrade-two-steps", "--by-hand-timeout", "3600")
+    result = world.run(
+        *APPLY, "--migration", "hard-downgrade-two-steps", "--by-hand-timeout", "3600"
+    )
     assert result.exit_code == 0, result.stderr
     assert [mode for _, mode in world.history][:2] == ["disabled", "disabled"]
     assert {w.version for w in world.workers.values()} == {"3.2.3"}
@@ -511,7 +597,9 @@ def test_a_hard_downgrade_in_two_steps(tmp_path: Path) -> None:
 def test_a_hard_downgrade_in_one_step_restarts_what_could_not_fence(tmp_path: Path) -> None:
     world = RollingWorld.of(tmp_path, "enabled", "enabled")
     downgraded_by_hand(world, breaks=True)
-    result = world.run(*APPLY, "--migration", "hard-downgrade-one-step", "--by-hand-timeout", "3600")
+    result = world.run(
+        *APPLY, "--migration", "hard-downgrade-one-step", "--by-hand-timeout", "3600"
+    )
     assert result.exit_code == 0, result.stderr
     assert world.restarted_tasks == ["/connectors/orders/tasks/1/restart"]
     assert world.tasks["orders", 1] == "RUNNING"
@@ -543,7 +631,10 @@ def test_status_tells_what_is_only_in_transition_from_what_has_failed(tmp_path: 
     world = RollingWorld.of(tmp_path, "enabled", "enabled")
     world.tasks = {("orders", 0): "UNASSIGNED", ("orders", 1): "FAILED"}
     shown = world.run("upgrade", "status").stdout
-    assert "In transition: orders/0 is UNASSIGNED. It resolves when the rebalance or restart is over" in shown
+    assert (
+        "In transition: orders/0 is UNASSIGNED. It resolves when the rebalance or restart is over"
+        in shown
+    )
     assert "Unhealthy: orders/1 is FAILED" in shown
     data = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
     assert (data["transient"], len(data["unhealthy"])) == (["orders/0 is UNASSIGNED"], 2)

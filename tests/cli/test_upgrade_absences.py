@@ -1,4 +1,6 @@
-"""``connectctl upgrade`` where somebody or something is not there: no worker, a lost one, an abort that was killed."""
+"""``connectctl upgrade`` where somebody or something is not there: no worker, a lost one, an abort
+that was killed.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,15 @@ def loses(world: RollingWorld, name: str) -> None:
     world.workers[name].member = world.workers[name].mode = None
 
 
-# ------------------------------------------------------------------------------------------------------- no workers
+# --------------------------------------------------------------------------------------- no workers
 
 
 @pytest.mark.parametrize(
     "command", [("plan",), ("plan", "--to", "disabled"), ("apply", "--yes"), ("apply", "--dry-run")]
 )
-@pytest.mark.parametrize("wish", [(), ("--migration", "soft-downgrade"), ("--migration", "hard-downgrade-two-steps")])
+@pytest.mark.parametrize(
+    "wish", [(), ("--migration", "soft-downgrade"), ("--migration", "hard-downgrade-two-steps")]
+)
 def test_a_group_whose_workers_are_all_down_is_not_converged(
     world: RollingWorld, command: tuple[str, ...], wish: tuple[str, ...]
 ) -> None:
@@ -49,7 +53,9 @@ def test_a_group_whose_workers_are_all_down_is_not_converged(
     refused(world.run("upgrade", *command, *wish), "no worker is in the group connect")
 
 
-def test_a_group_that_does_not_exist_is_bad_input_with_the_one_that_was_meant(world: RollingWorld) -> None:
+def test_a_group_that_does_not_exist_is_bad_input_with_the_one_that_was_meant(
+    world: RollingWorld,
+) -> None:
     world.workers.clear()
     world.dead = True
     world.others = frozenset({"connect-prod", "connekt"})
@@ -63,10 +69,12 @@ def test_status_of_a_group_without_workers_does_not_send_one_to_plan(world: Roll
     assert json.loads(world.run("upgrade", "status", "-o", "json").stdout)["nextStep"] is None
 
 
-# ----------------------------------------------------------------------------------------------------- a lost worker
+# ------------------------------------------------------------------------------------ a lost worker
 
 
-def test_a_worker_of_the_last_run_that_is_down_is_named_and_refuses_the_plan(world: RollingWorld) -> None:
+def test_a_worker_of_the_last_run_that_is_down_is_named_and_refuses_the_plan(
+    world: RollingWorld,
+) -> None:
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     loses(world, "c")
     run = json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"][0]["id"]
@@ -78,7 +86,9 @@ def test_a_worker_of_the_last_run_that_is_down_is_named_and_refuses_the_plan(wor
     assert run in lost["problem"]
 
 
-def test_without_a_lost_worker_is_recorded_in_the_plan_and_asked_for_once(world: RollingWorld, tmp_path: Path) -> None:
+def test_without_a_lost_worker_is_recorded_in_the_plan_and_asked_for_once(
+    world: RollingWorld, tmp_path: Path
+) -> None:
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     loses(world, "c")
     path = tmp_path / "plan.json"
@@ -89,12 +99,20 @@ def test_without_a_lost_worker_is_recorded_in_the_plan_and_asked_for_once(world:
     assert "c:8083" not in data["conditions"]["baseline"]["workers"]
     assert "without c:8083" in world.run("upgrade", "plan", "--without", "c:8083").stdout
     assert world.run(*APPLY, str(path)).exit_code == 0
-    assert {name: w.mode for name, w in world.workers.items()} == {"a": "enabled", "b": "enabled", "c": None}
+    assert {name: w.mode for name, w in world.workers.items()} == {
+        "a": "enabled",
+        "b": "enabled",
+        "c": None,
+    }
     assert world.run("upgrade", "plan", "--to", "preparing", "--exit-code").exit_code == 3
 
 
-@pytest.mark.parametrize(("named", "words"), [("a:8083", "is in the group"), ("c", "Did you mean c:8083")])
-def test_without_takes_only_workers_that_are_known_and_down(world: RollingWorld, named: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("named", "words"), [("a:8083", "is in the group"), ("c", "Did you mean c:8083")]
+)
+def test_without_takes_only_workers_that_are_known_and_down(
+    world: RollingWorld, named: str, words: str
+) -> None:
     assert world.run(*APPLY, "--to", "preparing").exit_code == 0
     loses(world, "c")
     refused(world.run("upgrade", "plan", "--without", named), words, code=2)
@@ -107,7 +125,9 @@ def test_a_worker_that_is_back_under_its_address_is_not_missed(world: RollingWor
     assert world.run(*APPLY).exit_code == 0
 
 
-def test_taking_a_run_back_does_not_wait_for_a_worker_that_it_had_not_touched(world: RollingWorld) -> None:
+def test_taking_a_run_back_does_not_wait_for_a_worker_that_it_had_not_touched(
+    world: RollingWorld,
+) -> None:
     world.run(*APPLY, "--pause-after", "5")
     loses(world, "c")
     result = world.run("upgrade", "abort", "--yes")
@@ -115,7 +135,7 @@ def test_taking_a_run_back_does_not_wait_for_a_worker_that_it_had_not_touched(wo
     assert world.workers["a"].mode == "disabled"
 
 
-# ------------------------------------------------------------------------------------------------- who was taken when
+# ------------------------------------------------------------------------------- who was taken when
 
 
 def test_every_line_names_the_worker_that_was_taken(tmp_path: Path) -> None:
@@ -125,7 +145,10 @@ def test_every_line_names_the_worker_that_was_taken(tmp_path: Path) -> None:
     result = world.run("upgrade", "resume", "--yes")
     lines = [line for line in result.stdout.splitlines() if line.startswith(("done", "already"))]
     assert lines.pop(0).startswith("done       check cluster health")
-    named = [next(n for n in ("a", "b", "c") if f"{n}:8083" in line.split(" instead ")[0]) for line in lines[:-1]]
+    named = [
+        next(n for n in ("a", "b", "c") if f"{n}:8083" in line.split(" instead ")[0])
+        for line in lines[:-1]
+    ]
     assert named == ["b"] * 4 + ["c"] * 4 + ["a"] * 4, result.stdout
     told = [line for line in lines if "instead" in line]
     assert len(told) == 3
@@ -136,7 +159,7 @@ def test_every_line_names_the_worker_that_was_taken(tmp_path: Path) -> None:
     assert "restart b:8083" in shown.splitlines()[3]
 
 
-# --------------------------------------------------------------------------------------------------- abort and resume
+# --------------------------------------------------------------------------------- abort and resume
 
 
 def killed_in_an_abort(world: RollingWorld, at: int) -> None:
@@ -170,7 +193,11 @@ def test_abort_typed_again_after_a_killed_abort_resumes_it(tmp_path: Path, named
 def test_a_run_that_is_being_taken_back_is_not_resumed(world: RollingWorld) -> None:
     killed_in_an_abort(world, 90)
     first = json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"][-1]["id"]
-    refused(world.run("upgrade", "resume", first, "--yes"), "being rolled back", "connectctl upgrade resume")
+    refused(
+        world.run("upgrade", "resume", first, "--yes"),
+        "being rolled back",
+        "connectctl upgrade resume",
+    )
 
 
 def test_leaving_an_abort_where_it_is_ends_both_runs(world: RollingWorld) -> None:
@@ -186,11 +213,15 @@ def restarts(world: RollingWorld) -> int:
 
 
 @pytest.mark.parametrize("later", [1, 2, 4])
-def test_resume_does_not_restart_a_worker_that_is_still_starting(tmp_path: Path, later: int) -> None:
+def test_resume_does_not_restart_a_worker_that_is_still_starting(
+    tmp_path: Path, later: int
+) -> None:
     whole = RollingWorld.of(tmp_path / "whole", "disabled", "disabled")
     whole.run(*APPLY, "--to", "preparing")
     first = whole.faults.calls.index("restart") + 1
-    world = RollingWorld.of(tmp_path / "killed", "disabled", "disabled", faults=Faults(first + later))
+    world = RollingWorld.of(
+        tmp_path / "killed", "disabled", "disabled", faults=Faults(first + later)
+    )
     with suppress(Killed):
         world.run(*APPLY, "--to", "preparing")
     assert world.workers["a"].member is None
@@ -211,15 +242,19 @@ def test_resume_restarts_a_worker_that_had_its_time_and_is_not_back(tmp_path: Pa
     assert restarts(world) == before + 2
 
 
-# ------------------------------------------------------------------------------------------------------------ by hand
+# ------------------------------------------------------------------------------------------ by hand
 
 
 def test_workers_that_somebody_restarts_by_hand_are_marked_in_the_plan(world: RollingWorld) -> None:
     world.by_hand = True
     assert "restart a:8083 (by hand)" in world.run("upgrade", "plan").stdout
     steps = json.loads(world.run("upgrade", "plan", "-o", "json").stdout)["steps"]
-    assert {step["by_hand"] for step in steps if step["step"] in ("ChangeProperty", "RestartWorker")} == {True}
-    assert {step.get("by_hand", False) for step in steps if step["step"] in ("Gate", "CheckModes")} == {False}
+    assert {
+        step["by_hand"] for step in steps if step["step"] in ("ChangeProperty", "RestartWorker")
+    } == {True}
+    assert {
+        step.get("by_hand", False) for step in steps if step["step"] in ("Gate", "CheckModes")
+    } == {False}
     world.by_hand = False
     assert "by hand" not in world.run("upgrade", "plan").stdout
 
@@ -246,7 +281,7 @@ def test_who_says_how_long_a_person_may_take_needs_no_terminal(world: RollingWor
     refused(world.run("upgrade", "resume", "--yes"), "standard input is not a terminal", code=2)
 
 
-# ------------------------------------------------------------------------------------------- what is said of the rest
+# ------------------------------------------------------------------------- what is said of the rest
 
 
 def test_what_the_cluster_does_is_said_only_where_it_was_looked_at(world: RollingWorld) -> None:

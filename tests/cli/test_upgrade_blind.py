@@ -1,4 +1,6 @@
-"""A roll is planned only where workers and config topic tell the same of the connectors; a roll that began goes on."""
+"""A roll is planned only where workers and config topic tell the same of the connectors; a roll
+that began goes on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from connectctl.ops.operations.cluster import group_workers
 from connectctl.ops.operations.connectors import observe
 from fakes.rollingworld import FakeWorker, RollingWorld
 
-APPLY = ("upgrade", "apply", "--yes", "--gate-looks", "2", "--gate-timeout", "30", "--to", "preparing")
+APPLY = (
+    "upgrade",
+    "apply",
+    "--yes",
+    "--gate-looks",
+    "2",
+    "--gate-timeout",
+    "30",
+    "--to",
+    "preparing",
+)
 
 
 @pytest.fixture
@@ -61,7 +73,9 @@ def test_a_plan_without_steps_shows_the_contradiction(world: RollingWorld) -> No
     assert ([f["id"] for f in plan["findings"]], plan["steps"]) == (["SIGHT004"], [])
 
 
-def test_a_worker_that_reads_the_config_topic_late_stops_neither_gates_nor_an_abort(world: RollingWorld) -> None:
+def test_a_worker_that_reads_the_config_topic_late_stops_neither_gates_nor_an_abort(
+    world: RollingWorld,
+) -> None:
     def late(world: RollingWorld, name: str) -> None:
         world.unlisted = frozenset({name})
 

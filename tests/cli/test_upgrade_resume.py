@@ -1,4 +1,6 @@
-"""How a roll is resumed after something else changed its workers: it begins with the gate, and asks for the modes."""
+"""How a roll is resumed after something else changed its workers: it begins with the gate, and asks
+for the modes.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def put_back(world: RollingWorld, name: str, mode: str = "disabled") -> None:
 
 
 @pytest.mark.parametrize("how", ["it left the group", "it is still a member and does not answer"])
-def test_a_resume_waits_for_a_worker_that_died_before_it_changes_another(world: RollingWorld, how: str) -> None:
+def test_a_resume_waits_for_a_worker_that_died_before_it_changes_another(
+    world: RollingWorld, how: str
+) -> None:
     world.run(*APPLY, "--pause-after", FIRST_PHASE)
     dead, mute = world.workers["c"], how != "it left the group"
     member, dead.mute = dead.member, mute
@@ -66,7 +70,9 @@ def test_a_resume_waits_for_a_worker_that_died_before_it_changes_another(world: 
     before = files(world)
     result = world.run(*RESUME)
     missing = "c:8083 does not answer: Connection refused" if mute else "c:8083 is not in the group"
-    stopped(result, "Health gate failed", f"waiting: {missing}", f"still waiting after 30 s: {missing}")
+    stopped(
+        result, "Health gate failed", f"waiting: {missing}", f"still waiting after 30 s: {missing}"
+    )
     assert mute or "Start c:8083." in result.stderr
     assert "check cluster health" in result.stderr
     assert files(world) == before
@@ -77,12 +83,18 @@ def test_a_resume_waits_for_a_worker_that_died_before_it_changes_another(world: 
     assert world.violations == []
 
 
-def test_a_worker_whose_file_was_put_back_before_it_started_fails_its_own_rejoin(world: RollingWorld) -> None:
+def test_a_worker_whose_file_was_put_back_before_it_started_fails_its_own_rejoin(
+    world: RollingWorld,
+) -> None:
     def overwrite(world: RollingWorld, name: str) -> None:
         world.workers[name].file = "disabled"
 
     world.on_restart = overwrite
-    stopped(world.run(*APPLY), "different mode than planned", "a:8083 is disabled (configured: file a:8083.properties)")
+    stopped(
+        world.run(*APPLY),
+        "different mode than planned",
+        "a:8083 is disabled (configured: file a:8083.properties)",
+    )
     assert [name for name, _ in world.history] == ["a"]
     world.on_restart = None
     assert "connectctl upgrade resume" in status(world)["nextStep"]
@@ -90,14 +102,19 @@ def test_a_worker_whose_file_was_put_back_before_it_started_fails_its_own_rejoin
     assert (set(world.modes().values()), world.violations) == ({"enabled"}, [])
 
 
-def test_a_worker_that_was_put_back_later_stops_the_next_gate_and_has_its_turn_again(world: RollingWorld) -> None:
+def test_a_worker_that_was_put_back_later_stops_the_next_gate_and_has_its_turn_again(
+    world: RollingWorld,
+) -> None:
     def overwrite(world: RollingWorld, name: str) -> None:
         if name == "c":
             put_back(world, "a")
 
     world.on_restart = overwrite
     stopped(
-        world.run(*APPLY), "Workers are not in the expected mode", "a:8083 is disabled", "connectctl upgrade resume"
+        world.run(*APPLY),
+        "Workers are not in the expected mode",
+        "a:8083 is disabled",
+        "connectctl upgrade resume",
     )
     assert "enabled" not in {mode for _, mode in world.history}
     world.on_restart = None
@@ -109,7 +126,9 @@ def test_a_worker_that_was_put_back_later_stops_the_next_gate_and_has_its_turn_a
     assert (set(world.modes().values()), world.violations) == ({"enabled"}, [])
 
 
-def test_a_worker_that_was_put_back_in_an_earlier_phase_leads_to_a_rollback(world: RollingWorld) -> None:
+def test_a_worker_that_was_put_back_in_an_earlier_phase_leads_to_a_rollback(
+    world: RollingWorld,
+) -> None:
     def overwrite(world: RollingWorld, name: str) -> None:
         if world.workers[name].file == "enabled":
             put_back(world, next(n for n, w in world.workers.items() if w.file == "preparing"))
@@ -134,7 +153,9 @@ def test_what_was_changed_during_a_pause_is_not_said_to_be_resumable(world: Roll
     assert not status(world)["unfinished"]
 
 
-def test_the_number_of_the_next_step_is_one_more_than_those_that_are_done(world: RollingWorld) -> None:
+def test_the_number_of_the_next_step_is_one_more_than_those_that_are_done(
+    world: RollingWorld,
+) -> None:
     world.workers["a"].stays_away = True
     stopped(world.run(*APPLY), "Timed out")
     text = world.run("upgrade", "status").stdout
@@ -143,7 +164,9 @@ def test_the_number_of_the_next_step_is_one_more_than_those_that_are_done(world:
     assert status(world)["run"]["done"] == 1
 
 
-def test_workers_that_are_not_healthy_are_counted_and_decide_the_exit_code(world: RollingWorld) -> None:
+def test_workers_that_are_not_healthy_are_counted_and_decide_the_exit_code(
+    world: RollingWorld,
+) -> None:
     world.run(*APPLY, "--pause-after", FIRST_PHASE)
     assert world.run("upgrade", "status", "--exit-code").exit_code == 0
     world.workers["c"].member = None
@@ -161,7 +184,9 @@ def test_waits_are_told_without_a_terminal(world: RollingWorld) -> None:
     assert "waiting: a:8083 is not in the group" in result.stderr
 
 
-def test_preflight_finds_a_roll_that_has_not_ended_and_workers_that_differ(world: RollingWorld) -> None:
+def test_preflight_finds_a_roll_that_has_not_ended_and_workers_that_differ(
+    world: RollingWorld,
+) -> None:
     assert found_by_preflight(world) == []
     world.run(*APPLY, "--pause-after", "5")
     run = status(world)["run"]["id"]

@@ -1,4 +1,6 @@
-"""``validate``: files, forms of output, exit codes, and what is said where there is no cluster or only half of one."""
+"""``validate``: files, forms of output, exit codes, and what is said where there is no cluster or
+only half of one.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,17 @@ from fakes.validating import FILE, GOOD, Validating, report, run, session, told
 
 BAD = {
     "name": "bad",
-    "config": {"connector.class": FILE, "topic": "t", "tasks.max": 0, "database.password": "hunter22"},
+    "config": {
+        "connector.class": FILE,
+        "topic": "t",
+        "tasks.max": 0,
+        "database.password": "hunter22",
+    },
 }
-WARNED = {"name": "warned", "config": {"connector.class": FILE, "topic": "t", "tasks.max.enforce": "false"}}
+WARNED = {
+    "name": "warned",
+    "config": {"connector.class": FILE, "topic": "t", "tasks.max.enforce": "false"},
+}
 
 
 @pytest.fixture
@@ -54,10 +64,15 @@ def test_fail_on_and_ignore_decide_what_counts(files: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--offline"]])
-def test_without_a_cluster_what_is_undecided_is_said_once_and_is_an_info(files: Path, more: list[str]) -> None:
+def test_without_a_cluster_what_is_undecided_is_said_once_and_is_an_info(
+    files: Path, more: list[str]
+) -> None:
     data = report("-f", "good.json", "-f", "warned.json", *more)
     assert data["offline"]
-    assert told(data) == [("CONFIG005", "warning", "warned"), ("UNSEEN001", "info", "the workers' validation")]
+    assert told(data) == [
+        ("CONFIG005", "warning", "warned"),
+        ("UNSEEN001", "info", "the workers' validation"),
+    ]
     assert [c["outcome"] for c in data["configurations"]] == ["taken", "taken"]
 
 
@@ -79,21 +94,35 @@ def test_secrets_are_in_no_output(files: Path) -> None:
 
 def test_standard_input_is_read_once_and_its_form_is_found_out(files: Path) -> None:
     data = report("-f", "-", stdin="name=p\nconnector.class=FileStreamSink\n")
-    assert [(c["file"], c["name"], c["type"]) for c in data["configurations"]] == [("-", "p", "sink")]
+    assert [(c["file"], c["name"], c["type"]) for c in data["configurations"]] == [
+        ("-", "p", "sink")
+    ]
     assert told(data)[0] == ("CONFIG008", "error", "p")
     assert run("-f", "-", "-f", "-", stdin="{}")[0] == 2
 
 
 def test_what_connectors_show_prints_is_taken(files: Path) -> None:
-    shown = {"apiVersion": "connectctl/v1", "kind": "Connector", "state": "RUNNING", "offsets": None, **GOOD}
+    shown = {
+        "apiVersion": "connectctl/v1",
+        "kind": "Connector",
+        "state": "RUNNING",
+        "offsets": None,
+        **GOOD,
+    }
     assert report("-f", "-", stdin=json.dumps(shown))["configurations"][0]["name"] == "good"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "a.json, line 1 is not JSON"), ('{"a": [1]}', "a.json: a is a list"), ("[1]", "a single value")],
+    [
+        ("", "a.json, line 1 is not JSON"),
+        ('{"a": [1]}', "a.json: a is a list"),
+        ("[1]", "a single value"),
+    ],
 )
-def test_what_is_no_configuration_is_one_line_on_standard_error(files: Path, text: str, said: str) -> None:
+def test_what_is_no_configuration_is_one_line_on_standard_error(
+    files: Path, text: str, said: str
+) -> None:
     (files / "a.json").write_text(text)
     code, out, err = run("-f", "a.json")
     assert (code, out) == (2, "")
@@ -113,8 +142,12 @@ def test_two_configurations_with_one_name_and_one_without_are_told(files: Path) 
 
 
 def test_properties_alone_are_called_as_their_file(files: Path) -> None:
-    (files / "orders.json").write_text(f'{{"connector.class": "{FILE}", "topic": "t", "tasks.max": "0"}}')
-    assert [f for f in told(report("-f", "orders.json")) if f[0] == "CONFIG004"] == [("CONFIG004", "error", "orders")]
+    (files / "orders.json").write_text(
+        f'{{"connector.class": "{FILE}", "topic": "t", "tasks.max": "0"}}'
+    )
+    assert [f for f in told(report("-f", "orders.json")) if f[0] == "CONFIG004"] == [
+        ("CONFIG004", "error", "orders")
+    ]
 
 
 def test_github_and_sarif_name_the_file_and_junit_fails_the_case(files: Path) -> None:
@@ -133,27 +166,36 @@ def test_for_people_there_is_a_line_for_each_configuration(files: Path) -> None:
     assert [(line[1], line[3]) for line in lines] == [("good", "taken"), ("bad", "refused")]
 
 
-# ------------------------------------------------------------------------------------------------------ with a cluster
+# ----------------------------------------------------------------------------------- with a cluster
 
 
 def test_every_worker_is_asked_and_says_what_it_has(files: Path) -> None:
     data = report("-f", "good.json", obj=session("http://one:1", "http://two:2"))
     assert not data["offline"]
     assert told(data) == []
-    assert [(w["worker"], w["exactlyOnceSupport"], w["plugin"]) for w in data["configurations"][0]["workers"]] == [
+    assert [
+        (w["worker"], w["exactlyOnceSupport"], w["plugin"])
+        for w in data["configurations"][0]["workers"]
+    ] == [
         ("one:1", "enabled", "supported"),
         ("two:2", "enabled", "supported"),
     ]
 
 
 def test_workers_that_disagree_are_a_finding(files: Path) -> None:
-    data = report("-f", "good.json", obj=session("http://one:1", "http://two:2", refusal={"http://two:2": ["no"]}))
+    data = report(
+        "-f",
+        "good.json",
+        obj=session("http://one:1", "http://two:2", refusal={"http://two:2": ["no"]}),
+    )
     assert told(data) == [("CONFIG030", "error", "good"), ("EOS015", "error", "good")]
     assert data["findings"][1]["message"] == "one:1 accepts it; two:2 reports: no."
 
 
 def test_a_cluster_that_cannot_be_reached_is_a_finding_and_the_rest_is_checked(files: Path) -> None:
-    down = session("http://one:1", errors={"http://one:1": Unreachable("gone", why="Connection refused")})
+    down = session(
+        "http://one:1", errors={"http://one:1": Unreachable("gone", why="Connection refused")}
+    )
     code, out, _ = run("-f", "bad.json", "-o", "json", obj=down)
     assert code == 1
     assert told(json.loads(out)) == [
@@ -166,10 +208,14 @@ def test_no_worker_to_ask_is_a_finding(files: Path) -> None:
     empty = FakeSession()
     empty.calls = Validating(urls=())
     empty.calls.refusal = {}
-    assert ("UNSEEN001", "warning", "the workers' validation") in told(report("-f", "good.json", obj=empty))
+    assert ("UNSEEN001", "warning", "the workers' validation") in told(
+        report("-f", "good.json", obj=empty)
+    )
 
 
-@pytest.mark.parametrize(("state", "expected"), [("BOGUS", ["CONFIG033"]), ("stopped", []), ("PAUSED", [])])
+@pytest.mark.parametrize(
+    ("state", "expected"), [("BOGUS", ["CONFIG033"]), ("stopped", []), ("PAUSED", [])]
+)
 def test_the_state_to_be_created_in_is_judged(files: Path, state: str, expected: list[str]) -> None:
     (files / "c.json").write_text(json.dumps(GOOD | {"initial_state": state}))
     found = report("-f", "c.json", "--offline")
@@ -187,7 +233,9 @@ def test_offsets_beside_a_configuration_are_refused_with_the_way_that_works(file
 def test_what_a_later_release_refuses_is_told_for_that_release(files: Path) -> None:
     config = GOOD["config"] | {"producer.override.linger.ms": "5"}  # type: ignore[operator]
     (files / "c.json").write_text(json.dumps({"name": "c", "config": config}))
-    assert [f["id"] for f in report("-f", "c.json", "--offline", "--for-version", "4.3")["findings"]] == ["UNSEEN001"]
+    assert [
+        f["id"] for f in report("-f", "c.json", "--offline", "--for-version", "4.3")["findings"]
+    ] == ["UNSEEN001"]
     later = report("-f", "c.json", "--offline", "--for-version", "5.0")
     assert ("CONFIG028", "error", "c") in told(later)
     code, _, err = run("-f", "c.json", "--for-version", "five")

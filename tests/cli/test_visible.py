@@ -21,14 +21,27 @@ from connectctl.ops.core.finding import Finding, Severity
 from hypothesis import given
 from hypothesis import strategies as st
 
-NASTY = "a\x1b[2Jb\x1b]0;title\x07\rc\x7f\x9b31m\u202egpj.exe\u2066\u200b\u2028\ufeff\U000e0041\ud800z"
+NASTY = (
+    "a\x1b[2Jb\x1b]0;title\x07\rc\x7f\x9b31m\u202egpj.exe\u2066\u200b\u2028\ufeff\U000e0041\ud800z"
+)
 HARMLESS = "häuser 東京 naïve\u00a0x 👍 ×"
-FINDING = Finding("RECORD001", Severity.WARNING, NASTY, f"message {NASTY}\nsecond line", next_step=NASTY, why=NASTY)
+FINDING = Finding(
+    "RECORD001",
+    Severity.WARNING,
+    NASTY,
+    f"message {NASTY}\nsecond line",
+    next_step=NASTY,
+    why=NASTY,
+)
 
 
 def steers(text: str) -> set[str]:
     """The characters of ``text`` that a terminal obeys or hides."""
-    return {c for c in text if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and c not in "\n\t"}
+    return {
+        c
+        for c in text
+        if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and c not in "\n\t"
+    }
 
 
 @pytest.mark.parametrize(
@@ -88,10 +101,18 @@ PRINTED: dict[str, Callable[[], None]] = {
     "yaml": lambda: output_terminal.emit(
         "X", {NASTY: NASTY, "items": [{"b": [NASTY]}]}, output_terminal.Output.YAML, print
     ),
-    "sarif": lambda: findings.emit_report("X", {}, [FINDING], ReportOptions(output=ReportOutput.SARIF), print),
-    "junit": lambda: findings.emit_report("X", {}, [FINDING], ReportOptions(output=ReportOutput.JUNIT), print),
-    "github": lambda: findings.emit_report("X", {}, [FINDING], ReportOptions(output=ReportOutput.GITHUB), print),
-    "an error as json": lambda: output_terminal.note(output_terminal.error_json(NASTY, NASTY, NASTY, "x", 1)),
+    "sarif": lambda: findings.emit_report(
+        "X", {}, [FINDING], ReportOptions(output=ReportOutput.SARIF), print
+    ),
+    "junit": lambda: findings.emit_report(
+        "X", {}, [FINDING], ReportOptions(output=ReportOutput.JUNIT), print
+    ),
+    "github": lambda: findings.emit_report(
+        "X", {}, [FINDING], ReportOptions(output=ReportOutput.GITHUB), print
+    ),
+    "an error as json": lambda: output_terminal.note(
+        output_terminal.error_json(NASTY, NASTY, NASTY, "x", 1)
+    ),
 }
 
 
@@ -120,14 +141,21 @@ def test_whatever_is_printed_holds_nothing_that_steers(
 
 def test_json_and_yaml_keep_the_value(capsys: pytest.CaptureFixture[str]) -> None:
     well_formed = NASTY.replace("\ud800", "")
-    for output, read in ((output_terminal.Output.JSON, json.loads), (output_terminal.Output.YAML, yaml.safe_load)):
-        output_terminal.emit("X", {"a": well_formed, "plain": HARMLESS, "lines": "a\nb"}, output, print)
+    for output, read in (
+        (output_terminal.Output.JSON, json.loads),
+        (output_terminal.Output.YAML, yaml.safe_load),
+    ):
+        output_terminal.emit(
+            "X", {"a": well_formed, "plain": HARMLESS, "lines": "a\nb"}, output, print
+        )
         found = read(capsys.readouterr().out)
         assert (found["a"], found["plain"], found["lines"]) == (well_formed, HARMLESS, "a\nb")
 
 
 def test_a_word_of_an_enumeration_is_text_in_yaml(capsys: pytest.CaptureFixture[str]) -> None:
-    output_terminal.emit("X", {"a": Severity.WARNING, Severity.INFO: 1}, output_terminal.Output.YAML, print)
+    output_terminal.emit(
+        "X", {"a": Severity.WARNING, Severity.INFO: 1}, output_terminal.Output.YAML, print
+    )
     assert yaml.safe_load(capsys.readouterr().out) == {
         "apiVersion": output_terminal.API_VERSION,
         "kind": "X",

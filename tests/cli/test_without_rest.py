@@ -1,4 +1,6 @@
-"""Workers without a REST API (MirrorMaker 2 in dedicated mode): read from topics, and nothing is asked of a REST server."""
+"""Workers without a REST API (MirrorMaker 2 in dedicated mode): read from topics, and nothing is
+asked of a REST server.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +64,16 @@ def world(tmp_path: Path) -> World:
     made.kafka.groups.clear()
     group = connect_group(GROUP, one=[(MIRROR, -1), (MIRROR, 0)])
     members = tuple(
-        replace(m, url="", client_id="live->dr", host="/10.0.0.1", without_rest=True) for m in group.members
+        replace(m, url="", client_id="live->dr", host="/10.0.0.1", without_rest=True)
+        for m in group.members
     )
     made.kafka.groups[GROUP] = replace(group, members=members)
     made.kafka.partitions |= {TOPICS["offsets"]: 3}
     made.kafka.records[TOPICS["configs"]] = records(
-        (f"connector-{MIRROR}", {"properties": {"connector.class": f"x.{MIRROR}", "name": MIRROR, "tasks.max": "1"}}),
+        (
+            f"connector-{MIRROR}",
+            {"properties": {"connector.class": f"x.{MIRROR}", "name": MIRROR, "tasks.max": "1"}},
+        ),
         (f"task-{MIRROR}-0", {"properties": {"task.class": "x"}}),
         (f"commit-{MIRROR}", {"tasks": 1}),
     )
@@ -104,11 +110,19 @@ def test_its_connector_runs_on_the_process_of_its_client_id(world: World) -> Non
 
 
 @pytest.mark.parametrize("command", REFUSED, ids=" ".join)
-def test_what_needs_rest_or_a_stopped_connector_is_refused(world: World, command: list[str]) -> None:
+def test_what_needs_rest_or_a_stopped_connector_is_refused(
+    world: World, command: list[str]
+) -> None:
     before = world.state()
-    given = json.dumps({"name": "x", "config": {"connector.class": "x.y.Source"}}) if "create" in command else OFFSETS
+    given = (
+        json.dumps({"name": "x", "config": {"connector.class": "x.y.Source"}})
+        if "create" in command
+        else OFFSETS
+    )
     ran = run(world, *command, stdin=given)
-    assert (ran.exit_code, "MirrorMaker 2 in dedicated mode" in str(ran.stderr)) == (4, True), ran.stderr
+    assert (ran.exit_code, "MirrorMaker 2 in dedicated mode" in str(ran.stderr)) == (4, True), (
+        ran.stderr
+    )
     assert world.state() == before
 
 
@@ -119,7 +133,9 @@ def test_its_offsets_may_be_changed_once_its_process_is_stopped(world: World) ->
     assert json.loads(world.kafka.records[TOPICS["offsets"]][-1].value or b"") == {"offset": 1}
 
 
-def test_a_rebalance_hides_addresses_and_is_not_taken_for_workers_without_rest(world: World) -> None:
+def test_a_rebalance_hides_addresses_and_is_not_taken_for_workers_without_rest(
+    world: World,
+) -> None:
     group = world.kafka.groups[GROUP]
     hidden = tuple(replace(m, without_rest=False, assignment=None) for m in group.members)
     world.kafka.groups[GROUP] = replace(group, state="PreparingRebalance", members=hidden)
@@ -131,7 +147,9 @@ def test_a_rebalance_hides_addresses_and_is_not_taken_for_workers_without_rest(w
 
 def test_some_workers_without_rest_leave_the_others_to_be_asked() -> None:
     group = connect_group(one=[], two=[])
-    mixed = replace(group, members=(replace(group.members[0], url="", without_rest=True), group.members[1]))
+    mixed = replace(
+        group, members=(replace(group.members[0], url="", without_rest=True), group.members[1])
+    )
     session = FakeSession()
     assert session.connect_to(mixed) is session.calls
     with pytest.raises(ConnectctlError, match="no REST API"):

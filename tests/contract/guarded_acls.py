@@ -20,7 +20,9 @@ BINDINGS: tuple[Binding, ...] = (
 
 
 class GuardedContract:
-    """Brokers with an authorizer, and ``BINDINGS`` among their ACLs; their super users are set and hidden."""
+    """Brokers with an authorizer, and ``BINDINGS`` among their ACLs; their super users are set and
+    hidden.
+    """
 
     def test_acls_are_read_as_they_were_made(self, reads: AclReads) -> None:
         assert set(BINDINGS) <= set(reads.bindings() or ())

@@ -1,6 +1,7 @@
 """What reading ACLs keeps to, be the brokers real or made for tests: the same tests on both.
 
-The brokers with an authorizer are those of tests/live/test_preflight_acls.py, which runs ``GuardedContract`` on them.
+The brokers with an authorizer are those of tests/live/test_preflight_acls.py, which runs
+``GuardedContract`` on them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """Brokers, a topic on them, how to commit an offset for a group, and how to become a member of one."""
+    """Brokers, a topic on them, how to commit an offset for a group, and how to become a member of
+    one.
+    """
 
     reads: BrokerReads
     topic: str
@@ -40,31 +42,50 @@ class BrokersContract:
             assert (seen.id, seen.release >= (3, 3)) == (id_, True)
             assert seen.supported[TRANSACTION_VERSION] >= seen.finalized[TRANSACTION_VERSION]
 
-    def test_settings_are_told_by_the_same_brokers_and_unknown_ones_left_out(self, stage: Stage) -> None:
+    def test_settings_are_told_by_the_same_brokers_and_unknown_ones_left_out(
+        self, stage: Stage
+    ) -> None:
         told = stage.reads.settings(["transaction.max.timeout.ms", "no.such.setting"])
         assert told.keys() == stage.reads.versions().keys()
-        assert all(settings == {"transaction.max.timeout.ms": "900000"} for settings in told.values())
+        assert all(
+            settings == {"transaction.max.timeout.ms": "900000"} for settings in told.values()
+        )
 
     def test_no_topic_is_hidden_from_who_may_see_all(self, stage: Stage) -> None:
         assert stage.reads.hidden([stage.topic, "contract-no-such-topic"]) == frozenset()
         assert stage.reads.hidden([]) == frozenset()
 
-    def test_a_group_that_committed_is_a_reader_and_is_not_active(self, stage: Stage, group: str) -> None:
+    def test_a_group_that_committed_is_a_reader_and_is_not_active(
+        self, stage: Stage, group: str
+    ) -> None:
         stage.commit(group, TopicPartition(stage.topic, 0), 3)
         stage.commit(group, TopicPartition(stage.topic, 1), 0)
         seen = stage.reads.readers()
         (found,) = [each for each in seen.groups if each.id == group]
-        assert found.committed == {TopicPartition(stage.topic, 0): 3, TopicPartition(stage.topic, 1): 0}
-        assert (found.topics, found.active, found.problem) == (frozenset({stage.topic}), False, None)
+        assert found.committed == {
+            TopicPartition(stage.topic, 0): 3,
+            TopicPartition(stage.topic, 1): 0,
+        }
+        assert (found.topics, found.active, found.problem) == (
+            frozenset({stage.topic}),
+            False,
+            None,
+        )
         assert (seen.complete, seen.problems) == (True, {})
 
-    def test_a_member_shows_what_a_group_reads_before_it_commits(self, stage: Stage, group: str) -> None:
+    def test_a_member_shows_what_a_group_reads_before_it_commits(
+        self, stage: Stage, group: str
+    ) -> None:
         stage.join(group, stage.topic, "somebody")
         (found,) = [each for each in stage.reads.readers().groups if each.id == group]
         assert [(member.client_id, member.topics) for member in found.members] == [
             ("somebody", frozenset({stage.topic}))
         ]
-        assert (dict(found.committed), found.topics, found.active) == ({}, frozenset({stage.topic}), True)
+        assert (dict(found.committed), found.topics, found.active) == (
+            {},
+            frozenset({stage.topic}),
+            True,
+        )
 
 
 class TestFakeBrokers(BrokersContract):
@@ -87,7 +108,9 @@ class TestRealBrokers(BrokersContract):
 
         with Consumers(cluster.bootstrap_servers, request.param) as consumers:
             reads = Brokers({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
-            yield Stage(reads, consumers.new_topic("contract-readers"), consumers.commit, consumers.join)
+            yield Stage(
+                reads, consumers.new_topic("contract-readers"), consumers.commit, consumers.join
+            )
             reads.close()
 
     def test_the_workers_own_group_is_no_reader(self, stage: Stage, cluster: Sandbox) -> None:

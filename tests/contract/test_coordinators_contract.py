@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """Coordinators, and how to leave a transaction of an id open in them, with a record in ``ORDERS``."""
+    """Coordinators, and how to leave a transaction of an id open in them, with a record in
+    ``ORDERS``.
+    """
 
     calls: TransactionCalls
     open_transaction: Callable[[str], None]
@@ -33,7 +35,9 @@ class Stage:
 ORDERS = TopicPartition("contract-orders", 0)
 
 
-def asked(calls: TransactionCalls, *ids: str, timeout_ms: int = 60_000) -> dict[str, InitProducerIdResponse]:
+def asked(
+    calls: TransactionCalls, *ids: str, timeout_ms: int = 60_000
+) -> dict[str, InitProducerIdResponse]:
     """What one request for each id is answered; no id is answered twice."""
     answers: dict[str, InitProducerIdResponse] = {}
 
@@ -46,13 +50,19 @@ def asked(calls: TransactionCalls, *ids: str, timeout_ms: int = 60_000) -> dict[
 
 
 def fenced(calls: TransactionCalls, *ids: str) -> dict[str, InitProducerIdResponse]:
-    """The answers once none of them is that the coordinator loads: a new broker has no producer ids for a moment."""
+    """The answers once none of them is that the coordinator loads: a new broker has no producer ids
+    for a moment.
+    """
     answers: dict[str, InitProducerIdResponse] = {}
     end = time.monotonic() + 600
     while missing := [id_ for id_ in ids if id_ not in answers]:
         assert time.monotonic() < end
         found = asked(calls, *missing)
-        answers |= {id_: each for id_, each in found.items() if each.code is not Code.COORDINATOR_LOAD_IN_PROGRESS}
+        answers |= {
+            id_: each
+            for id_, each in found.items()
+            if each.code is not Code.COORDINATOR_LOAD_IN_PROGRESS
+        }
     return answers
 
 
@@ -69,7 +79,9 @@ def settled(calls: TransactionCalls, id_: str) -> Transaction:
 
 
 def coordinators_loaded(calls: TransactionCalls) -> None:
-    """Wait until every coordinator answers: a broker makes and loads its log of transactions at the first question."""
+    """Wait until every coordinator answers: a broker makes and loads its log of transactions at the
+    first question.
+    """
     ids = [f"contract-anybody-{number}" for number in range(500)]
     end = time.monotonic() + 600
     while set(calls.describe(ids).values()) != {Code.TRANSACTIONAL_ID_NOT_FOUND}:
@@ -89,13 +101,21 @@ class CoordinatorsContract:
 
     def test_fencing_answers_each_id_once_and_creates_it(self, stage: Stage, new: str) -> None:
         answers = fenced(stage.calls, f"{new}-0", f"{new}-1")
-        assert {id_: answer.code for id_, answer in answers.items()} == {f"{new}-0": Code.NONE, f"{new}-1": Code.NONE}
+        assert {id_: answer.code for id_, answer in answers.items()} == {
+            f"{new}-0": Code.NONE,
+            f"{new}-1": Code.NONE,
+        }
         for id_, answer in answers.items():
             seen = settled(stage.calls, id_)
             assert (seen.who, seen.state) == ((answer.producer_id, answer.epoch), "Empty")
 
-    def test_a_longer_timeout_than_brokers_allow_is_refused_and_creates_nothing(self, stage: Stage, new: str) -> None:
-        assert asked(stage.calls, new, timeout_ms=900_001)[new].code is Code.INVALID_TRANSACTION_TIMEOUT
+    def test_a_longer_timeout_than_brokers_allow_is_refused_and_creates_nothing(
+        self, stage: Stage, new: str
+    ) -> None:
+        assert (
+            asked(stage.calls, new, timeout_ms=900_001)[new].code
+            is Code.INVALID_TRANSACTION_TIMEOUT
+        )
         assert stage.calls.describe([new]) == {new: Code.TRANSACTIONAL_ID_NOT_FOUND}
 
     def test_fencing_again_moves_the_epoch_or_the_producer_id(self, stage: Stage, new: str) -> None:
@@ -113,7 +133,10 @@ class CoordinatorsContract:
         assert fenced(stage.calls, new)[new].code is Code.CONCURRENT_TRANSACTIONS
         seen = stage.calls.describe([new])[new]
         assert isinstance(seen, Transaction)
-        assert (seen.state in ("PrepareAbort", "CompleteAbort"), seen.epoch > before.epoch) == (True, True)
+        assert (seen.state in ("PrepareAbort", "CompleteAbort"), seen.epoch > before.epoch) == (
+            True,
+            True,
+        )
         assert settled(stage.calls, new).state == "CompleteAbort"
         assert fenced(stage.calls, new)[new].code is Code.NONE
         assert settled(stage.calls, new).state == "Empty"
@@ -122,7 +145,9 @@ class CoordinatorsContract:
         fenced(stage.calls, f"{new}-0")
         stage.open_transaction(f"{new}-1")
         assert {t.id for t in stage.calls.listed(prefixes=[new]).seen} == {f"{new}-0", f"{new}-1"}
-        assert {t.id for t in stage.calls.listed(prefixes=[new], states=["Ongoing"]).seen} == {f"{new}-1"}
+        assert {t.id for t in stage.calls.listed(prefixes=[new], states=["Ongoing"]).seen} == {
+            f"{new}-1"
+        }
         assert stage.calls.listed(prefixes=[f"{new}-none"]).seen == ()
 
     def test_a_marker_of_an_older_epoch_is_refused_and_one_of_the_same_ends_the_transaction_of_a_partition(
@@ -194,7 +219,9 @@ class TestRealCoordinators(CoordinatorsContract):
         zombies: dict[str, Any] = {}
 
         def open_transaction(id_: str) -> None:
-            zombies[id_] = write_uncommitted(cluster.bootstrap_servers, ORDERS.topic, id_, ("k", "v"))
+            zombies[id_] = write_uncommitted(
+                cluster.bootstrap_servers, ORDERS.topic, id_, ("k", "v")
+            )
 
         yield Stage(calls, open_transaction)
         fenced(calls, *zombies)  # so that none is left open

@@ -1,4 +1,6 @@
-"""What every driver keeps to, however it changes and restarts workers: the same tests on all of them."""
+"""What every driver keeps to, however it changes and restarts workers: the same tests on all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ KEY = "connectctl.contract.test"
 class Stage:
     """A driver, a worker of it, one that is none, and what the worker's configuration is now.
 
-    ``state`` gives anything that is equal as long as nothing was changed; ``restarts`` how often it was restarted.
+    ``state`` gives anything that is equal as long as nothing was changed; ``restarts`` how often it
+    was restarted.
     """
 
     driver: WorkerDriver
@@ -51,7 +54,9 @@ class DriverContract:
         assert "\n" not in said
         assert f"{KEY}=one" in said
 
-    def test_a_worker_that_can_be_changed_passes_the_check_and_stays_as_it_is(self, stage: Stage) -> None:
+    def test_a_worker_that_can_be_changed_passes_the_check_and_stays_as_it_is(
+        self, stage: Stage
+    ) -> None:
         before = stage.state()
         assert stage.driver.check(stage.worker) is None
         assert stage.state() == before
@@ -113,7 +118,10 @@ def scripted(directory: Path) -> tuple[Path, ShellLines]:
     file, log = directory / "worker-w1", directory / "restarts"
     file.write_text("a=b\n")
     log.touch()
-    change = f"test -f {directory}/worker-{{host}} && sed -i '/^{{property}}=/d' {directory}/worker-{{host}}"
+    change = (
+        f"test -f {directory}/worker-{{host}} && sed -i '/^{{property}}=/d' "
+        f"{directory}/worker-{{host}}"
+    )
     lines = {
         "change": f"{change} && echo {{property}}={{value}} >> {directory}/worker-{{host}}",
         "restart": f"test -f {directory}/worker-{{host}} && echo {{worker}} >> {log}",
@@ -147,13 +155,22 @@ class TestStrimzi(DriverContract):
     def stage(self, tmp_path: Path) -> Stage:
         kubectl = FakeKubectl.made(tmp_path)
         commands = Commands(60.0)
-        driver = Strimzi("connect", commands, kubectl=str(kubectl.path), pause=0.01, roll_timeout=60.0, tell=print)
+        driver = Strimzi(
+            "connect",
+            commands,
+            kubectl=str(kubectl.path),
+            pause=0.01,
+            roll_timeout=60.0,
+            tell=print,
+        )
         stranger = "other-connect-0.other-connect.default.svc:8083"
 
         def rolls() -> int:
             return len(kubectl.read()["rolled"])
 
-        return Stage(driver, "10.0.0.1:8083", stranger, lambda: kubectl.read()["resource"]["spec"], rolls)
+        return Stage(
+            driver, "10.0.0.1:8083", stranger, lambda: kubectl.read()["resource"]["spec"], rolls
+        )
 
 
 class TestManual(DriverContract):
@@ -164,7 +181,9 @@ class TestManual(DriverContract):
         def restarts() -> int:
             return sum(line.startswith("Restart ") for line in heard)
 
-        return Stage(Manual(heard.append), "w1:8083", "w1", lambda: list(heard), restarts, tells=False)
+        return Stage(
+            Manual(heard.append), "w1:8083", "w1", lambda: list(heard), restarts, tells=False
+        )
 
 
 class TestByWorker(DriverContract):

@@ -1,4 +1,6 @@
-"""What groups keep to whose committed offsets are changed, be they real or made for tests: the same tests on both."""
+"""What groups keep to whose committed offsets are changed, be they real or made for tests: the same
+tests on both.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """Groups, a topic with two partitions, how to become a member, and how to leave a group's offset in a transaction."""
+    """Groups, a topic with two partitions, how to become a member, and how to leave a group's
+    offset in a transaction.
+    """
 
     groups: GroupOffsetWrites
     topic: str
@@ -37,7 +41,9 @@ class GroupOffsetsContract:
     def group(self) -> str:
         return f"contract-offsets-{secrets.token_hex(4)}"
 
-    def test_a_group_that_nobody_knows_is_dead_and_has_committed_nothing(self, stage: Stage, group: str) -> None:
+    def test_a_group_that_nobody_knows_is_dead_and_has_committed_nothing(
+        self, stage: Stage, group: str
+    ) -> None:
         assert stage.groups.group(group).state == "Dead"
         assert stage.groups.committed(group) == stage.groups.stable(group) == {}
         assert stage.groups.committed_of([group]) == {group: {}}
@@ -68,11 +74,15 @@ class GroupOffsetsContract:
         self, stage: Stage, group: str
     ) -> None:
         with pytest.raises(BadInput) as refused:
-            stage.groups.commit(group, {stage.place(0): 3, TopicPartition(f"{stage.topic}-gone", 0): 3})
+            stage.groups.commit(
+                group, {stage.place(0): 3, TopicPartition(f"{stage.topic}-gone", 0): 3}
+            )
         assert refused.value.code == "no-topic"
         assert stage.groups.committed(group) == {stage.place(0): 3}
 
-    def test_an_offset_in_an_open_transaction_is_pending_and_not_committed(self, stage: Stage, group: str) -> None:
+    def test_an_offset_in_an_open_transaction_is_pending_and_not_committed(
+        self, stage: Stage, group: str
+    ) -> None:
         stage.groups.commit(group, {stage.place(0): 3})
         stage.leave_pending(group, stage.place(0), 9)
         with pytest.raises(Refused) as refused:
@@ -91,7 +101,9 @@ class TestFakeGroupOffsets(GroupOffsetsContract):
         def join(group: str) -> None:
             fake.members[group] = ["somebody"]
 
-        return Stage(fake, "orders", join, lambda group, place, offset: fake.pending_groups.add(group))
+        return Stage(
+            fake, "orders", join, lambda group, place, offset: fake.pending_groups.add(group)
+        )
 
 
 @pytest.mark.live
@@ -112,7 +124,11 @@ class TestRealGroupOffsets(GroupOffsetsContract):
 
             def leave_pending(group: str, place: TopicPartition, offset: int) -> None:
                 metadata = consumers.open(group, group_protocol="classic").consumer_group_metadata()
-                made.append(Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": group}))
+                made.append(
+                    Producer(
+                        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": group}
+                    )
+                )
                 made[-1].init_transactions(120)
                 made[-1].begin_transaction()
                 made[-1].send_offsets_to_transaction([Position(*place, offset)], metadata, 60)
@@ -120,7 +136,9 @@ class TestRealGroupOffsets(GroupOffsetsContract):
             def join(group: str) -> None:
                 consumers.join(group, topic, "somebody")
 
-            groups = GroupOffsetClient(Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120))
+            groups = GroupOffsetClient(
+                Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
+            )
             yield Stage(groups, topic, join, leave_pending)
             for producer in made:
                 producer.abort_transaction(60)

@@ -22,8 +22,8 @@ COMPACT = {"cleanup.policy": "compact"}
 
 
 class KafkaContract:
-    """``kafka`` opens the same cluster each time, ``leave_open`` leaves a record of an id in an open transaction. Topics get
-    names of their own, for the cluster may be shared.
+    """``kafka`` opens the same cluster each time, ``leave_open`` leaves a record of an id in an
+    open transaction. Topics get names of their own, for the cluster may be shared.
     """
 
     @pytest.fixture
@@ -34,7 +34,9 @@ class KafkaContract:
         return name
 
     def latest(self, kafka: Open, topic: str) -> dict[tuple[int, bytes | None], bytes | None]:
-        return {(r.partition, r.key): r.value for r in kafka().image([topic], patience=5)[topic].latest}
+        return {
+            (r.partition, r.key): r.value for r in kafka().image([topic], patience=5)[topic].latest
+        }
 
     def test_a_new_topic_is_there_at_once_with_what_was_asked_for(self, kafka: Open) -> None:
         name, edge = f"contract-{secrets.token_hex(4)}", kafka()
@@ -48,12 +50,20 @@ class KafkaContract:
         kafka().create_topic(topic, 7, 1, COMPACT)
         assert kafka().topics([topic])[topic].partitions == 3
 
-    def test_what_is_written_is_read_byte_for_byte_where_it_was_put(self, kafka: Open, topic: str) -> None:
-        wanted = [(topic, 0, b"k", b"\xff\x00"), (topic, 2, b"k", b""), (topic, 1, "é".encode(), None)]
+    def test_what_is_written_is_read_byte_for_byte_where_it_was_put(
+        self, kafka: Open, topic: str
+    ) -> None:
+        wanted = [
+            (topic, 0, b"k", b"\xff\x00"),
+            (topic, 2, b"k", b""),
+            (topic, 1, "é".encode(), None),
+        ]
         assert kafka().transact("contract", wanted) == 3
         assert self.latest(kafka, topic) == {(p, key): value for _, p, key, value in wanted}
 
-    def test_the_newest_record_of_a_key_on_a_partition_counts(self, kafka: Open, topic: str) -> None:
+    def test_the_newest_record_of_a_key_on_a_partition_counts(
+        self, kafka: Open, topic: str
+    ) -> None:
         kafka().transact("contract", [(topic, 0, b"k", b"1"), (topic, 0, b"l", b"1")])
         kafka().transact("contract", [(topic, 0, b"k", b"2"), (topic, 0, b"l", None)])
         assert self.latest(kafka, topic) == {(0, b"k"): b"2", (0, b"l"): None}
@@ -68,7 +78,10 @@ class KafkaContract:
         self, kafka: Open, topic: str
     ) -> None:
         for value in (b"1", b"2"):
-            kafka().transact("contract", [(topic, 0, b"k", value), (topic, 0, b"l", value), (topic, 1, b"k", value)])
+            kafka().transact(
+                "contract",
+                [(topic, 0, b"k", value), (topic, 0, b"l", value), (topic, 1, b"k", value)],
+            )
         image = kafka().image([topic], patience=5, superseded=True)[topic]
         found = sorted((r.partition, r.offset) for r in (*image.latest, *image.superseded))
         assert found == [(0, 0), (0, 1), (0, 3), (0, 4), (1, 0), (1, 2)]
@@ -81,7 +94,11 @@ class KafkaContract:
         leave_open(topic, topic, b"b", b"1")
         kafka().transact("contract", [(topic, 0, b"c", b"1"), (topic, 1, b"c", b"1")])
         image = kafka().image([topic], patience=1)[topic]
-        assert sorted((r.partition, r.key) for r in image.latest) == [(0, b"a"), (1, b"a"), (1, b"c")]
+        assert sorted((r.partition, r.key) for r in image.latest) == [
+            (0, b"a"),
+            (1, b"a"),
+            (1, b"c"),
+        ]
         assert [(tail.partition, tail.stable) for tail in image.held_back] == [(0, 2)]
         kafka().transact(topic, [(topic, 2, b"d", b"1")])
         image = kafka().image([topic], patience=60)[topic]
@@ -99,13 +116,18 @@ class KafkaContract:
         edge = kafka()
         edge.create_topic(other, 1, 1, COMPACT)
         edge.transact("contract", [(topic, 0, b"k", b"1"), (other, 0, b"k", b"2")])
-        assert (self.latest(kafka, topic), self.latest(kafka, other)) == ({(0, b"k"): b"1"}, {(0, b"k"): b"2"})
+        assert (self.latest(kafka, topic), self.latest(kafka, other)) == (
+            {(0, b"k"): b"1"},
+            {(0, b"k"): b"2"},
+        )
 
     def test_a_transaction_of_nothing_changes_nothing(self, kafka: Open, topic: str) -> None:
         assert kafka().transact("contract", []) == 0
         assert self.latest(kafka, topic) == {}
 
-    def test_a_transaction_that_cannot_be_written_whole_is_not_written_at_all(self, kafka: Open, topic: str) -> None:
+    def test_a_transaction_that_cannot_be_written_whole_is_not_written_at_all(
+        self, kafka: Open, topic: str
+    ) -> None:
         with pytest.raises(ConnectctlError):
             kafka().transact("contract", [(topic, 0, b"k", b"1"), (topic, 99, b"k", b"1")])
         assert self.latest(kafka, topic) == {}
@@ -145,7 +167,9 @@ class TestTheRealOne(KafkaContract):
         made: list[Producer] = []
 
         def leave(id_: str, topic: str, key: bytes, value: bytes) -> None:
-            made.append(Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_}))
+            made.append(
+                Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_})
+            )
             made[-1].init_transactions(120)
             made[-1].begin_transaction()
             made[-1].produce(topic, value, key, partition=0)

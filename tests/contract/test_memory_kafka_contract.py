@@ -1,4 +1,6 @@
-"""Kafka in memory, for tests of connectors, has the methods of what it is in the place of, with the same parameters."""
+"""Kafka in memory, for tests of connectors, has the methods of what it is in the place of, with the
+same parameters.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,17 @@ def public(kind: type) -> list[str]:
 
 @pytest.mark.parametrize(
     ("real", "memory"),
-    [(TaskProducer, MemoryProducer), (CommittedOffsets, MemoryOffsets), (TaskMember, MemoryConsumer)],
+    [
+        (TaskProducer, MemoryProducer),
+        (CommittedOffsets, MemoryOffsets),
+        (TaskMember, MemoryConsumer),
+    ],
 )
 def test_what_both_have_is_called_alike(real: type, memory: type) -> None:
     shared = [name for name in public(memory) if hasattr(real, name)]
-    assert {name: parameters(memory, name) for name in shared} == {name: parameters(real, name) for name in shared}
+    assert {name: parameters(memory, name) for name in shared} == {
+        name: parameters(real, name) for name in shared
+    }
     assert len(shared) > 3
 
 
@@ -39,6 +47,8 @@ def test_a_producer_lacks_nothing_that_tasks_call() -> None:
     assert set(public(TaskProducer)) - set(public(MemoryProducer)) == set()
 
 
-@pytest.mark.parametrize(("protocol", "memory"), [(GroupConsumer, MemoryConsumer), (RefreshableOffsets, MemoryOffsets)])
+@pytest.mark.parametrize(
+    ("protocol", "memory"), [(GroupConsumer, MemoryConsumer), (RefreshableOffsets, MemoryOffsets)]
+)
 def test_a_protocol_is_there_with_all_its_methods(protocol: type, memory: type) -> None:
     assert [name for name in public(protocol) if not hasattr(memory, name)] == []

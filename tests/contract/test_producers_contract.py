@@ -25,7 +25,8 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Stage:
-    """A topic with two partitions, how to open a producer of it, and the values that read_committed readers get.
+    """A topic with two partitions, how to open a producer of it, and the values that read_committed
+    readers get.
 
     ``wait`` lets the coordinator abort what is open for longer than the producers' time-out.
     """
@@ -41,7 +42,9 @@ class Stage:
         return producer
 
     def write(self, producer: Any, *values: bytes, partition: int = 0) -> None:
-        """A transaction, not ended yet, with a record for each value, of which each lies one partition after the last."""
+        """A transaction, not ended yet, with a record for each value, of which each lies one
+        partition after the last.
+        """
         producer.begin()
         for number, value in enumerate(values, partition):
             producer.send(TransactionBatch([ProducerRecord(self.topic, b"k", value, number)]))
@@ -56,12 +59,18 @@ class OneProducerContract:
 
     def test_committed_records_are_read_and_aborted_ones_are_not(self, stage: Stage) -> None:
         producer = stage.opened()
-        for value, end in ((b"1", producer.commit), (b"2", producer.abort), (b"3", producer.commit)):
+        for value, end in (
+            (b"1", producer.commit),
+            (b"2", producer.abort),
+            (b"3", producer.commit),
+        ):
             stage.write(producer, value)
             end(PATIENCE)
         assert stage.values() == [b"1", b"3"]
 
-    def test_a_transaction_with_a_record_for_a_partition_that_is_not_there_is_not_committed(self, stage: Stage) -> None:
+    def test_a_transaction_with_a_record_for_a_partition_that_is_not_there_is_not_committed(
+        self, stage: Stage
+    ) -> None:
         producer = stage.opened()
         with pytest.raises(ConnectctlError) as failed:
             stage.transact(producer, b"0", b"1", b"2", b"3")
@@ -92,7 +101,9 @@ class ProducersContract(OneProducerContract):
         newer.commit(PATIENCE)
         assert stage.values() == [b"new"]
 
-    def test_the_abort_of_a_fenced_producer_is_refused_and_ends_nothing_of_the_newer_one(self, stage: Stage) -> None:
+    def test_the_abort_of_a_fenced_producer_is_refused_and_ends_nothing_of_the_newer_one(
+        self, stage: Stage
+    ) -> None:
         older = stage.opened()
         stage.write(older, b"old")
         newer = stage.opened()
@@ -104,7 +115,9 @@ class ProducersContract(OneProducerContract):
         newer.commit(PATIENCE)
         assert stage.values() == [b"new"]
 
-    def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_is_refused(self, stage: Stage) -> None:
+    def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_is_refused(
+        self, stage: Stage
+    ) -> None:
         producer = stage.opened()
         stage.write(producer, b"late")
         stage.wait(producer)
@@ -122,7 +135,10 @@ class TestFakeProducer(ProducersContract):
     def stage(self) -> Stage:
         group = Group({}, output_partitions=2)
         return Stage(
-            "out", lambda: Producer(group), lambda: list(group.output), lambda producer: group.expire(producer.id)
+            "out",
+            lambda: Producer(group),
+            lambda: list(group.output),
+            lambda producer: group.expire(producer.id),
         )
 
 
@@ -143,15 +159,21 @@ class TestMemoryProducer(OneProducerContract):
 class TestRealProducers(ProducersContract):
     """Both real ones on a real broker."""
 
-    @pytest.fixture(params=["ColumnarProducer", pytest.param("TaskProducer", marks=pytest.mark.slow)])
+    @pytest.fixture(
+        params=["ColumnarProducer", pytest.param("TaskProducer", marks=pytest.mark.slow)]
+    )
     def stage(self, cluster: Sandbox, request: pytest.FixtureRequest) -> Iterator[Stage]:
         from connectctl.ops.clients.librdkafka.client import Kafka
         from connectctl.ops.task_runtime.task import columnar_producer, transactional_producer
         from live.real import create_topic
 
-        module = columnar_producer if request.param == "ColumnarProducer" else transactional_producer
+        module = (
+            columnar_producer if request.param == "ColumnarProducer" else transactional_producer
+        )
         kind: Any = getattr(module, request.param)
-        topic = create_topic(cluster.bootstrap_servers, f"contract-{secrets.token_hex(4)}", 2, "delete")
+        topic = create_topic(
+            cluster.bootstrap_servers, f"contract-{secrets.token_hex(4)}", 2, "delete"
+        )
         kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         made: list[Any] = []
 
@@ -162,11 +184,15 @@ class TestRealProducers(ProducersContract):
 
         def values() -> list[bytes | None]:
             image = kafka.image([topic], patience=PATIENCE, superseded=True)[topic]
-            found = sorted((*image.latest, *image.superseded), key=lambda record: (record.timestamp, record.offset))
+            found = sorted(
+                (*image.latest, *image.superseded),
+                key=lambda record: (record.timestamp, record.offset),
+            )
             return [record.value for record in found]
 
         def wait(producer: Any) -> None:
-            # A few records are sent with their commit: more of them, so that the coordinator has the transaction.
+            # A few records are sent with their commit: more of them, so that the coordinator has
+            # the transaction.
             producer.send(TransactionBatch([ProducerRecord(topic, b"k", bytes(900_000), 0)] * 6))
             end = time.monotonic() + 600
             while producer.expired() is not True:

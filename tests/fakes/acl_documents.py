@@ -29,7 +29,8 @@ def read(text: str) -> tuple[Document, ...]:
     found = list(yaml.safe_load_all(text))
     assert {data["kind"] for data in found} == {"AclBindings"}
     return tuple(
-        Document(data["clusterId"], data["bootstrapServers"], tuple(map(_item, data["items"]))) for data in found
+        Document(data["clusterId"], data["bootstrapServers"], tuple(map(_item, data["items"])))
+        for data in found
     )
 
 

@@ -5,15 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.acls import BY_ACLS_ALONE, Authorizer, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.kafka.acls import (
+    BY_ACLS_ALONE,
+    Authorizer,
+    Binding,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
 
 
 @dataclass
 class FakeAcls:
-    """Keeps ``AclReads``. ``acls`` is None without an authorizer; ``errors`` are raised by the methods they name."""
+    """Keeps ``AclReads``. ``acls`` is None without an authorizer; ``errors`` are raised by the
+    methods they name.
+    """
 
     acls: list[Binding] | None = field(default_factory=list)
-    settings: Authorizer = field(default_factory=lambda: Authorizer(BY_ACLS_ALONE[0], frozenset(), False))
+    settings: Authorizer = field(
+        default_factory=lambda: Authorizer(BY_ACLS_ALONE[0], frozenset(), False)
+    )
     topics: set[str] = field(default_factory=set)
     bootstrap: str = "fake:9092"
     id: str = "fake-cluster"

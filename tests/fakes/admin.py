@@ -1,4 +1,6 @@
-"""librdkafka's admin client over answers that a test has written down: what brokers say of topics while they die."""
+"""librdkafka's admin client over answers that a test has written down: what brokers say of topics
+while they die.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ def error(name: str) -> KafkaException:
 
 @dataclass
 class FakeAdmin:
-    """``topics`` gives what metadata has of a topic at its n-th question: partitions, or the name of an error.
+    """``topics`` gives what metadata has of a topic at its n-th question: partitions, or the name
+    of an error.
 
-    ``offsets`` gives the answer to the n-th ListOffsets for a partition and a timestamp; None leaves the partition out.
-    ``begins`` is where partitions begin. ``ids`` are the topics' ids by the number of the question.
+    ``offsets`` gives the answer to the n-th ListOffsets for a partition and a timestamp; None
+    leaves the partition out. ``begins`` is where partitions begin. ``ids`` are the topics' ids by
+    the number of the question.
     """
 
     topics: Callable[[int, str], Sequence[int] | str] = lambda asked, topic: [0, 1]
@@ -63,7 +67,9 @@ class FakeAdmin:
             return {place: _future(SimpleNamespace(offset=self.begins)) for place in wanted}
         self.listed += 1
         found = {place: self.offsets(self.listed, place) for place in wanted}
-        return {place: _future(_of(answer)) for place, answer in found.items() if answer is not None}
+        return {
+            place: _future(_of(answer)) for place, answer in found.items() if answer is not None
+        }
 
 
 def _of(answer: Answer) -> Any:
@@ -82,7 +88,9 @@ def _future(result: Any) -> Future[Any]:
 
 
 class FakeKafka(Kafka):
-    """A connection whose admin client is ``admin``, however often it is asked for a new one; ``renewed`` counts that."""
+    """A connection whose admin client is ``admin``, however often it is asked for a new one;
+    ``renewed`` counts that.
+    """
 
     def __init__(self, admin: FakeAdmin, *, timeout: float = 60.0):
         super().__init__({"bootstrap.servers": "h:1"}, timeout=timeout)

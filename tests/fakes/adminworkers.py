@@ -1,4 +1,6 @@
-"""Workers in memory that tell of their plugins, their loggers and their connectors' active topics."""
+"""Workers in memory that tell of their plugins, their loggers and their connectors' active
+topics.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,20 @@ from typer.testing import CliRunner, Result
 ONE, TWO = "http://one:8083", "http://two:8083"
 SOURCE = {"class": "x.y.Source", "type": "source", "version": "1"}
 DEFINITIONS = [
-    {"name": "file", "type": "STRING", "required": True, "default_value": None, "importance": "HIGH"},
-    {"name": "pin", "type": "PASSWORD", "required": False, "default_value": "[hidden]", "importance": "LOW"},
+    {
+        "name": "file",
+        "type": "STRING",
+        "required": True,
+        "default_value": None,
+        "importance": "HIGH",
+    },
+    {
+        "name": "pin",
+        "type": "PASSWORD",
+        "required": False,
+        "default_value": "[hidden]",
+        "importance": "LOW",
+    },
 ]
 
 
@@ -23,11 +37,17 @@ class AdminWorkers(FakeWorkers):
     """``plugins`` and ``versions`` are by URL."""
 
     urls: tuple[str, ...] = (ONE, TWO)
-    connectors: dict[str, FakeConnector] = field(default_factory=lambda: {"orders": FakeConnector()})
-    plugins: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {ONE: [SOURCE], TWO: [SOURCE]})
+    connectors: dict[str, FakeConnector] = field(
+        default_factory=lambda: {"orders": FakeConnector()}
+    )
+    plugins: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {ONE: [SOURCE], TWO: [SOURCE]}
+    )
     versions: dict[str, str] = field(default_factory=dict)
     levels: dict[str, dict[str, str]] = field(
-        default_factory=lambda: {url: {"root": "INFO", "a.b": "INFO", "a.b.c": "WARN"} for url in (ONE, TWO)}
+        default_factory=lambda: {
+            url: {"root": "INFO", "a.b": "INFO", "a.b.c": "WARN"} for url in (ONE, TWO)
+        }
     )
     active: dict[str, list[str]] | None = field(default_factory=lambda: {"orders": ["t", "u"]})
 

@@ -1,4 +1,6 @@
-"""Any JSON, any bytes, and valid input with parts of it replaced: what readers must take without falling over."""
+"""Any JSON, any bytes, and valid input with parts of it replaced: what readers must take without
+falling over.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 NAMES = st.sampled_from(
-    ["tasks", "task-count", "state", "state.v2", "properties", "topic", "worker_id", "id", "steps", "a"]
+    [
+        "tasks",
+        "task-count",
+        "state",
+        "state.v2",
+        "properties",
+        "topic",
+        "worker_id",
+        "id",
+        "steps",
+        "a",
+    ]
 )
 SCALARS: Any = st.one_of(
     st.none(),
@@ -43,7 +56,9 @@ def mutated(draw: Any, valid: Any) -> Any:
 
 @st.composite
 def encodings(draw: Any, valid: Any) -> bytes:
-    """Bytes: any, those of any JSON, and those of ``valid`` mutated, cut, or with one byte changed."""
+    """Bytes: any, those of any JSON, and those of ``valid`` mutated, cut, or with one byte
+    changed.
+    """
     kind = draw(st.integers(0, 4))
     if kind == 0:
         return bytes(draw(st.binary(max_size=20)))
@@ -53,4 +68,8 @@ def encodings(draw: Any, valid: Any) -> bytes:
         return json.dumps(draw(mutated(valid))).encode()
     whole = json.dumps(valid).encode()
     at = draw(st.integers(0, len(whole) - 1))
-    return whole[:at] if kind == 3 else bytes(whole[:at] + draw(st.binary(min_size=1, max_size=1)) + whole[at + 1 :])
+    return (
+        whole[:at]
+        if kind == 3
+        else bytes(whole[:at] + draw(st.binary(min_size=1, max_size=1)) + whole[at + 1 :])
+    )

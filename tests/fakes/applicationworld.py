@@ -1,4 +1,6 @@
-"""A stream application whose instances can be changed and restarted, in memory, beside a Connect cluster."""
+"""A stream application whose instances can be changed and restarted, in memory, beside a Connect
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.consumer_group import GROUP_AWARE, ClientGroup, GroupMember, StreamsMember
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
-from connectctl.ops.kafka.streams_eos import PROPERTY, ProducerModel, model_of_id, model_of_value, process_of
+from connectctl.ops.kafka.streams_eos import (
+    PROPERTY,
+    ProducerModel,
+    model_of_id,
+    model_of_value,
+    process_of,
+)
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Complete
@@ -25,7 +33,9 @@ NEW = 11
 
 @dataclass
 class FakeInstance:
-    """An instance. ``file`` is its property, ``value`` what it runs with; ``next`` the protocol of the binaries in place."""
+    """An instance. ``file`` is its property, ``value`` what it runs with; ``next`` the protocol of
+    the binaries in place.
+    """
 
     file: str
     value: str
@@ -38,7 +48,9 @@ class FakeInstance:
 
 @dataclass
 class ApplicationWorld(RollingWorld):
-    """``instances`` by address; ``fenced`` are the ids that were fenced, ``opened`` those with an open transaction."""
+    """``instances`` by address; ``fenced`` are the ids that were fenced, ``opened`` those with an
+    open transaction.
+    """
 
     instances: dict[str, FakeInstance] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
@@ -52,11 +64,18 @@ class ApplicationWorld(RollingWorld):
 
     @classmethod
     def running(
-        cls, journal: Path, *values: str, protocol: int = NEW, faults: Faults | None = None, **more: Any
+        cls,
+        journal: Path,
+        *values: str,
+        protocol: int = NEW,
+        faults: Faults | None = None,
+        **more: Any,
     ) -> ApplicationWorld:
         """Instances x:1, x:2 … that run with these values, beside two workers."""
         world = cast("ApplicationWorld", cls.of(journal, "disabled", "disabled", **more))
-        world.instances = {f"x:{n}": FakeInstance(value, value, protocol) for n, value in enumerate(values, 1)}
+        world.instances = {
+            f"x:{n}": FakeInstance(value, value, protocol) for n, value in enumerate(values, 1)
+        }
         for address in world.instances:
             world._come_up(address)
         world.faults = faults or Faults()
@@ -65,7 +84,7 @@ class ApplicationWorld(RollingWorld):
     def session(self) -> ApplicationSession:
         return ApplicationSession(world=self, told={"timeout": 10, "topics.config": "cfg"})
 
-    # ------------------------------------------------------------------------------------------------- what happens
+    # --------------------------------------------------------------------------------- what happens
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
@@ -80,12 +99,22 @@ class ApplicationWorld(RollingWorld):
         self._processes += 1
         instance.process = str(uuid.UUID(int=self._processes))
         aware = model_of_value(instance.value) is ProducerModel.GROUP_AWARE
-        if aware and any(other.process and other.protocol < GROUP_AWARE for other in self.instances.values()):
-            self.violations.append(f"{address} became group-aware while another cannot commit with its generation")
-        self.ids |= {f"{NAME}-{instance.process}-1"} if aware else {f"{NAME}-0_{n}" for n in range(2)}
+        if aware and any(
+            other.process and other.protocol < GROUP_AWARE for other in self.instances.values()
+        ):
+            self.violations.append(
+                f"{address} became group-aware while another cannot commit with its generation"
+            )
+        self.ids |= (
+            {f"{NAME}-{instance.process}-1"} if aware else {f"{NAME}-0_{n}" for n in range(2)}
+        )
 
     def restart_instance(self, address: str) -> None:
-        away = [other for other, instance in self.instances.items() if instance.process is None and other != address]
+        away = [
+            other
+            for other, instance in self.instances.items()
+            if instance.process is None and other != address
+        ]
         if away:
             self.violations.append(f"{address} was restarted while {away} was away")
         instance = self.instances[address]
@@ -99,9 +128,13 @@ class ApplicationWorld(RollingWorld):
         return [instance for instance in self.instances.values() if instance.process]
 
     def values(self) -> dict[str, str]:
-        return {address: instance.value for address, instance in self.instances.items() if instance.process}
+        return {
+            address: instance.value
+            for address, instance in self.instances.items()
+            if instance.process
+        }
 
-    # ------------------------------------------------------------------------------------------------------ the edges
+    # ------------------------------------------------------------------------------------ the edges
 
     def client_group(self, group_id: str) -> ClientGroup:
         members = [
@@ -115,23 +148,39 @@ class ApplicationWorld(RollingWorld):
             for address, i in self.instances.items()
             if i.process
         ]
-        members += [GroupMember(f"other-{n}", "other", "10.0.0.9") for n in range(self.extra_members)]
+        members += [
+            GroupMember(f"other-{n}", "other", "10.0.0.9") for n in range(self.extra_members)
+        ]
         return ClientGroup(group_id, "Stable" if members else "Empty", "consumer", tuple(members))
 
     def listed(
-        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        prefixes: Sequence[str] = (),
     ) -> Complete[tuple[Listing, ...]]:
         own = [id_ for id_ in sorted(self.ids) if id_.startswith(tuple(prefixes))]
-        return Complete(tuple(Listing(i, "Ongoing" if i in self.opened else "Empty", n, 1) for n, i in enumerate(own)))
+        return Complete(
+            tuple(
+                Listing(i, "Ongoing" if i in self.opened else "Empty", n, 1)
+                for n, i in enumerate(own)
+            )
+        )
 
     def describe(self, ids: Sequence[str]) -> dict[str, Any]:
         known = {
-            i: Transaction(i, "Ongoing" if i in self.opened else "Empty", 1, 0, 10_000) for i in ids if i in self.ids
+            i: Transaction(i, "Ongoing" if i in self.opened else "Empty", 1, 0, 10_000)
+            for i in ids
+            if i in self.ids
         }
         return known | super().describe([i for i in ids if i not in self.ids])
 
     def fence(
-        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+        self,
+        timeouts: Mapping[str, int],
+        patience: float,
+        told: Callable[[str, InitProducerIdResponse], None],
     ) -> None:
         living = {instance.process: model_of_value(instance.value) for instance in self.living()}
         for id_ in timeouts:
@@ -164,7 +213,9 @@ class ApplicationDriver:
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         known = self.world.instances.get(worker)
         return (
-            ConfiguredValue(known.file, f"file {worker}") if self.world.tells and name == PROPERTY and known else None
+            ConfiguredValue(known.file, f"file {worker}")
+            if self.world.tells and name == PROPERTY and known
+            else None
         )
 
     def change(self, worker: str, name: str, value: str) -> str | None:
@@ -186,7 +237,9 @@ class ClientGroups:
         return self.world.client_group(group_id)
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
-        return {TopicPartition("in", 0): 10 if self.world.stuck else int(10 + self.world.clock * 10)}
+        return {
+            TopicPartition("in", 0): 10 if self.world.stuck else int(10 + self.world.clock * 10)
+        }
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {TopicPartition("in", 0): int(10 + self.world.clock * 10)}
@@ -199,7 +252,11 @@ class Versions:
     world: ApplicationWorld
 
     def versions(self) -> dict[int, BrokerVersion]:
-        return {1: BrokerVersion(1, (2, 4) if self.world.apis.get(28, 0) < 3 else (4, 3), self.world.apis)}
+        return {
+            1: BrokerVersion(
+                1, (2, 4) if self.world.apis.get(28, 0) < 3 else (4, 3), self.world.apis
+            )
+        }
 
 
 @dataclass

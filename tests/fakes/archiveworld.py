@@ -1,4 +1,6 @@
-"""An archive without Kafka: a group's offsets and its manifest, which change together, and attempts that crash at a call."""
+"""An archive without Kafka: a group's offsets and its manifest, which change together, and attempts
+that crash at a call.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ import pyarrow.parquet as pq
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchive, ParquetArchiveTask
+from connectctl.ops.task_runtime.connectors.parquet_archive.connector import (
+    ParquetArchive,
+    ParquetArchiveTask,
+)
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, files_of
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
@@ -70,7 +75,9 @@ class CountedFiles:
 
 @dataclass
 class Archive:
-    """The archive at ``path`` of the topic ``log``, whose values are told apart. ``newest`` is who may commit."""
+    """The archive at ``path`` of the topic ``log``, whose values are told apart. ``newest`` is who
+    may commit.
+    """
 
     path: Path
     log: Mapping[int, Sequence[bytes]]
@@ -78,7 +85,9 @@ class Archive:
     manifest: dict[tuple[str, bytes | None], ConsumerRecord] = field(default_factory=dict)
     newest: Attempt | None = None
 
-    def attempt(self, calls: Calls | None = None, kind: type[ParquetArchiveTask] = ParquetArchiveTask) -> Attempt:
+    def attempt(
+        self, calls: Calls | None = None, kind: type[ParquetArchiveTask] = ParquetArchiveTask
+    ) -> Attempt:
         """The next attempt, which fences the one before it."""
         self.newest = Attempt(self, calls or Calls(), kind)
         return self.newest
@@ -89,12 +98,18 @@ class Archive:
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the files that the manifest names."""
-        return [row for file in self.files for row in pq.read_table(self.path / file.name).to_pylist()]
+        return [
+            row for file in self.files for row in pq.read_table(self.path / file.name).to_pylist()
+        ]
 
     def each_once(self) -> None:
         """Every record of the log is there, in the order of its partition, and no other."""
         there = [(row["partition"], row["offset"], row["value"]) for row in self.rows()]
-        assert there == [(p, n, value) for p, values in sorted(self.log.items()) for n, value in enumerate(values)]
+        assert there == [
+            (p, n, value)
+            for p, values in sorted(self.log.items())
+            for n, value in enumerate(values)
+        ]
         for file in self.files:
             assert file.rows == pq.read_metadata(self.path / file.name).num_rows
             assert file.bytes == (self.path / file.name).stat().st_size
@@ -147,7 +162,9 @@ class Attempt:
             self.consumer.commit(offsets)
             for each in records:
                 number = len(self.archive.manifest)
-                self.archive.manifest[each.topic, each.key] = ConsumerRecord(each.key, each.value, 0, number)
+                self.archive.manifest[each.topic, each.key] = ConsumerRecord(
+                    each.key, each.value, 0, number
+                )
 
     def start(self) -> Attempt:
         self.task.start(1.0)

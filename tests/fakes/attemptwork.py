@@ -10,5 +10,16 @@ from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 def work(path: str) -> TaskSpec:
     client = {"bootstrap.servers": "127.0.0.1:1"}
     return TaskSpec(
-        "g", "c", path, {}, Generation("t", "c", 0), client, client, "offs", None, delivery_settings({}), 1.0, 1.0
+        "g",
+        "c",
+        path,
+        {},
+        Generation("t", "c", 0),
+        client,
+        client,
+        "offs",
+        None,
+        delivery_settings({}),
+        1.0,
+        1.0,
     )

@@ -18,7 +18,9 @@ SPAN = PartitionRange("in", 0, 0, 20, 20, 20, whole=True)
 REQUEST = AuditRequest(("out",), inputs=("in",), group="g")
 
 
-def audited(*found: Any, request: AuditRequest = REQUEST, part: InputPartition | None = None) -> Audit:
+def audited(
+    *found: Any, request: AuditRequest = REQUEST, part: InputPartition | None = None
+) -> Audit:
     summary = Summary(shown=request.shown)
     summary.reads = {}
     summary.totals.records["committed"] = 0

@@ -12,7 +12,9 @@ from connectctl.ops.jobs import audit
 class Message:
     """As librdkafka's."""
 
-    def __init__(self, offset: int, value: Any, key: Any = None, partition: int = 0, headers: Any = None) -> None:
+    def __init__(
+        self, offset: int, value: Any, key: Any = None, partition: int = 0, headers: Any = None
+    ) -> None:
         self._told = (offset, value, key, partition, headers)
 
     def topic(self) -> str:
@@ -38,7 +40,9 @@ class Message:
 
 
 def values(*some: Any, **more: Any) -> list[Message]:
-    raw = [value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in some]
+    raw = [
+        value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in some
+    ]
     return [Message(n, value, b"k", **more) for n, value in enumerate(raw)]
 
 

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.brokers import TRANSACTION_VERSION, BrokerVersion, ReaderGroup, ReaderGroups, ReaderMember
+from connectctl.ops.kafka.brokers import (
+    TRANSACTION_VERSION,
+    BrokerVersion,
+    ReaderGroup,
+    ReaderGroups,
+    ReaderMember,
+)
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 APIS = {2: 11, 22: 5, 24: 5}
@@ -22,9 +28,13 @@ DEFAULTS = {
 }
 
 
-def broker(id_: int = 1, release: tuple[int, ...] = (4, 3), *, finalized: int = 2, supported: int = 2) -> BrokerVersion:
+def broker(
+    id_: int = 1, release: tuple[int, ...] = (4, 3), *, finalized: int = 2, supported: int = 2
+) -> BrokerVersion:
     """A broker of today, with its levels of transaction.version."""
-    return BrokerVersion(id_, release, APIS, {TRANSACTION_VERSION: supported}, {TRANSACTION_VERSION: finalized})
+    return BrokerVersion(
+        id_, release, APIS, {TRANSACTION_VERSION: supported}, {TRANSACTION_VERSION: finalized}
+    )
 
 
 @dataclass
@@ -32,7 +42,9 @@ class FakeBrokers:
     """Keeps ``BrokerReads``. ``unseen`` topics are hidden; ``down`` is raised by every question."""
 
     known: dict[int, BrokerVersion | ConnectctlError] = field(default_factory=lambda: {1: broker()})
-    told: dict[int, dict[str, str] | ConnectctlError] = field(default_factory=lambda: {1: dict(DEFAULTS)})
+    told: dict[int, dict[str, str] | ConnectctlError] = field(
+        default_factory=lambda: {1: dict(DEFAULTS)}
+    )
     unseen: set[str] = field(default_factory=set)
     groups: dict[str, ReaderGroup] = field(default_factory=dict)
     complete: bool = True
@@ -49,7 +61,9 @@ class FakeBrokers:
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         self._answer()
         return {
-            id_: {name: told[name] for name in names if name in told} if isinstance(told, dict) else told
+            id_: {name: told[name] for name in names if name in told}
+            if isinstance(told, dict)
+            else told
             for id_, told in self.told.items()
         }
 
@@ -59,7 +73,9 @@ class FakeBrokers:
 
     def readers(self) -> ReaderGroups:
         self._answer()
-        return ReaderGroups(tuple(sorted(self.groups.values(), key=lambda g: g.id)), self.complete, self.problems)
+        return ReaderGroups(
+            tuple(sorted(self.groups.values(), key=lambda g: g.id)), self.complete, self.problems
+        )
 
     def _answer(self) -> None:
         if self.down is not None:
@@ -72,4 +88,6 @@ class FakeBrokers:
 
     def join(self, group: str, topic: str, client: str) -> None:
         """A member that is assigned partitions of the topic."""
-        self.groups[group] = ReaderGroup(group, members=(ReaderMember(client, "/127.0.0.1", frozenset({topic})),))
+        self.groups[group] = ReaderGroup(
+            group, members=(ReaderMember(client, "/127.0.0.1", frozenset({topic})),)
+        )

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files: an authority, a certificate of it for 127.0.0.1, its key, and both in one as Kafka wants them."""
+    """PEM files: an authority, a certificate of it for 127.0.0.1, its key, and both in one as Kafka
+    wants them.
+    """
 
     authority: str
     certificate: str
@@ -23,7 +30,9 @@ def certificates(place: Path) -> Certificates:
     """An authority of its own and a certificate for this machine, in ``place``."""
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
-    files = Certificates(*(str(place / name) for name in ("ca.pem", "cert.pem", "key.pem", "keystore.pem")))
+    files = Certificates(
+        *(str(place / name) for name in ("ca.pem", "cert.pem", "key.pem", "keystore.pem"))
+    )
     authority.cert_pem.write_to_path(files.authority)
     chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
     # Kafka reads PKCS #8 keys and no others.

@@ -1,4 +1,6 @@
-"""A Connect cluster and a journal, in which the process may be killed at any call: for commands that change something."""
+"""A Connect cluster and a journal, in which the process may be killed at any call: for commands
+that change something.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,16 @@ EDITOR = "sed -i s/Source/Other/"
 HANGING, HUNG = TopicPartition("h", 0), PartitionProducer(9, 0, 0, 1_000, 40)
 STATES = {"Empty": 0, "Ongoing": 1_000, "PrepareCommit": 1_100, "CompleteCommit": 1_110}
 COMMITTED = [
-    LogEntry("h-0", 9, 0, 60_000, state, frozenset({HANGING} if at in (1_000, 1_100) else ()), at, 1_000 if at else -1)
+    LogEntry(
+        "h-0",
+        9,
+        0,
+        60_000,
+        state,
+        frozenset({HANGING} if at in (1_000, 1_100) else ()),
+        at,
+        1_000 if at else -1,
+    )
     for state, at in STATES.items()
 ]
 """What the coordinator wrote of the transaction that hangs: its commit was decided."""
@@ -72,7 +83,9 @@ class Killed(BaseException):
 
 
 class Clock:
-    """Time that passes only where somebody sleeps, so that the waits of the product take none of ours."""
+    """Time that passes only where somebody sleeps, so that the waits of the product take none of
+    ours.
+    """
 
     seconds = 0.0
 
@@ -92,7 +105,9 @@ def timed_by(clock: Clock, real: Callable[..., RunContext], *args: Any) -> RunCo
 
 @dataclass
 class World:
-    """A cluster, and a journal; every call of the workers, the coordinators and the journal is counted."""
+    """A cluster, and a journal; every call of the workers, the coordinators and the journal is
+    counted.
+    """
 
     directory: Path
     kafka: FakeKafka = field(init=False)
@@ -105,7 +120,14 @@ class World:
     """The run that ``UNDO`` takes back: no part of ``runs``."""
 
     def __post_init__(self) -> None:
-        owners = [("orders", -1), ("orders", 0), ("users", -1), ("users", 0), ("users", 1), ("off", -1)]
+        owners = [
+            ("orders", -1),
+            ("orders", 0),
+            ("users", -1),
+            ("users", 0),
+            ("users", 1),
+            ("off", -1),
+        ]
         plain = {"properties": {"connector.class": "x.y.Source"}}
         topics = {
             "cfg": records(
@@ -121,18 +143,27 @@ class World:
             "sta": [],
         }
         self.kafka = FakeKafka(topics, groups={"connect": connect_group("connect", one=owners)})
-        connectors = {"orders": FakeConnector(), "users": FakeConnector(tasks=["RUNNING", "FAILED"])}
+        connectors = {
+            "orders": FakeConnector(),
+            "users": FakeConnector(tasks=["RUNNING", "FAILED"]),
+        }
         self.workers = FakeWorkers(connectors | {"off": FakeConnector(own="STOPPED", tasks=[])})
         self.workers.levels = {self.workers.urls[0]: {"root": "INFO"}}
         leader = FakeLeader(self.kafka)
         self.workers.commanded, self.workers.configured = leader.command, leader.configure
-        (self.directory / "new.json").write_text(json.dumps(CONFIG | {"name": "new", "db.password": "${file:a:b}"}))
+        (self.directory / "new.json").write_text(
+            json.dumps(CONFIG | {"name": "new", "db.password": "${file:a:b}"})
+        )
         (self.directory / "all").mkdir(exist_ok=True)
         (self.directory / "all" / "a.yaml").write_text("connector.class: x.y.Source\nname: a\n")
-        (self.directory / "all" / "orders.properties").write_text("connector.class=x.y.Source\nname=orders\nx=1\n")
+        (self.directory / "all" / "orders.properties").write_text(
+            "connector.class=x.y.Source\nname=orders\nx=1\n"
+        )
         open_ = Transaction(IDS[0], "Ongoing", 7, 3, 60_000, 1, (TopicPartition("t", 0),))
         others = {id_: Transaction(id_, "Empty", 8 + n, 0) for n, id_ in enumerate(IDS[1:])}
-        self.coordinators = FakeCoordinators({open_.id: open_} | others, partitions={TopicPartition("t", 0): ()})
+        self.coordinators = FakeCoordinators(
+            {open_.id: open_} | others, partitions={TopicPartition("t", 0): ()}
+        )
         self._count(self.workers, "send")
         self._count(self.coordinators, "fence")
         self._count(self.coordinators, "mark")
@@ -176,7 +207,9 @@ class World:
             return self.run(*operation.split(), *given, *more)
 
     def prepare(self, operation: str) -> None:
-        """What ``operation`` needs and others do not have: something that hangs, an older version, a run to undo."""
+        """What ``operation`` needs and others do not have: something that hangs, an older version,
+        a run to undo.
+        """
         if operation == "transactions commit" and HANGING not in self.coordinators.partitions:
             self.coordinators.partitions[HANGING] = (HUNG,)
             self.log.written += log_of(*COMMITTED).written
@@ -193,7 +226,9 @@ class World:
                 self.former = self._patched()
 
     def _patched(self) -> str:
-        """A run that set a property of two connectors, written to the journal as it would have been."""
+        """A run that set a property of two connectors, written to the journal as it would have
+        been.
+        """
         left, self.left = self.left, -1
         journal = Journal(paths.journal_directory())
         steps: list[ConnectorStep] = []
@@ -202,8 +237,12 @@ class World:
             now = former | {"x": "1"}
             store_configs((former, now), journal)
             self.workers.connectors[name].config = now
-            steps.append(ChangeConnector(name, {"x": "1"}, {"x": None}, digest(former), digest(now)))
-        run = journal.begin_plan(Plan("connectors patch", "fake-cluster", tuple(steps), group_id="connect"))
+            steps.append(
+                ChangeConnector(name, {"x": "1"}, {"x": None}, digest(former), digest(now))
+            )
+        run = journal.begin_plan(
+            Plan("connectors patch", "fake-cluster", tuple(steps), group_id="connect")
+        )
         for number in range(len(steps)):
             journal.mark(run.id, number, "begun")
             journal.mark(run.id, number, "done")
@@ -213,18 +252,27 @@ class World:
 
     def runs(self) -> list[dict[str, Any]]:
         """The runs, without the one that was there before."""
-        found: list[dict[str, Any]] = json.loads(self.run("runs", "list", "-o", "json").stdout)["runs"]
+        found: list[dict[str, Any]] = json.loads(self.run("runs", "list", "-o", "json").stdout)[
+            "runs"
+        ]
         return [run for run in found if run["id"] != self.former]
 
     @property
     def changed(self) -> list[str]:
         """What was sent to anybody."""
-        return self.workers.sent + self.coordinators.asked + [str(each) for each in self.coordinators.marked]
+        return (
+            self.workers.sent
+            + self.coordinators.asked
+            + [str(each) for each in self.coordinators.marked]
+        )
 
     def state(self) -> Any:
         """How everything is."""
         known = self.coordinators.known.values()
         fakes = self.workers.connectors.items()
-        connectors = {name: (fake.own, "FAILED" in fake.tasks, sorted(fake.config.items())) for name, fake in fakes}
+        connectors = {
+            name: (fake.own, "FAILED" in fake.tasks, sorted(fake.config.items()))
+            for name, fake in fakes
+        }
         there = self.workers.levels, self.workers.active, self.coordinators.partitions
         return connectors, {t.id: t.is_open for t in known}, there

@@ -32,7 +32,9 @@ def check_context(
     workers: int = 1,
     **more: Any,
 ) -> CheckContext:
-    """A context of these connectors, with exactly-once enabled; ``told`` are the workers' properties."""
+    """A context of these connectors, with exactly-once enabled; ``told`` are the workers'
+    properties.
+    """
     edges = SimpleNamespace(
         kafka=FakeKafka() if kafka is None else kafka,
         calls=calls,
@@ -45,7 +47,9 @@ def check_context(
     )
     seen = {
         "edges": edges,
-        "group": ConnectGroup(group, "Stable", "sessioned", ()) if isinstance(group, str) else group,
+        "group": ConnectGroup(group, "Stable", "sessioned", ())
+        if isinstance(group, str)
+        else group,
         "checked": connectors,
         "view": SimpleNamespace(workers=(None,) * workers),
         "all_connectors": connectors,

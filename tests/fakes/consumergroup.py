@@ -1,4 +1,6 @@
-"""A consumer group and a log of output with transactions, in memory: what a broker would hold for transactional ids."""
+"""A consumer group and a log of output with transactions, in memory: what a broker would hold for
+transactional ids.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,9 @@ class Message:
 
 @dataclass
 class Group:
-    """Input by partition, the group's offsets, the committed output. ``fail`` raises at the call with that number; a commit
-    that fails may have happened all the same. ``script`` is what the coordinator does at the poll with a number.
+    """Input by partition, the group's offsets, the committed output. ``fail`` raises at the call
+    with that number; a commit that fails may have happened all the same. ``script`` is what the
+    coordinator does at the poll with a number.
     """
 
     input: dict[TopicPartition, list[bytes]]
@@ -60,7 +63,9 @@ class Group:
     epochs: dict[str, int] = field(default_factory=dict)
     """The newest of each transactional id."""
     expired: set[str] = field(default_factory=set)
-    """Ids whose open transaction the coordinator has aborted, and that nobody has initialised since."""
+    """Ids whose open transaction the coordinator has aborted, and that nobody has initialised
+    since.
+    """
     output_partitions: int = 3
     generation: int = 0
     calls: int = 0
@@ -76,7 +81,9 @@ class Group:
         return self.fail.pop(self.calls)() if self.calls in self.fail else None
 
     def expire(self, id_: str) -> None:
-        """What the coordinator does with a transaction that is open for too long: it takes the epoch for itself."""
+        """What the coordinator does with a transaction that is open for too long: it takes the
+        epoch for itself.
+        """
         self.expired.add(id_)
         self.epochs[id_] += 1
 
@@ -122,7 +129,9 @@ class Member:
         committed = self.committed(places, 1)
         begun = {place: GroupOffset(0) for place in places}
         self.listener.assigned(sorted(places), {**begun, **committed})
-        self.positions |= {place: committed[place].offset if place in committed else 0 for place in places}
+        self.positions |= {
+            place: committed[place].offset if place in committed else 0 for place in places
+        }
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
         assert not self.closed
@@ -163,7 +172,9 @@ class Member:
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
         self.group.check()
-        return {p: GroupOffset(self.group.offsets[p]) for p in partitions if p in self.group.offsets}
+        return {
+            p: GroupOffset(self.group.offsets[p]) for p in partitions if p in self.group.offsets
+        }
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.positions |= offsets
@@ -171,7 +182,9 @@ class Member:
     def rewind(self, patience: float) -> bool:
         if self.usable:
             committed = self.committed(self.positions, patience)
-            self.positions = {p: committed[p].offset if p in committed else 0 for p in self.positions}
+            self.positions = {
+                p: committed[p].offset if p in committed else 0 for p in self.positions
+            }
         return self.usable
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
@@ -195,9 +208,11 @@ class Member:
 
 
 class Producer:
-    """A producer of a transactional id; a newer one, or the coordinator that has aborted its transaction, fences it.
+    """A producer of a transactional id; a newer one, or the coordinator that has aborted its
+    transaction, fences it.
 
-    It fails a test that uses it on after an outcome is unknown: all that is left then is to abort and to close it.
+    It fails a test that uses it on after an outcome is unknown: all that is left then is to abort
+    and to close it.
     """
 
     timeout_ms, overdue = 10_000, False
@@ -230,7 +245,9 @@ class Producer:
         self._use()
         for record in batch.records:
             if (record.partition or 0) >= self.group.output_partitions:
-                raise ConnectctlError(f"there is no partition {record.partition}", code="UNKNOWN_TOPIC_OR_PART")
+                raise ConnectctlError(
+                    f"there is no partition {record.partition}", code="UNKNOWN_TOPIC_OR_PART"
+                )
         self.records += [record.value or b"" for record in batch.records]
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: Any, patience: float) -> None:

@@ -18,17 +18,21 @@ MAX_TIMEOUT_MS = 900_000
 
 @dataclass
 class FakeCoordinators:
-    """Keeps ``TransactionCalls``. InitProducerId works as the coordinator's does, after the codes in ``script`` for an id.
-    An abort takes until it is seen ``aborting_looks`` times. ``without_ids`` is how many requests come before the controller
-    has given producer ids to the broker: those for new ids are answered as if its log was being loaded.
+    """Keeps ``TransactionCalls``. InitProducerId works as the coordinator's does, after the codes
+    in ``script`` for an id. An abort takes until it is seen ``aborting_looks`` times.
+    ``without_ids`` is how many requests come before the controller has given producer ids to the
+    broker: those for new ids are answered as if its log was being loaded.
 
-    ``NO_ANSWER`` in a script loses the answer of a request that was performed; the other codes stand for one that was not.
+    ``NO_ANSWER`` in a script loses the answer of a request that was performed; the other codes
+    stand for one that was not.
     """
 
     known: dict[str, Transaction] = field(default_factory=dict)
     script: dict[str, list[Code]] = field(default_factory=dict)
     denied: dict[str, Code] = field(default_factory=dict)
-    partitions: dict[TopicPartition, tuple[PartitionProducer, ...] | Code] = field(default_factory=dict)
+    partitions: dict[TopicPartition, tuple[PartitionProducer, ...] | Code] = field(
+        default_factory=dict
+    )
     asked: list[str] = field(default_factory=list)
     groups: frozenset[str] = frozenset()
     problems: dict[int, Code] = field(default_factory=dict)
@@ -46,7 +50,10 @@ class FakeCoordinators:
         return "fake-cluster"
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
-        return {id: self.denied.get(id) or self._seen(id) or Code.TRANSACTIONAL_ID_NOT_FOUND for id in ids}
+        return {
+            id: self.denied.get(id) or self._seen(id) or Code.TRANSACTIONAL_ID_NOT_FOUND
+            for id in ids
+        }
 
     def _seen(self, id: str) -> Transaction | None:
         found = self.known.get(id)
@@ -58,7 +65,10 @@ class FakeCoordinators:
         return found
 
     def fence(
-        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+        self,
+        timeouts: Mapping[str, int],
+        patience: float,
+        told: Callable[[str, InitProducerIdResponse], None],
     ) -> None:
         for id, timeout in timeouts.items():
             self.asked.append(id)
@@ -85,7 +95,9 @@ class FakeCoordinators:
             return InitProducerIdResponse(code or Code.CONCURRENT_TRANSACTIONS)
         if now.epoch >= MAX_EPOCH:
             now = replace(now, producer_id=now.producer_id + 1000, epoch=-1)
-        self.known[id] = replace(now, state="Empty", epoch=now.epoch + 1, timeout_ms=timeout, started_ms=None)
+        self.known[id] = replace(
+            now, state="Empty", epoch=now.epoch + 1, timeout_ms=timeout, started_ms=None
+        )
         return (
             InitProducerIdResponse(code, self.known[id].producer_id, self.known[id].epoch)
             if code is Code.NONE
@@ -93,7 +105,11 @@ class FakeCoordinators:
         )
 
     def listed(
-        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        prefixes: Sequence[str] = (),
     ) -> Observation[tuple[Listing, ...]]:
         found = [
             Listing(t.id, t.state, t.producer_id, 1)
@@ -102,7 +118,10 @@ class FakeCoordinators:
             and (not producer_ids or t.producer_id in producer_ids)
             and (not prefixes or t.id.startswith(tuple(prefixes)))
         ]
-        silent = [Gap(f"broker {n}", Reason.NO_ANSWER, None, code.name) for n, code in self.problems.items()]
+        silent = [
+            Gap(f"broker {n}", Reason.NO_ANSWER, None, code.name)
+            for n, code in self.problems.items()
+        ]
         return observation_of(tuple(found), (*silent, *self.gaps))
 
     def connect_groups(self) -> Observation[frozenset[str]]:
@@ -114,16 +133,25 @@ class FakeCoordinators:
     def all_places(self) -> Observation[list[TopicPartition]]:
         return observation_of(sorted(self.partitions), self.topic_gaps)
 
-    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-        return {place: self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION) for place in places}
+    def producers(
+        self, places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
+        return {
+            place: self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION) for place in places
+        }
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
-        return {place: self._bounds(self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)) for place in places}
+        return {
+            place: self._bounds(self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION))
+            for place in places
+        }
 
     def _bounds(self, known: tuple[PartitionProducer, ...] | Code) -> Bounds | Code:
         if isinstance(known, Code):
             return known
-        return Bounds(min((p.start_offset for p in known if p.start_offset is not None), default=100), 100)
+        return Bounds(
+            min((p.start_offset for p in known if p.start_offset is not None), default=100), 100
+        )
 
     def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
         scripted = self.marking.pop(0) if self.marking else Code.NONE
@@ -135,7 +163,8 @@ class FakeCoordinators:
         if any(p.producer_id == producer.producer_id and p.epoch > producer.epoch for p in known):
             return Code.INVALID_PRODUCER_EPOCH
         self.partitions[place] = tuple(
-            replace(p, start_offset=None) if p.producer_id == producer.producer_id else p for p in known
+            replace(p, start_offset=None) if p.producer_id == producer.producer_id else p
+            for p in known
         )
         self.marked.append((place, producer.producer_id, commit))
         return Code.NONE

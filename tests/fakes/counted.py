@@ -1,4 +1,6 @@
-"""Collections that count how often somebody goes through all of them: what grows faster than its work does that often."""
+"""Collections that count how often somebody goes through all of them: what grows faster than its
+work does that often.
+"""
 
 from __future__ import annotations
 

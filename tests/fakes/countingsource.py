@@ -1,4 +1,6 @@
-"""A source connector in memory that counts: what it has written, and from where a worker would start it next."""
+"""A source connector in memory that counts: what it has written, and from where a worker would
+start it next.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ TOPIC = "offsets.storage.topic"
 
 @dataclass
 class CountingSource:
-    """The connector ``name`` of ``world``; ``written`` is how far it has written each of its tables."""
+    """The connector ``name`` of ``world``; ``written`` is how far it has written each of its
+    tables.
+    """
 
     world: World
     name: str = "plain"
@@ -36,7 +40,9 @@ class CountingSource:
         return self.world.workers.connectors[self.name].config.get(TOPIC, "off")
 
     def commit(self) -> None:
-        """Write some records of each table, and commit that as workers do: to its topic, and then a copy."""
+        """Write some records of each table, and commit that as workers do: to its topic, and then a
+        copy.
+        """
         self.commits += 1
         for table in self.written:
             self.written[table] += STEP
@@ -49,7 +55,9 @@ class CountingSource:
         return self.starts_of(self.name, self.topic)
 
     def starts_of(self, name: str, in_topic: str) -> dict[str, int]:
-        """Where a worker would start each table of the connector ``name`` that commits to ``in_topic``."""
+        """Where a worker would start each table of the connector ``name`` that commits to
+        ``in_topic``.
+        """
         found = {}
         for (topic, _, key), value in self.world.kafka.live().items():
             if topic == in_topic and key is not None and json.loads(key)[0] == name:
@@ -57,7 +65,9 @@ class CountingSource:
         return found
 
     def twice(self) -> int:
-        """How many records it would write again, counted; a negative number is how many it would lose."""
+        """How many records it would write again, counted; a negative number is how many it would
+        lose.
+        """
         starts = self.starts()
         return sum(count - starts.get(table, 0) for table, count in self.written.items())
 
@@ -102,7 +112,9 @@ def after_the_stop(source: CountingSource) -> Iterator[None]:
 
 @contextmanager
 def commanded(
-    source: CountingSource, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
+    source: CountingSource,
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
     real = source.world.workers.commanded
 

@@ -9,7 +9,9 @@ from fakes.snapshots import Snapshots
 
 
 class Broker(Snapshots):
-    """Topic and offsets of one id; the commit with the number ``doubt`` fails, and has happened if ``anyway``."""
+    """Topic and offsets of one id; the commit with the number ``doubt`` fails, and has happened if
+    ``anyway``.
+    """
 
     def __init__(self, doubt: int = 0, *, anyway: bool = False):
         super().__init__()

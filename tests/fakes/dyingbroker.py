@@ -1,4 +1,6 @@
-"""A broker that dies in the middle of a login: it speaks as much of Kafka's protocol as comes before, and hangs up."""
+"""A broker that dies in the middle of a login: it speaks as much of Kafka's protocol as comes
+before, and hangs up.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ _KNOWN = {0: 8, 1: 11, 3: 9, 10: 3, 17: 1, 18: 3, 22: 1, 24: 1, 26: 1, 36: 1}
 
 
 class DyingBroker:
-    """Listens at ``address``, and dies when it is asked for ``at``, one of the requests of a login. It is up again at once.
+    """Listens at ``address``, and dies when it is asked for ``at``, one of the requests of a login.
+    It is up again at once.
 
     ``reset``: as a process that is killed with bytes unread, so that the client hears of it by RST.
     """
 
-    def __init__(self, at: int, *, reset: bool, mechanism: str = "PLAIN", tls: ssl.SSLContext | None = None):
+    def __init__(
+        self, at: int, *, reset: bool, mechanism: str = "PLAIN", tls: ssl.SSLContext | None = None
+    ):
         self._at, self._reset, self._mechanism, self._tls = at, reset, mechanism, tls
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
@@ -77,7 +82,9 @@ class DyingBroker:
 def _versions(version: int) -> bytes:
     if version < 3:
         each = b"".join(struct.pack(">hhh", kind, 0, newest) for kind, newest in _KNOWN.items())
-        return struct.pack(">hi", 0, len(_KNOWN)) + each + (struct.pack(">i", 0) if version else b"")
+        return (
+            struct.pack(">hi", 0, len(_KNOWN)) + each + (struct.pack(">i", 0) if version else b"")
+        )
     each = b"".join(struct.pack(">hhhB", kind, 0, newest, 0) for kind, newest in _KNOWN.items())
     return struct.pack(">hB", 0, len(_KNOWN) + 1) + each + struct.pack(">iB", 0, 0)
 

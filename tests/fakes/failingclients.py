@@ -1,4 +1,6 @@
-"""Clients of which one call fails with an error of the library's own: confluent_kafka's and kafka-python's."""
+"""Clients of which one call fails with an error of the library's own: confluent_kafka's and
+kafka-python's.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ import pytest
 from connectctl.ops.clients.kafka_protocol import client, raw_connection
 
 KINDS = {
-    "Consumer": ("assign", "consume", "poll", "subscribe", "close", "get_watermark_offsets", "incremental_assign"),
+    "Consumer": (
+        "assign",
+        "consume",
+        "poll",
+        "subscribe",
+        "close",
+        "get_watermark_offsets",
+        "incremental_assign",
+    ),
     "Producer": (
         "init_transactions",
         "begin_transaction",
@@ -39,7 +49,9 @@ ASYNCHRONOUS = (
 
 
 class Failing:
-    """The call with the number ``at`` raises ``error()``, made new for it; ``calls`` are those that there were."""
+    """The call with the number ``at`` raises ``error()``, made new for it; ``calls`` are those that
+    there were.
+    """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -99,7 +111,9 @@ def _wrapped(kind: Any, name: str, failing: Failing) -> Any:
 
 @contextmanager
 def kafka_python(*, answered: bool) -> Iterator[Failing]:
-    """kafka-python's requests; those that fail are sent first where they are ``answered``, and the answer is lost."""
+    """kafka-python's requests; those that fail are sent first where they are ``answered``, and the
+    answer is lost.
+    """
     failing = Failing()
     raw = raw_connection.RawConnection
     ask, transmit, hear = client.KafkaProtocolClient.ask, raw._transmit, raw.await_answer

@@ -1,7 +1,8 @@
-"""A network that holds requests back and loses answers: a proxy before a broker, which can tell requests apart.
+"""A network that holds requests back and loses answers: a proxy before a broker, which can tell
+requests apart.
 
-A request that is held is delivered later even if the client has hung up meanwhile: what a slow path through a network does,
-and what no client can see.
+A request that is held is delivered later even if the client has hung up meanwhile: what a slow path
+through a network does, and what no client can see.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ PRODUCE, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 24, 25, 26
 
 @dataclass
 class Fault:
-    """Hold the next request of the kind ``api`` until ``release`` is called. ``caught`` and ``delivered`` tell of it.
+    """Hold the next request of the kind ``api`` until ``release`` is called. ``caught`` and
+    ``delivered`` tell of it.
 
-    ``lost``: deliver it instead, and cut the connection when the broker answers. ``skip`` so many of the kind are spared,
-    and None stands for any kind.
+    ``lost``: deliver it instead, and cut the connection when the broker answers. ``skip`` so many
+    of the kind are spared, and None stands for any kind.
     """
 
     api: int | None
@@ -40,9 +42,11 @@ class Fault:
 
 
 class FaultProxy:
-    """Listens on a port of its own before ``bootstrap`` (one broker), and rewrites that port in what the broker tells.
+    """Listens on a port of its own before ``bootstrap`` (one broker), and rewrites that port in
+    what the broker tells.
 
-    ``rewritten`` is shared by the proxies before the brokers of one cluster, of which each tells of all.
+    ``rewritten`` is shared by the proxies before the brokers of one cluster, of which each tells of
+    all.
     """
 
     def __init__(self, bootstrap: str, rewritten: list[tuple[bytes, bytes]] | None = None):
@@ -51,7 +55,9 @@ class FaultProxy:
         self._server = socket.create_server((host, 0))
         told = host.encode() + struct.pack(">i", int(port))
         self._rewritten = [] if rewritten is None else rewritten
-        self._rewritten.append((told, host.encode() + struct.pack(">i", self._server.getsockname()[1])))
+        self._rewritten.append(
+            (told, host.encode() + struct.pack(">i", self._server.getsockname()[1]))
+        )
         self._slow_until = 0.0
         self._faults: list[Fault] = []
         self._open: list[socket.socket] = []
@@ -119,7 +125,9 @@ class FaultProxy:
         return thread
 
     def _serve(self, client: socket.socket, broker: socket.socket) -> None:
-        """One connection, to its end on both sides; there are thousands of them in a long campaign."""
+        """One connection, to its end on both sides; there are thousands of them in a long
+        campaign.
+        """
         self._open += [client, broker]
         cut = threading.Event()
         answers = self._start(lambda: self._answers(broker, client, cut))
@@ -171,7 +179,11 @@ class FaultProxy:
             broker.shutdown(socket.SHUT_WR)
 
     def _later(
-        self, broker: socket.socket, frame: bytes, fault: Fault | None, after: threading.Thread | None
+        self,
+        broker: socket.socket,
+        frame: bytes,
+        fault: Fault | None,
+        after: threading.Thread | None,
     ) -> threading.Thread:
         def deliver() -> None:
             if after is not None:
@@ -204,7 +216,9 @@ class FaultProxy:
 
 
 class Network:
-    """A proxy before each broker of ``bootstrap``: who comes by ``bootstrap`` of this stays on it."""
+    """A proxy before each broker of ``bootstrap``: who comes by ``bootstrap`` of this stays on
+    it.
+    """
 
     def __init__(self, bootstrap: str):
         rewritten: list[tuple[bytes, bytes]] = []

@@ -24,7 +24,9 @@ def tasks(count: int) -> list[dict[str, str]]:
 
 @dataclass
 class World:
-    """A config topic, the coordinator of the leader's id, and those of the tasks' ids; ``trace`` is what was asked."""
+    """A config topic, the coordinator of the leader's id, and those of the tasks' ids; ``trace`` is
+    what was asked.
+    """
 
     log: list[ConsumerRecord] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
@@ -57,17 +59,26 @@ class World:
         self.request("read")
         newest = {r.key: r for r in self.log}
         held = (UnreadTail(0, 0, 1),) if self.held_back else ()
-        return {"configs": TopicImage("configs", len(self.log), tuple(newest.values()), {0: len(self.log)}, held)}
+        return {
+            "configs": TopicImage(
+                "configs", len(self.log), tuple(newest.values()), {0: len(self.log)}, held
+            )
+        }
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
         self.request("describe")
         return {
-            id_: Transaction(id_, "Empty", 1, 1) if id_ in self.known else Code.TRANSACTIONAL_ID_NOT_FOUND
+            id_: Transaction(id_, "Empty", 1, 1)
+            if id_ in self.known
+            else Code.TRANSACTIONAL_ID_NOT_FOUND
             for id_ in ids
         }
 
     def fence(
-        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+        self,
+        timeouts: Mapping[str, int],
+        patience: float,
+        told: Callable[[str, InitProducerIdResponse], None],
     ) -> None:
         self.request("fence")
         for id_ in timeouts:
@@ -77,7 +88,14 @@ class World:
 
     def leader(self, **more: Any) -> Leader:
         kafka: Any = self
-        return Leader(kafka, kafka, "g", "configs", 5.0, RetryPolicy(more.get("patience", 5.0), self.told.append))
+        return Leader(
+            kafka,
+            kafka,
+            "g",
+            "configs",
+            5.0,
+            RetryPolicy(more.get("patience", 5.0), self.told.append),
+        )
 
 
 class Handle:

@@ -13,8 +13,12 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 class Group:
     """A coordinator that describes ``members`` and remembers who was removed."""
 
-    def __init__(self, *members: RawMember, state: str = "Stable", refuses: dict[str, int] | None = None):
-        self.described: Described | None = Described(state, "consumer", "cooperative-sticky", members)
+    def __init__(
+        self, *members: RawMember, state: str = "Stable", refuses: dict[str, int] | None = None
+    ):
+        self.described: Described | None = Described(
+            state, "consumer", "cooperative-sticky", members
+        )
         self.removed: list[str] = []
         self.pending: frozenset[TopicPartition] = frozenset()
         self.refuses = refuses or {}
@@ -33,5 +37,7 @@ class Group:
 def member(instance: str | None, *partitions: int, topic: str = "in") -> RawMember:
     name = topic.encode()
     data = struct.pack(">hih", 1, 1, len(name)) + name
-    data += struct.pack(f">i{len(partitions)}i", len(partitions), *partitions) + struct.pack(">i", -1)
+    data += struct.pack(f">i{len(partitions)}i", len(partitions), *partitions) + struct.pack(
+        ">i", -1
+    )
     return RawMember("m", "c", "/h", b"", data, instance)

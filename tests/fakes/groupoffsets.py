@@ -1,4 +1,6 @@
-"""Groups of consumers in memory, with committed offsets that can be changed while a group has no members."""
+"""Groups of consumers in memory, with committed offsets that can be changed while a group has no
+members.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,12 @@ from connectctl.ops.kafka.visibility import describe_group, not_authorized
 
 @dataclass
 class FakeGroupOffsets:
-    """Keeps ``GroupOffsetWrites``. ``members`` are client ids by group; ``hidden`` groups may not be described.
+    """Keeps ``GroupOffsetWrites``. ``members`` are client ids by group; ``hidden`` groups may not
+    be described.
 
-    ``pending_groups`` have offsets in an open transaction, ``newer`` ones are of KIP-848, ``kinds`` are of other protocols.
-    ``gone`` are topics that do not exist. ``leaving`` is how many looks more a group's members are there.
+    ``pending_groups`` have offsets in an open transaction, ``newer`` ones are of KIP-848, ``kinds``
+    are of other protocols. ``gone`` are topics that do not exist. ``leaving`` is how many looks
+    more a group's members are there.
     """
 
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
@@ -36,7 +40,11 @@ class FakeGroupOffsets:
                 self.members.pop(group_id, None)
         ids = self.members.get(group_id, [])
         state = "Stable" if ids else "Empty" if group_id in self.offsets else "Dead"
-        named = () if group_id in self.newer else tuple(GroupMember(f"{c}-1", c, "10.0.0.1") for c in ids)
+        named = (
+            ()
+            if group_id in self.newer
+            else tuple(GroupMember(f"{c}-1", c, "10.0.0.1") for c in ids)
+        )
         return ClientGroup(group_id, state, self.kinds.get(group_id, "consumer"), named)
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
@@ -45,10 +53,14 @@ class FakeGroupOffsets:
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
         if group_id in self.pending_groups:
-            raise Refused(f"An open transaction holds offsets of the group {group_id}", code="pending")
+            raise Refused(
+                f"An open transaction holds offsets of the group {group_id}", code="pending"
+            )
         return self.committed(group_id)
 
-    def pending(self, group_id: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+    def pending(
+        self, group_id: str, partitions: Collection[TopicPartition]
+    ) -> frozenset[TopicPartition]:
         self._may(group_id)
         return frozenset(partitions) if group_id in self.pending_groups else frozenset()
 
@@ -58,7 +70,9 @@ class FakeGroupOffsets:
     def names(self) -> frozenset[str]:
         return frozenset(self.offsets) - self.hidden
 
-    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
+    def committed_of(
+        self, group_ids: Sequence[str]
+    ) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         found: dict[str, dict[TopicPartition, int] | ConnectctlError] = {}
         for group_id in group_ids:
             try:
@@ -84,9 +98,14 @@ class FakeGroupOffsets:
 
     def _may(self, group_id: str) -> None:
         if group_id in self.hidden:
-            raise not_authorized(f"Not authorized to see the group {group_id}", describe_group(group_id))
+            raise not_authorized(
+                f"Not authorized to see the group {group_id}", describe_group(group_id)
+            )
 
     def _nobody(self, group_id: str) -> None:
         self._may(group_id)
         if self.members.get(group_id):
-            raise Refused(f"The offsets of the group {group_id} were not changed: it has members", code="in-use")
+            raise Refused(
+                f"The offsets of the group {group_id} were not changed: it has members",
+                code="in-use",
+            )

@@ -1,4 +1,6 @@
-"""Pools without threads, for tests that carry a command out at each of its calls: requests come in one order."""
+"""Pools without threads, for tests that carry a command out at each of its calls: requests come in
+one order.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,12 @@ from typing import Any
 import pytest
 
 
-def _submit(self: ThreadPoolExecutor, work: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
-    """Do ``work`` in the thread that submits it; what it raises is raised where its result is asked for."""
+def _submit(
+    self: ThreadPoolExecutor, work: Callable[..., Any], /, *args: Any, **more: Any
+) -> Future[Any]:
+    """Do ``work`` in the thread that submits it; what it raises is raised where its result is asked
+    for.
+    """
     done: Future[Any] = Future()
     try:
         done.set_result(work(*args, **more))

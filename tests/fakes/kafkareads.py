@@ -29,9 +29,11 @@ from connectctl.ops.kafka.visibility import (
 
 @dataclass
 class FakeKafka:
-    """Keeps ``KafkaReads``. ``forbidden`` topics can be listed and not read; ``read`` tells which were read.
+    """Keeps ``KafkaReads``. ``forbidden`` topics can be listed and not read; ``read`` tells which
+    were read.
 
-    ``hidden`` topics and ``hidden_groups`` may not be described: nothing tells whether they are there.
+    ``hidden`` topics and ``hidden_groups`` may not be described: nothing tells whether they are
+    there.
     """
 
     records: dict[str, list[ConsumerRecord]] = field(default_factory=dict)
@@ -58,7 +60,11 @@ class FakeKafka:
         return frozenset(self.records) - self.hidden
 
     def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
-        gaps = [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_topic(n)) for n in names if n in self.hidden]
+        gaps = [
+            Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_topic(n))
+            for n in names
+            if n in self.hidden
+        ]
         return observation_of(frozenset(names) & self.topic_names(), gaps)
 
     def partition_counts(self, names: Sequence[str]) -> dict[str, int]:
@@ -71,16 +77,27 @@ class FakeKafka:
     def _facts(self, name: str) -> TopicFacts:
         count = self.partitions.get(name, 1)
         ones = dict.fromkeys(range(count), 1)
-        return TopicFacts(name, count, ones, ones, self.config.get(name, {"cleanup.policy": "compact"}))
+        return TopicFacts(
+            name, count, ones, ones, self.config.get(name, {"cleanup.policy": "compact"})
+        )
 
     def compacted(self) -> Observation[dict[str, TopicFacts]]:
         facts = {name: self._facts(name) for name in sorted(self.topic_names())}
-        gaps = [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config]
-        return observation_of({n: f for n, f in facts.items() if "compact" in f.config.get("cleanup.policy", "")}, gaps)
+        gaps = [
+            Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n))
+            for n, f in facts.items()
+            if not f.config
+        ]
+        return observation_of(
+            {n: f for n, f in facts.items() if "compact" in f.config.get("cleanup.policy", "")},
+            gaps,
+        )
 
     def group(self, group_id: str) -> ConnectGroup:
         if group_id in self.hidden_groups:
-            raise not_authorized(f"Not authorized to describe the group {group_id}", describe_group(group_id))
+            raise not_authorized(
+                f"Not authorized to describe the group {group_id}", describe_group(group_id)
+            )
         return self.groups.get(group_id, ConnectGroup(group_id, "Dead", "", ()))
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
@@ -98,14 +115,32 @@ class FakeKafka:
         for topic in self._readable(topics):
             held_back = self.held_back(topic)
             stable = {tail.partition: tail.stable for tail in held_back}
-            every = [r for r in self.records[topic] if r.partition not in stable or r.offset < stable[r.partition]]
-            owners = {name.decode(errors="surrogatepass") for name in owners_of([r.key for r in every]) if name}
-            left_out = frozenset(name for name in owners if includes is not None and not includes(name))
-            records = [r for r in every if owner_of(r.key).decode(errors="surrogatepass") not in left_out]
+            every = [
+                r
+                for r in self.records[topic]
+                if r.partition not in stable or r.offset < stable[r.partition]
+            ]
+            owners = {
+                name.decode(errors="surrogatepass")
+                for name in owners_of([r.key for r in every])
+                if name
+            }
+            left_out = frozenset(
+                name for name in owners if includes is not None and not includes(name)
+            )
+            records = [
+                r for r in every if owner_of(r.key).decode(errors="surrogatepass") not in left_out
+            ]
             newest = {(r.partition, r.key): r for r in records}
-            older = tuple(r for r in records if newest[(r.partition, r.key)] is not r) if superseded else ()
+            older = (
+                tuple(r for r in records if newest[(r.partition, r.key)] is not r)
+                if superseded
+                else ()
+            )
             latest = tuple(newest.values())
-            images[topic] = TopicImage(topic, len(every), latest, self.ends(topic), held_back, older, left_out)
+            images[topic] = TopicImage(
+                topic, len(every), latest, self.ends(topic), held_back, older, left_out
+            )
         return images
 
     def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
@@ -124,7 +159,9 @@ class FakeKafka:
         return {t: {p: OffsetRange(0, end, end) for p, end in by.items()} for t, by in ends.items()}
 
     def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
-        return frozenset[str]().union(*(self.writers.get(each, set()) for each in ids)) & frozenset(topics)
+        return frozenset[str]().union(*(self.writers.get(each, set()) for each in ids)) & frozenset(
+            topics
+        )
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         return {topic: self.records[topic][-count:] for topic in self._readable(topics)}
@@ -141,14 +178,18 @@ class FakeKafka:
 def records(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[ConsumerRecord]:
     """Records of one partition with these keys and JSON values, None for a tombstone."""
     return [
-        ConsumerRecord(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset)
+        ConsumerRecord(
+            key.encode(), None if value is None else json.dumps(value).encode(), 0, offset
+        )
         for offset, (key, value) in enumerate(pairs)
     ]
 
 
 @dataclass
 class FakeLeader:
-    """What a leader does about a new target state: it writes the config topic, and the assignment follows."""
+    """What a leader does about a new target state: it writes the config topic, and the assignment
+    follows.
+    """
 
     kafka: FakeKafka
     group_id: str = "connect"
@@ -164,7 +205,11 @@ class FakeLeader:
         state = {"stop": "STOPPED", "pause": "PAUSED", "resume": "STARTED"}.get(verb)
         if state is None:
             return
-        tasks = 0 if verb == "stop" else max(1, len([n for c, n in self._assigned() if c == name and n >= 0]))
+        tasks = (
+            0
+            if verb == "stop"
+            else max(1, len([n for c, n in self._assigned() if c == name and n >= 0]))
+        )
         self._write(f"target-state-{name}", {"state.v2": state})
         for n in range(tasks):
             self._write(f"task-{name}-{n}", {"properties": {}})
@@ -191,9 +236,14 @@ class FakeLeader:
 
 
 def connect_group(
-    group_id: str = "connect", state: str = "Stable", offset: int = 0, **workers: Sequence[tuple[str, int]]
+    group_id: str = "connect",
+    state: str = "Stable",
+    offset: int = 0,
+    **workers: Sequence[tuple[str, int]],
 ) -> ConnectGroup:
-    """A group with a worker per keyword at ``http://<keyword>:8083``, the first the leader; values as in an assignment."""
+    """A group with a worker per keyword at ``http://<keyword>:8083``, the first the leader; values
+    as in an assignment.
+    """
     first = next(iter(workers), "")
     members = tuple(_member(name, first, offset, given) for name, given in workers.items())
     return ConnectGroup(group_id, state, "sessioned", members)

@@ -1,4 +1,6 @@
-"""A Kafka cluster in memory that can be written, and edges that break at the n-th call, before or after its effect."""
+"""A Kafka cluster in memory that can be written, and edges that break at the n-th call, before or
+after its effect.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from fakes.kafkareads import FakeKafka
 
 @dataclass
 class FakeKafkaWrites(FakeKafka):
-    """Keeps ``KafkaWrites``. ``transactions`` are the ids of those committed; ``now`` is the next record's time.
+    """Keeps ``KafkaWrites``. ``transactions`` are the ids of those committed; ``now`` is the next
+    record's time.
 
     Offsets are each partition's own, and the marker at the end of a transaction takes one, too.
     """
@@ -36,8 +39,12 @@ class FakeKafkaWrites(FakeKafka):
         self.transactions.append(id_)
         return len(wanted)
 
-    def leave_open(self, id_: str, topic: str, key: bytes, value: bytes, partition: int = 0) -> None:
-        """Write a record in a transaction of ``id_`` that stays open until the next one of that id."""
+    def leave_open(
+        self, id_: str, topic: str, key: bytes, value: bytes, partition: int = 0
+    ) -> None:
+        """Write a record in a transaction of ``id_`` that stays open until the next one of that
+        id.
+        """
         self.append(topic, key, value, partition)
         self._open.setdefault(id_, []).append((topic, self.records[topic][-1]))
 
@@ -45,30 +52,51 @@ class FakeKafkaWrites(FakeKafka):
         left = self._open.pop(id_, [])
         for topic, record in left:
             self.records[topic].remove(record)
-            self._ends[topic, record.partition] = max(self._end(topic, record.partition), record.offset + 1)
+            self._ends[topic, record.partition] = max(
+                self._end(topic, record.partition), record.offset + 1
+            )
         self._mark({(topic, record.partition) for topic, record in left})
 
     def _mark(self, places: Collection[tuple[str, int]]) -> None:
         self._ends |= {place: self._end(*place) + 1 for place in places}
 
     def _end(self, topic: str, partition: int) -> int:
-        last = next((r.offset for r in reversed(self.records[topic]) if r.partition == partition), -1)
+        last = next(
+            (r.offset for r in reversed(self.records[topic]) if r.partition == partition), -1
+        )
         return max(last + 1, self._ends.get((topic, partition), 0))
 
     def ends(self, topic: str) -> dict[int, int]:
-        return {partition: max(end, self._end(topic, partition)) for partition, end in super().ends(topic).items()}
+        return {
+            partition: max(end, self._end(topic, partition))
+            for partition, end in super().ends(topic).items()
+        }
 
     def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
         stable: dict[int, int] = {}
         for record in (r for some in self._open.values() for where, r in some if where == topic):
-            stable[record.partition] = min(record.offset, stable.get(record.partition, record.offset))
-        return tuple(UnreadTail(p, offset, self._end(topic, p)) for p, offset in sorted(stable.items()))
+            stable[record.partition] = min(
+                record.offset, stable.get(record.partition, record.offset)
+            )
+        return tuple(
+            UnreadTail(p, offset, self._end(topic, p)) for p, offset in sorted(stable.items())
+        )
 
     def create_topic(
-        self, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+        self,
+        name: str,
+        partitions: int,
+        replicas: int,
+        config: Mapping[str, str],
+        *,
+        exactly: bool = False,
     ) -> None:
         if name not in self.records:
-            self.records[name], self.partitions[name], self.config[name] = [], partitions, dict(config)
+            self.records[name], self.partitions[name], self.config[name] = (
+                [],
+                partitions,
+                dict(config),
+            )
 
     def append(self, topic: str, key: bytes, value: bytes | None, partition: int = 0) -> None:
         """Write one record at the end."""
@@ -78,13 +106,17 @@ class FakeKafkaWrites(FakeKafka):
 
     def live(self) -> dict[tuple[str, int, bytes | None], bytes]:
         """Every value that is there, by topic, partition and key."""
-        newest = {(topic, r.partition, r.key): r.value for topic, log in self.records.items() for r in log}
+        newest = {
+            (topic, r.partition, r.key): r.value for topic, log in self.records.items() for r in log
+        }
         return {place: value for place, value in newest.items() if value is not None}
 
 
 @dataclass
 class Faults:
-    """Makes call number ``at`` (from 1) fail, ``after`` its effect or before it, and ``for_ever`` all that follow it too."""
+    """Makes call number ``at`` (from 1) fail, ``after`` its effect or before it, and ``for_ever``
+    all that follow it too.
+    """
 
     at: int = 0
     after: bool = False
@@ -110,7 +142,9 @@ class Faults:
 
 
 class Breaking:
-    """Any edge, every call of which goes through ``faults``; attributes that are no functions do not."""
+    """Any edge, every call of which goes through ``faults``; attributes that are no functions do
+    not.
+    """
 
     def __init__(self, inner: Any, faults: Faults):
         self._inner, self._faults = inner, faults

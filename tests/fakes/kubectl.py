@@ -1,4 +1,6 @@
-"""A ``kubectl`` that keeps one KafkaConnect resource in a file, with an operator that carries out what is asked."""
+"""A ``kubectl`` that keeps one KafkaConnect resource in a file, with an operator that carries out
+what is asked.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# A program of its own, because the driver runs a program. Each "get" is a moment in which the operator does its work:
-# ``lag`` of them pass before a new generation is carried out.
+# A program of its own, because the driver runs a program. Each "get" is a moment in which the
+# operator does its work: ``lag`` of them pass before a new generation is carried out.
 PROGRAM = """\
 #!{python}
 import json, pathlib, sys
@@ -84,15 +86,23 @@ class FakeKubectl:
     state: Path
 
     @classmethod
-    def made(cls, directory: Path, *, name: str = "connect", namespace: str = "default", **told: Any) -> FakeKubectl:
+    def made(
+        cls, directory: Path, *, name: str = "connect", namespace: str = "default", **told: Any
+    ) -> FakeKubectl:
         """A new one in ``directory``; ``told`` overrides what it keeps besides the resource."""
         made = cls(directory / "kubectl", directory / "kubectl.json")
         made.path.write_text(PROGRAM.format(python=sys.executable, state=str(made.state)))
         made.path.chmod(0o755)
         resource = {
             "metadata": {"name": name, "namespace": namespace, "generation": 1},
-            "spec": {"replicas": 2, "config": {"group.id": "connect", "offset.flush.interval.ms": 1000}},
-            "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]},
+            "spec": {
+                "replicas": 2,
+                "config": {"group.id": "connect", "offset.flush.interval.ms": 1000},
+            },
+            "status": {
+                "observedGeneration": 1,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
         }
         kept = {"resource": resource, "lag": 2, "behind": 0, "asked": 0, "calls": [], "rolled": []}
         made.write(kept | {"may_patch": True, "stuck": False, "unanswered": 0} | told)

@@ -1,6 +1,7 @@
 """A Spark session that is none: what a run collects is computed at once, in this process.
 
-For tests of what a run does on a real broker. Whether Spark runs the same is for the tests of Spark.
+For tests of what a run does on a real broker. Whether Spark runs the same is for the tests of
+Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ class Frame:
 
     def collect(self) -> list[Any]:
         batch = pa.RecordBatch.from_arrays([pa.array(range(self.count), pa.int64())], names=["id"])
-        return [SimpleNamespace(**row) for found in self.mapped(iter([batch])) for row in found.to_pylist()]
+        return [
+            SimpleNamespace(**row)
+            for found in self.mapped(iter([batch]))
+            for row in found.to_pylist()
+        ]
 
 
 class LocalSpark:

@@ -12,8 +12,8 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 
 @dataclass
 class FakeLock:
-    """Keeps ``ClusterLock``. ``other`` holds it; it is lost at confirmation ``lost_at``; ``seen`` by this principal.
-    The other leaves it when its holder is asked for the ``free_at``th time.
+    """Keeps ``ClusterLock``. ``other`` holds it; it is lost at confirmation ``lost_at``; ``seen``
+    by this principal. The other leaves it when its holder is asked for the ``free_at``th time.
 
     ``taken`` are the runs that held it, ``holds`` the one that does now.
     """
@@ -36,9 +36,13 @@ class FakeLock:
         return self.other
 
     @contextmanager
-    def held(self, run: str, ours: Callable[[str], bool] = lambda run: False) -> Iterator[Callable[[], None]]:
+    def held(
+        self, run: str, ours: Callable[[str], bool] = lambda run: False
+    ) -> Iterator[Callable[[], None]]:
         if self.other is not None and not ours(self.other.run):
-            raise Refused("Another connectctl is changing it", why=f"held by {self.other}", code="locked")
+            raise Refused(
+                "Another connectctl is changing it", why=f"held by {self.other}", code="locked"
+            )
         assert self.holds is None
         self.taken.append(run)
         self.holds = run
@@ -50,4 +54,6 @@ class FakeLock:
     def _confirm(self) -> None:
         self.confirmed += 1
         if self.confirmed == self.lost_at:
-            raise ConnectctlError("The cluster's lock was lost, so nothing more is changed", code="lock-lost")
+            raise ConnectctlError(
+                "The cluster's lock was lost, so nothing more is changed", code="lock-lost"
+            )

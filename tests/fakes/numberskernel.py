@@ -18,7 +18,9 @@ KEY = b'["c",{"f":1}]'
 
 @dataclass
 class Log:
-    """What a broker would hold for one transactional id; ``fail`` raises at the call with that number."""
+    """What a broker would hold for one transactional id; ``fail`` raises at the call with that
+    number.
+    """
 
     committed: list[bytes] = field(default_factory=list)
     offset: bytes | None = None
@@ -37,7 +39,9 @@ class Log:
 
 
 class FakeHandle:
-    """An instance that ends when a newer one is initialised; a commit in doubt may have happened all the same."""
+    """An instance that ends when a newer one is initialised; a commit in doubt may have happened
+    all the same.
+    """
 
     id = "g-c-0"
     timeout_ms = 60_000
@@ -163,6 +167,11 @@ class Numbers:
 
 
 def kernel(log: Log, **more: Any) -> ExactlyOnceTask:
-    offsets: Any = {"store": FakeStore(log)} | {name: more.pop(name) for name in ("store", "history") if name in more}
-    made: Any = {"open_producer": lambda: FakeHandle(log), "ledger": SourceOffsetsLedger("offsets", **offsets)}
+    offsets: Any = {"store": FakeStore(log)} | {
+        name: more.pop(name) for name in ("store", "history") if name in more
+    }
+    made: Any = {
+        "open_producer": lambda: FakeHandle(log),
+        "ledger": SourceOffsetsLedger("offsets", **offsets),
+    }
     return ExactlyOnceTask(**made | {"sleep": lambda seconds: None} | more)

@@ -1,4 +1,6 @@
-"""Offsets topics as values: records, topics that were read, writes applied to them, and random histories of all that."""
+"""Offsets topics as values: records, topics that were read, writes applied to them, and random
+histories of all that.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def raw(value: Any) -> bytes | None:
     return value if isinstance(value, bytes) or value is None else connect_json(value).encode()
 
 
-def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = NOW) -> ConsumerRecord:
+def record(
+    key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = NOW
+) -> ConsumerRecord:
     """A record where Java's partitioner puts it, or on ``partition``."""
     spelled = raw(key)
     home = java_partition(spelled or b"", PARTITIONS) if partition is None else partition
@@ -31,11 +35,17 @@ def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = Non
 
 
 def topic(
-    name: str, side: str, *records: ConsumerRecord, held: tuple[UnreadTail, ...] = (), bootstrap: str | None = None
+    name: str,
+    side: str,
+    *records: ConsumerRecord,
+    held: tuple[UnreadTail, ...] = (),
+    bootstrap: str | None = None,
 ) -> ReadTopic:
     """A topic that was read; only the newest record of a key on a partition is left."""
     latest = {(r.partition, r.key): r for r in records}
-    image = TopicImage(name, len(records), tuple(latest.values()), dict.fromkeys(range(PARTITIONS), 99), held)
+    image = TopicImage(
+        name, len(records), tuple(latest.values()), dict.fromkeys(range(PARTITIONS), 99), held
+    )
     return ReadTopic(image, side, bootstrap)
 
 
@@ -47,7 +57,11 @@ def places(
 ) -> list[OffsetsTopicState]:
     """The global topic and, where there is one, the dedicated one, as ``connector`` sees them."""
     found = [topic_state(topic("global", "global", *global_), connector)]
-    return found if dedicated is None else [*found, topic_state(topic(own, "dedicated", *dedicated), connector)]
+    return (
+        found
+        if dedicated is None
+        else [*found, topic_state(topic(own, "dedicated", *dedicated), connector)]
+    )
 
 
 def written(
@@ -67,7 +81,9 @@ def written(
 
 
 def live(found: Iterable[OffsetsTopicState]) -> dict[tuple[str, bytes, int], bytes]:
-    """Every value that is there, by topic, key and partition: tombstones and nothing are the same."""
+    """Every value that is there, by topic, key and partition: tombstones and nothing are the
+    same.
+    """
     return {
         (at.topic, key, r.partition): r.value
         for at in found
@@ -111,6 +127,12 @@ def histories(
     )
 
 
-def saved(found: Iterable[OffsetsTopicState]) -> Mapping[tuple[str | None, str], list[ConsumerRecord]]:
+def saved(
+    found: Iterable[OffsetsTopicState],
+) -> Mapping[tuple[str | None, str], list[ConsumerRecord]]:
     """What a backup of ``found`` brings back."""
-    return {(at.bootstrap, at.topic): [r for kept in at.records.values() for r in kept] for at in found if at.records}
+    return {
+        (at.bootstrap, at.topic): [r for kept in at.records.values() for r in kept]
+        for at in found
+        if at.records
+    }

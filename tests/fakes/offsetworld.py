@@ -1,4 +1,6 @@
-"""A Connect cluster in memory whose connectors have offsets: brokers, workers and a journal, to run connectctl against."""
+"""A Connect cluster in memory whose connectors have offsets: brokers, workers and a journal, to run
+connectctl against.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ RESUME = re.compile(r"connectctl runs resume (\S+)")
 
 @dataclass
 class World:
-    """``plain`` runs with only the global topic; ``moved`` has its own topic; ``old`` is deleted, its offsets remain."""
+    """``plain`` runs with only the global topic; ``moved`` has its own topic; ``old`` is deleted,
+    its offsets remain.
+    """
 
     journal: Path
     faults: Faults = field(default_factory=Faults)
@@ -64,10 +68,14 @@ class World:
     def put(self, topic: str, key: str, value: str | None) -> None:
         """Write one offset where Java's partitioner puts it."""
         raw = key.encode()
-        self.kafka.append(topic, raw, None if value is None else value.encode(), java_partition(raw, PARTITIONS))
+        self.kafka.append(
+            topic, raw, None if value is None else value.encode(), java_partition(raw, PARTITIONS)
+        )
 
     def _configure(self, name: str, config: Mapping[str, str]) -> None:
-        self.kafka.append("cfg", f"connector-{name}".encode(), json.dumps({"properties": dict(config)}).encode())
+        self.kafka.append(
+            "cfg", f"connector-{name}".encode(), json.dumps({"properties": dict(config)}).encode()
+        )
 
     def _alter(self, name: str, method: str, body: Any) -> None:
         """What a worker does: everything spelled anew, to the global and to the dedicated topic."""
@@ -75,21 +83,29 @@ class World:
         for topic in dict.fromkeys(("off", own or "off")):
             for partition, offset in self._entries(name, method, body):
                 key = spelled_by_rest(name, partition)
-                self.kafka.append(topic, key, value_by_rest(offset), java_partition(key, PARTITIONS))
+                self.kafka.append(
+                    topic, key, value_by_rest(offset), java_partition(key, PARTITIONS)
+                )
 
     def _entries(self, name: str, method: str, body: Any) -> list[tuple[Any, Any]]:
         if method == "PATCH":
             return [(entry["partition"], entry["offset"]) for entry in body["offsets"]]
         keys = [parse_key(key) for topic, _, key in self.kafka.live() if topic in ("off", "own")]
-        return [(k.partition, None) for k in keys if isinstance(k, SourceKey) and k.connector == name]
+        return [
+            (k.partition, None) for k in keys if isinstance(k, SourceKey) and k.connector == name
+        ]
 
     def state(self) -> dict[Any, Any]:
-        """All that can be changed: live records, configurations, and what connectors are once they have come to rest."""
+        """All that can be changed: live records, configurations, and what connectors are once they
+        have come to rest.
+        """
         for connector in self.workers.connectors.values():
             while connector.next:
                 connector.advance()
         records = {place: value for place, value in self.kafka.live().items() if place[0] != "cfg"}
-        found = {name: (c.own, tuple(c.tasks), c.config) for name, c in self.workers.connectors.items()}
+        found = {
+            name: (c.own, tuple(c.tasks), c.config) for name, c in self.workers.connectors.items()
+        }
         return {"records": records, "connectors": found, "topics": set(self.kafka.records)}
 
     def run(self, *args: str, stdin: str | None = None) -> Result:

@@ -16,7 +16,9 @@ def many_open_files(count: int = MANY) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = before
     wanted = max(soft, count + 1_000)
-    assert hard in (resource.RLIM_INFINITY, max(hard, wanted)), f"at most {hard} files can be open here"
+    assert hard in (resource.RLIM_INFINITY, max(hard, wanted)), (
+        f"at most {hard} files can be open here"
+    )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     files: list[int] = []
     try:

@@ -26,7 +26,9 @@ def name(first: int, last: int, unique: str = "a", topic: str = "t") -> str:
     return f"{topic}/0/{first}-{last}-{unique * 32}.parquet"
 
 
-def manifest(*files: tuple[int, int], connector: str = "a", unique: str = "a") -> list[ConsumerRecord]:
+def manifest(
+    *files: tuple[int, int], connector: str = "a", unique: str = "a"
+) -> list[ConsumerRecord]:
     found = []
     for n, (first, last) in enumerate(files):
         file = ArchivedFile("t", 0, first, last, last - first + 1, 1, name(first, last, unique))
@@ -36,7 +38,9 @@ def manifest(*files: tuple[int, int], connector: str = "a", unique: str = "a") -
 
 
 class Place:
-    """An archive of the offsets 0 to 9 whose directory also has the file of an attempt that was killed."""
+    """An archive of the offsets 0 to 9 whose directory also has the file of an attempt that was
+    killed.
+    """
 
     def __init__(self, directory: Path):
         self.directory = directory
@@ -56,7 +60,11 @@ class Place:
 
     @property
     def there(self) -> set[str]:
-        return {str(each.relative_to(self.directory)) for each in self.directory.rglob("*") if each.is_file()}
+        return {
+            str(each.relative_to(self.directory))
+            for each in self.directory.rglob("*")
+            if each.is_file()
+        }
 
     def remove(self, *names: str) -> str | None:
         files = tuple(OrphanFile(each, 1) for each in names)

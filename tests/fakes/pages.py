@@ -25,7 +25,18 @@ from fakes.kafkareads import connect_group
 NOON = 1_700_000_000_000
 LONG = "inventory.public.order_line_items_with_a_very_long_name_that_somebody_chose_in_2016"
 ORIGIN = PageOrigin(
-    ("connectctl", "audit", "orders", "payments", "--sequence", "'$.seq'", "--by", "'$.task'", "--html", "orders.html"),
+    (
+        "connectctl",
+        "audit",
+        "orders",
+        "payments",
+        "--sequence",
+        "'$.seq'",
+        "--by",
+        "'$.task'",
+        "--html",
+        "orders.html",
+    ),
     NOON / 1000,
     "MkU3OEVBNTcwNTJENDM2Qk",
     ("brokers 1, 2, 3: protocol of Kafka 4.1 (metadata.version 27, transaction.version 2)",),
@@ -34,7 +45,9 @@ ORIGIN = PageOrigin(
 )
 
 
-def audited(buckets: int = 40, topic: str = "orders", source: str = LONG, detail: str = "", bad: bool = True) -> Audit:
+def audited(
+    buckets: int = 40, topic: str = "orders", source: str = LONG, detail: str = "", bad: bool = True
+) -> Audit:
     """An audit with this many slots of time, and violations of every kind where it is ``bad``."""
     summary = Summary()
     summary.reads = {}
@@ -46,18 +59,27 @@ def audited(buckets: int = 40, topic: str = "orders", source: str = LONG, detail
         summary.totals.sizes.add(1 << power, count)
     first = NOON // 1000
     summary.totals.timeline.slots = {
-        first + n: {"committed": 1 + (n * 7919) % 97, **({"aborted": n % 5} if bad and n % 9 == 0 else {})}
+        first + n: {
+            "committed": 1 + (n * 7919) % 97,
+            **({"aborted": n % 5} if bad and n % 9 == 0 else {}),
+        }
         for n in range(buckets)
     }
     if bad:
         for kind in KINDS:
             for n in range(6):
                 when = NOON + n * 7_000
-                summary.add(Violation(kind, source, topic, 0, 90 + n, 17, 1, 9, 9, when, 5012, 3, detail))
+                summary.add(
+                    Violation(kind, source, topic, 0, 90 + n, 17, 1, 9, 9, when, 5012, 3, detail)
+                )
         summary.add(SourceTotals(topic, source, 10_000, 54, 54, 3, 54, 54, 0, 9_999))
-        summary.add(SourceTotals(topic, f"{source} of another table", 10_000, lowest=0, highest=9_999))
+        summary.add(
+            SourceTotals(topic, f"{source} of another table", 10_000, lowest=0, highest=9_999)
+        )
     sequence, by = field_extractor.sequence_spec("$.seq"), field_extractor.by_spec("$.task")
-    found = Audit("MkU3OEVBNTcwNTJENDM2Qk", AuditRequest((topic,), sequence, by), summary, NOON / 1000)
+    found = Audit(
+        "MkU3OEVBNTcwNTJENDM2Qk", AuditRequest((topic,), sequence, by), summary, NOON / 1000
+    )
     return replace(found, findings=findings_of(found))
 
 
@@ -66,19 +88,34 @@ def connector(
 ) -> ConnectorHealth:
     """A connector on worker one; of a FAILED or DEGRADED one its first task has failed."""
     broken = state in (State.FAILED, State.DEGRADED)
-    cause = "org.apache.kafka.connect.errors.ConnectException: Could not connect to orders-db.example.com:5432"
+    cause = (
+        "org.apache.kafka.connect.errors.ConnectException: Could not connect to "
+        "orders-db.example.com:5432"
+    )
     statuses = {
         n: Status(
-            "FAILED" if broken and n == 0 else "RUNNING", "worker-one.example.com:8083", cause if broken else None
+            "FAILED" if broken and n == 0 else "RUNNING",
+            "worker-one.example.com:8083",
+            cause if broken else None,
         )
         for n in range(tasks)
     }
-    all_of_it = {"connector.class": "io.debezium.connector.postgresql.PostgresConnector", "name": name} | dict(
-        more or {}
+    all_of_it = {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "name": name,
+    } | dict(more or {})
+    verdict = Verdict(
+        state,
+        f"1 of {tasks} tasks failed" if broken else "",
+        cause if broken else None,
+        tasks - broken,
     )
-    verdict = Verdict(state, f"1 of {tasks} tasks failed" if broken else "", cause if broken else None, tasks - broken)
-    known = Connector(name, Status("RUNNING", "worker-one.example.com:8083"), statuses, all_of_it, "source")
-    return ConnectorHealth(known, verdict, ("worker-one.example.com:8083", "worker-two.example.com:8083"))
+    known = Connector(
+        name, Status("RUNNING", "worker-one.example.com:8083"), statuses, all_of_it, "source"
+    )
+    return ConnectorHealth(
+        known, verdict, ("worker-one.example.com:8083", "worker-two.example.com:8083")
+    )
 
 
 def cluster(*connectors: ConnectorHealth, findings: tuple[Finding, ...] = ()) -> ClusterView:
@@ -92,7 +129,9 @@ def cluster(*connectors: ConnectorHealth, findings: tuple[Finding, ...] = ()) ->
                problem="it did not answer within 3 s", config_offset=1199),
     )  # fmt: skip
     facts = TopicFacts("connect-configs", 1, {0: 3}, {0: 3}, {"cleanup.policy": "compact"})
-    deleted = TopicFacts("connect-offsets", 25, dict.fromkeys(range(25), 3), dict.fromkeys(range(25), 2), {})
+    deleted = TopicFacts(
+        "connect-offsets", 25, dict.fromkeys(range(25), 3), dict.fromkeys(range(25), 2), {}
+    )
     topics = (
         InternalTopic("config", "connect-configs", facts),
         InternalTopic("offsets", "connect-offsets", deleted),
@@ -100,7 +139,8 @@ def cluster(*connectors: ConnectorHealth, findings: tuple[Finding, ...] = ()) ->
     )
     seen = (
         Finding("CLUSTER004", Severity.WARNING, "worker-three.example.com:8083",
-                "This worker is in the group, but its REST server cannot be used: it did not answer within 3 s.",
+                "This worker is in the group, but its REST server cannot be used: it did not "
+                "answer within 3 s.",
                 "Check rest.advertised.host.name, listeners and firewalls."),
         Finding("CLUSTER005", Severity.WARNING, "workers", "They run different versions: 4.0.1 on 1, 4.1.0 on 1."),
         Finding("TOPIC002", Severity.ERROR, "status topic", "No topic has its records."),
@@ -109,7 +149,9 @@ def cluster(*connectors: ConnectorHealth, findings: tuple[Finding, ...] = ()) ->
         *findings,
     )  # fmt: skip
     group = connect_group("connect-prod", one=[("orders", -1)])
-    return ClusterView("MkU3OEVBNTcwNTJENDM2Qk", group, workers, topics, connectors, "workers", seen)
+    return ClusterView(
+        "MkU3OEVBNTcwNTJENDM2Qk", group, workers, topics, connectors, "workers", seen
+    )
 
 
 def nothing() -> ClusterView:
@@ -131,6 +173,11 @@ def busy() -> ClusterView:
         connector("old-inventory", State.STOPPED, 0),
         sink,
         findings=(
-            Finding("CLUSTER012", Severity.WARNING, "orders", "It is assigned to a worker that has not reported."),
+            Finding(
+                "CLUSTER012",
+                Severity.WARNING,
+                "orders",
+                "It is assigned to a worker that has not reported.",
+            ),
         ),
     )

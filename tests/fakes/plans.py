@@ -23,7 +23,9 @@ def upgrade_plan(*steps: Step[Any], request: UpgradeRequest, undoes: str | None 
     """The plan of an upgrade of a cluster without workers."""
     conditions = to_data(Conditions(Baseline(), GateSettings()))
     where = "upgrade", "cluster", steps
-    return Plan(*where, group_id="connect", undoes=undoes, request=to_data(request), conditions=conditions)
+    return Plan(
+        *where, group_id="connect", undoes=undoes, request=to_data(request), conditions=conditions
+    )
 
 
 def loaded(run: Run, *steps: Step[Any], migration: str) -> LoadedRun:

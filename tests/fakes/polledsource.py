@@ -28,7 +28,10 @@ def values(step: Any) -> list[Any]:
     """What a step sends, in order."""
     return [
         json.loads(v)
-        for v in [*(r.value for r in step.records), *(m["value"] for b in step.record_batches for m in b.messages)]
+        for v in [
+            *(r.value for r in step.records),
+            *(m["value"] for b in step.record_batches for m in b.messages),
+        ]
     ]
 
 
@@ -120,7 +123,9 @@ class Plain(Handle):
 
 
 class Task(SourceTask):
-    """Numbers from behind the stored offset up to ``last``; ``script`` may ask for boundaries after each record."""
+    """Numbers from behind the stored offset up to ``last``; ``script`` may ask for boundaries after
+    each record.
+    """
 
     broker: Broker
     last = 9
@@ -147,7 +152,9 @@ class Task(SourceTask):
     def _ask(self, end: End | None, record: SourceRecord | None) -> None:
         requests = self.context.transaction
         if end is not None and requests is not None:
-            (requests.commit_transaction if end is End.COMMIT else requests.abort_transaction)(record)
+            (requests.commit_transaction if end is End.COMMIT else requests.abort_transaction)(
+                record
+            )
 
     def update_offsets(self, offsets: Any) -> Any:
         self.broker.trace.append("update")
@@ -174,7 +181,9 @@ def run(
     interval: float = 60.0,
     **task: Any,
 ) -> TaskResult:
-    """Run a task of those attributes to its end. A boundary of None is no exactly-once; ``interval`` is in seconds."""
+    """Run a task of those attributes to its end. A boundary of None is no exactly-once;
+    ``interval`` is in seconds.
+    """
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
     counts, ticks = TaskStats(), iter(range(0, 100_000, 20))
     supply = PolledSource(
@@ -198,8 +207,14 @@ def run(
     return ended
 
 
-def boundaries(boundary: Boundary | None, now: Callable[[], float], interval: float = 60.0) -> Boundaries:
-    return FlushBoundaries(interval, now) if boundary is None else Boundaries(boundary, interval, now, 60.0)
+def boundaries(
+    boundary: Boundary | None, now: Callable[[], float], interval: float = 60.0
+) -> Boundaries:
+    return (
+        FlushBoundaries(interval, now)
+        if boundary is None
+        else Boundaries(boundary, interval, now, 60.0)
+    )
 
 
 def offset(broker: Broker) -> Any:

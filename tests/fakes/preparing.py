@@ -28,7 +28,9 @@ NEW = BrokerVersion(1, (3, 6), {24: 4, 28: 3, 9: 8})
 
 @dataclass
 class World:
-    """One Kafka cluster: topics with their partitions and clean-up policy, a config topic, brokers, coordinators."""
+    """One Kafka cluster: topics with their partitions and clean-up policy, a config topic, brokers,
+    coordinators.
+    """
 
     there: dict[str, tuple[int, str]] = field(default_factory=dict)
     configs: list[KeyValue] = field(default_factory=list)
@@ -47,14 +49,20 @@ class World:
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
         found = {n: self.there[n] for n in names if n in self.there}
-        return {n: TopicFacts(n, count, {}, {}, {"cleanup.policy": how}) for n, (count, how) in found.items()}
+        return {
+            n: TopicFacts(n, count, {}, {}, {"cleanup.policy": how})
+            for n, (count, how) in found.items()
+        }
 
     def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
         records = tuple(ConsumerRecord(k, v, 0, n) for n, (k, v) in enumerate(self.configs))
         return {topics[0]: TopicImage(topics[0], len(records), records, {0: len(records)})}
 
     def describe(self, ids: Sequence[str]) -> dict[str, Any]:
-        return {i: Transaction(i, "Empty", 1, 1) if i in self.known else Code.TRANSACTIONAL_ID_NOT_FOUND for i in ids}
+        return {
+            i: Transaction(i, "Empty", 1, 1) if i in self.known else Code.TRANSACTIONAL_ID_NOT_FOUND
+            for i in ids
+        }
 
     def versions(self) -> dict[int, Any]:
         return {1: self.broker}
@@ -66,7 +74,9 @@ class World:
         return "id"
 
     def look(self, job: Job | None = None, *, take_over: bool = False) -> PreparedJob:
-        return prepare_job(self.scene(), job or Job("c", {"name": "c", **FILE}), take_over=take_over)
+        return prepare_job(
+            self.scene(), job or Job("c", {"name": "c", **FILE}), take_over=take_over
+        )
 
     def scene(self) -> RunClients:
         us: Any = self
@@ -76,14 +86,18 @@ class World:
 
 
 class Many(SourceConnector):
-    """Has as many tasks as ``wanted``, whatever ``tasks.max`` says; ``calls`` are those of all of its kind."""
+    """Has as many tasks as ``wanted``, whatever ``tasks.max`` says; ``calls`` are those of all of
+    its kind.
+    """
 
     task = FileStreamTask
     calls: ClassVar[list[str]] = []
 
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
         tasks = configs.get("foretold")
-        return Outlook(["create a queue"] if "creates" in configs else (), tasks=int(tasks) if tasks else None)
+        return Outlook(
+            ["create a queue"] if "creates" in configs else (), tasks=int(tasks) if tasks else None
+        )
 
     def start(self, configs: Mapping[str, str]) -> None:
         self.calls.append("start")

@@ -1,4 +1,6 @@
-"""A REST server that misbehaves in one way, whatever it is asked: real sockets, as in front of a worker that is ill."""
+"""A REST server that misbehaves in one way, whatever it is asked: real sockets, as in front of a
+worker that is ill.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ TRICKLE = 0.05
 
 @dataclass
 class Misbehaving:
-    """A server on ``url``. ``fault`` answers a request; ``asked`` are the requests so far; ``over`` ends those that hang."""
+    """A server on ``url``. ``fault`` answers a request; ``asked`` are the requests so far; ``over``
+    ends those that hang.
+    """
 
     fault: Callable[[_Handler], None]
     url: str = ""
@@ -34,8 +38,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_of: Misbehaving
 
-    def answer(self, status: int, content: bytes, *, length: int | None = None, location: str | None = None) -> None:
-        """Send a whole answer; or, where it is said to be longer, a part, and the end of the connection."""
+    def answer(
+        self, status: int, content: bytes, *, length: int | None = None, location: str | None = None
+    ) -> None:
+        """Send a whole answer; or, where it is said to be longer, a part, and the end of the
+        connection.
+        """
         self.send_response(status)
         self.send_header("Content-Length", str(len(content) if length is None else length))
         if location:
@@ -87,7 +95,9 @@ def _trickle(asked: _Handler) -> None:
 
 def _connects(status: int, message: str) -> Callable[[_Handler], None]:
     """An error in Connect's own words."""
-    return lambda asked: asked.answer(status, json.dumps({"error_code": status, "message": message}).encode())
+    return lambda asked: asked.answer(
+        status, json.dumps({"error_code": status, "message": message}).encode()
+    )
 
 
 def _with(status: int, content: str) -> Callable[[_Handler], None]:
@@ -121,7 +131,9 @@ FAULTS: dict[str, Callable[[_Handler], None]] = {
     "401": _with(401, JETTY),
     "403": _with(403, JETTY),
     "404": _with(404, JETTY),
-    "409": _connects(409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"),
+    "409": _connects(
+        409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+    ),
     "500": _connects(500, "java.lang.NullPointerException"),
     "503": _with(503, JETTY),
     "HTML": _with(200, "<!doctype html><title>Log in</title>"),
@@ -142,7 +154,9 @@ def misbehaving(fault: str) -> Iterator[Misbehaving]:
     found = Misbehaving(FAULTS[fault])
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"server_of": found}))
     found.url = f"{'https' if fault == NO_TLS else 'http'}://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     if fault != REFUSED:
         thread.start()
     else:

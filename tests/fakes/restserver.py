@@ -27,10 +27,12 @@ class Asked:
 
 @dataclass
 class RestServer:
-    """``answers`` maps ``"GET /path"`` to answers given in turn, the last one for ever; others are 404 like Connect's.
+    """``answers`` maps ``"GET /path"`` to answers given in turn, the last one for ever; others are
+    404 like Connect's.
 
-    An answer is ``(status, body)``: an object is sent as JSON, text as it is; a status of 0 hangs for ``body`` seconds or
-    until the server is closed. A function gets the ``Asked`` and returns an answer.
+    An answer is ``(status, body)``: an object is sent as JSON, text as it is; a status of 0 hangs
+    for ``body`` seconds or until the server is closed. A function gets the ``Asked`` and returns an
+    answer.
     """
 
     answers: dict[str, list[Answer | Script]] = field(default_factory=dict)
@@ -69,12 +71,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         length = int(self.headers.get("content-length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
-        status, content = self.script.reply(Asked(self.command, self.path, body, dict(self.headers)))
+        status, content = self.script.reply(
+            Asked(self.command, self.path, body, dict(self.headers))
+        )
         if status == 0:
             self.script.closed.wait(content)
             self.close_connection = True
             return
-        data = b"" if content is None else (content if isinstance(content, str) else json.dumps(content)).encode()
+        data = (
+            b""
+            if content is None
+            else (content if isinstance(content, str) else json.dumps(content)).encode()
+        )
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         if 300 <= status < 400:
@@ -99,9 +107,13 @@ def rest_server(
     server.daemon_threads = True
     server.block_on_close = False
     if tls:
-        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.socket = tls.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
     script.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield script

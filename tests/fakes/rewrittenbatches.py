@@ -48,7 +48,9 @@ def repacked(batch: bytes, offset: int, attributes: int, body: bytes) -> bytes:
     return sealed(HEADER.pack(*fields) + body)
 
 
-def written(rows: list[Row], offset: int, codec: int = 0, attributes: int = 0, producer: int = 9) -> bytes:
+def written(
+    rows: list[Row], offset: int, codec: int = 0, attributes: int = 0, producer: int = 9
+) -> bytes:
     """A batch as a broker has it in its log."""
     builder = DefaultRecordBatchBuilder(2, 0, False, producer, 1, 3, 1 << 20)
     for n, (time, key, value, headers) in enumerate(rows):

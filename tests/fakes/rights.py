@@ -62,7 +62,11 @@ class FakeRights:
         operations = self._all(Resource.TOPIC, name)
         if Operation.DESCRIBE not in operations:
             return Allowed(frozenset())
-        return Allowed(operations) if name in self.there else Allowed(None, "UNKNOWN_TOPIC_OR_PARTITION")
+        return (
+            Allowed(operations)
+            if name in self.there
+            else Allowed(None, "UNKNOWN_TOPIC_OR_PARTITION")
+        )
 
     def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
         return {id_: Allowed(self._all(Resource.GROUP, id_)) for id_ in ids}
@@ -77,7 +81,9 @@ class FakeRights:
         asked = samples(self.bindings_ if sees else (), resource, (), "nobodys-name")
         hidden = [name for name in asked if not self._may(Operation.DESCRIBE, resource, name)]
         denied = hidden_gaps("every name", resource, asked, hidden)
-        return tuple(denied) or (() if sees else (Gap("every name", Reason.NOT_PROVEN, DESCRIBE_CLUSTER),))
+        return tuple(denied) or (
+            () if sees else (Gap("every name", Reason.NOT_PROVEN, DESCRIBE_CLUSTER),)
+        )
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
         return {name: self._may(Operation.CREATE, Resource.TOPIC, name) for name in names}

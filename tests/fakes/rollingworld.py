@@ -1,4 +1,6 @@
-"""A Connect cluster whose workers can be changed and restarted, in memory, with a clock that only sleeping moves."""
+"""A Connect cluster whose workers can be changed and restarted, in memory, with a clock that only
+sleeping moves.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,13 @@ from typer.testing import Result
 
 START = 2.0
 """Seconds that a worker needs to come back."""
-FENCED = "org.apache.kafka.connect.errors.ConnectException: Failed to perform round of zombie fencing\n\tat X\n"
+FENCED = (
+    "org.apache.kafka.connect.errors.ConnectException: Failed to perform round of zombie "
+    "fencing\n\tat X\n"
+)
 TAKEN_OVER = (
-    "org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a transactional operation in an "
-    "invalid state.\n"
+    "org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a "
+    "transactional operation in an invalid state.\n"
 )
 """What a task leaves whose producer was fenced between its last acknowledgement and its commit."""
 
@@ -43,7 +48,9 @@ class Killed(BaseException):
 
 @dataclass
 class Faults:
-    """Strikes at call number ``at`` of any edge: killed, or broken for this one call; ``after`` its effect or before it."""
+    """Strikes at call number ``at`` of any edge: killed, or broken for this one call; ``after`` its
+    effect or before it.
+    """
 
     at: int = 0
     kills: bool = True
@@ -77,8 +84,8 @@ class Breaking:
 class FakeWorker:
     """A worker. ``file`` is its property, ``mode`` what it runs with, None while it is down.
 
-    ``joins_as``: the mode in which it comes back whatever its file says. ``stays_away``, ``ignores_restarts``,
-    ``mute``: how it misbehaves.
+    ``joins_as``: the mode in which it comes back whatever its file says. ``stays_away``,
+    ``ignores_restarts``, ``mute``: how it misbehaves.
     """
 
     file: str | None = "disabled"
@@ -97,12 +104,12 @@ class FakeWorker:
 class RollingWorld:
     """``workers`` by name (``a`` is at ``a:8083``); ``tasks`` are states by connector and task.
 
-    ``who`` is the leader's transactional id, ``written`` whether something was written with it since it was initialised.
-    ``dead``: Kafka knows no such group, only ``others``; ``blind``: the brokers do not answer.
-    ``configured``: the connectors in the config topic, ``stopping`` those that it has as STOPPED without tasks;
-    ``unlisted``: the workers that list none;
-    ``strangers``: servers that answer, and are workers of another group.
-    ``history`` tells what happened to the workers; ``violations`` which promise was broken.
+    ``who`` is the leader's transactional id, ``written`` whether something was written with it
+    since it was initialised. ``dead``: Kafka knows no such group, only ``others``; ``blind``: the
+    brokers do not answer. ``configured``: the connectors in the config topic, ``stopping`` those
+    that it has as STOPPED without tasks; ``unlisted``: the workers that list none; ``strangers``:
+    servers that answer, and are workers of another group. ``history`` tells what happened to the
+    workers; ``violations`` which promise was broken.
     """
 
     journal: Path
@@ -141,14 +148,16 @@ class RollingWorld:
     @classmethod
     def of(cls, journal: Path, *modes: str, leads: str = "b", **more: Any) -> RollingWorld:
         """Workers a, b, c … in these modes."""
-        world = cls(journal, {chr(97 + n): FakeWorker(mode, mode) for n, mode in enumerate(modes)}, **more)
+        world = cls(
+            journal, {chr(97 + n): FakeWorker(mode, mode) for n, mode in enumerate(modes)}, **more
+        )
         for worker in world.workers.values():
             worker.member = f"m{next(world._ids)}"
         world.leads = leads
         world.who = (1, 0) if world.workers[leads].mode != "disabled" else None
         return world
 
-    # ------------------------------------------------------------------------------------------------- what happens
+    # --------------------------------------------------------------------------------- what happens
 
     def sleep(self, seconds: float) -> None:
         self.clock += seconds
@@ -168,7 +177,11 @@ class RollingWorld:
     def _check(self, name: str, mode: str) -> None:
         modes = {other.mode for other in self.workers.values() if other.mode}
         self.history.append((name, mode))
-        if mode == "enabled" and "disabled" in modes and "3.2" not in {w.version[:3] for w in self.workers.values()}:
+        if (
+            mode == "enabled"
+            and "disabled" in modes
+            and "3.2" not in {w.version[:3] for w in self.workers.values()}
+        ):
             self.violations.append(f"{name} was enabled while others were disabled")
 
     def up(self) -> list[str]:
@@ -196,7 +209,7 @@ class RollingWorld:
     def modes(self) -> dict[str, str | None]:
         return {name: worker.mode for name, worker in self.workers.items()}
 
-    # ------------------------------------------------------------------------------------------------------ the edges
+    # ------------------------------------------------------------------------------------ the edges
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -209,9 +222,13 @@ class RollingWorld:
 
     @property
     def _topics(self) -> FakeKafka:
-        known = [(f"connector-{name}", {"properties": {"connector.class": "x.Source"}}) for name in self.configured]
+        known = [
+            (f"connector-{name}", {"properties": {"connector.class": "x.Source"}})
+            for name in self.configured
+        ]
         commits = [
-            (f"commit-{name}", {"tasks": 0 if name in self.stopping else len(self.tasks)}) for name in self.configured
+            (f"commit-{name}", {"tasks": 0 if name in self.stopping else len(self.tasks)})
+            for name in self.configured
         ]
         targets = [(f"target-state-{name}", {"state.v2": "STOPPED"}) for name in self.stopping]
         return FakeKafka({"cfg": records(*known, *commits, *targets)})
@@ -227,8 +244,14 @@ class RollingWorld:
         up = self.up()
         if self.leads not in up and up:
             self.leads = up[0]
-        owners = {part: up[n % len(up)] for n, part in enumerate([("orders", -1), *self.tasks])} if up else {}
-        members = tuple(self._member(name, [p for p, owner in owners.items() if owner == name]) for name in up)
+        owners = (
+            {part: up[n % len(up)] for n, part in enumerate([("orders", -1), *self.tasks])}
+            if up
+            else {}
+        )
+        members = tuple(
+            self._member(name, [p for p, owner in owners.items() if owner == name]) for name in up
+        )
         return ConnectGroup(group_id, "Stable" if up else "Empty", "sessioned", members)
 
     def _member(self, name: str, parts: list[tuple[str, int]]) -> Member:
@@ -275,23 +298,43 @@ class RollingWorld:
         return {"orders": {"status": self._status(), "info": self._info()}}
 
     def _status(self) -> dict[str, Any]:
-        owners = {part: m.url for m in self.group("g").members if m.assignment for part in _parts(m.assignment)}
+        owners = {
+            part: m.url
+            for m in self.group("g").members
+            if m.assignment
+            for part in _parts(m.assignment)
+        }
 
         def of(part: tuple[str, int], state: str) -> dict[str, Any]:
             status = {"state": state, "worker_id": owners.get(part, "")[7:-1]}
             return status | (
-                {"trace": self.traces.get(part, "java.io.IOException: boom\n")} if state == "FAILED" else {}
+                {"trace": self.traces.get(part, "java.io.IOException: boom\n")}
+                if state == "FAILED"
+                else {}
             )
 
-        tasks = [{"id": task} | of((name, task), state) for (name, task), state in self.tasks.items()]
+        tasks = [
+            {"id": task} | of((name, task), state) for (name, task), state in self.tasks.items()
+        ]
         return {"connector": of(("orders", -1), "RUNNING"), "tasks": tasks, "type": "source"}
 
     def _info(self) -> dict[str, Any]:
         tasks = [{"connector": name, "task": task} for name, task in self.tasks]
-        return {"name": "orders", "type": "source", "config": {"connector.class": "x.Source"}, "tasks": tasks}
+        return {
+            "name": "orders",
+            "type": "source",
+            "config": {"connector.class": "x.Source"},
+            "tasks": tasks,
+        }
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         worker = self._answering(url)
         if path.endswith("/validate"):
@@ -308,7 +351,7 @@ class RollingWorld:
     def driver(self) -> FakeDriver:
         return FakeDriver(self)
 
-    # ------------------------------------------------------------------------------------------------------- commands
+    # ------------------------------------------------------------------------------------- commands
 
     def session(self) -> RollingSession:
         """A session in this world."""

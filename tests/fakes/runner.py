@@ -17,7 +17,9 @@ def _built(made: typer.Typer) -> Any:
 
 
 def build_commands_once() -> None:
-    """Have ``CliRunner.invoke`` build a tree of commands once in a process: each time it takes as long as the rest."""
+    """Have ``CliRunner.invoke`` build a tree of commands once in a process: each time it takes as
+    long as the rest.
+    """
     typer.testing._get_command = _built  # type: ignore[attr-defined]
 
 

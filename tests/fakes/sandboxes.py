@@ -14,7 +14,9 @@ from connectctl.ops.sandbox.spec import SandboxSpec
 
 
 def properties_file(sandbox: Sandbox, number: int) -> Path:
-    """The properties file of a worker of the main group; edits are read when the worker is started again."""
+    """The properties file of a worker of the main group; edits are read when the worker is started
+    again.
+    """
     return sandbox.layout.properties(sandbox.group.worker_name(number))
 
 
@@ -35,15 +37,24 @@ def extra_group(
 
 
 def add_worker(
-    group: Group, *, support: str | None = None, properties: Mapping[str, str] | None = None, wait: bool = True
+    group: Group,
+    *,
+    support: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    wait: bool = True,
 ) -> int:
     """Start one more worker of ``group``; gives its number.
 
-    In the main group it is like the others where nothing else is said; in another, Connect's defaults hold.
+    In the main group it is like the others where nothing else is said; in another, Connect's
+    defaults hold.
     """
     with launcher(group.layout) as launch:
         spec = launch.record.spec
-        like = spec if group.group_id == spec.group_id else SandboxSpec(spec.name, kafka_version=spec.kafka_version)
+        like = (
+            spec
+            if group.group_id == spec.group_id
+            else SandboxSpec(spec.name, kafka_version=spec.kafka_version)
+        )
         extra = {**like.extra_worker_properties, **(properties or {})}
         (node,) = groups.prepare(launch, group.group_id, 1, support or like.support, extra)
         groups.start(launch, group.group_id, [node], wait=wait)
@@ -57,9 +68,12 @@ def kill_broker(sandbox: Sandbox, number: int = 1) -> None:
 
 
 def start_broker(sandbox: Sandbox, number: int = 1) -> None:
-    """Start a broker on its data and properties file, and wait until it answers; the workers find it again."""
+    """Start a broker on its data and properties file, and wait until it answers; the workers find
+    it again.
+    """
     with launcher(sandbox.layout) as launch:
         launch.end(broker_name(number), kill=True)
         launch.start_brokers([number])
-    # Without the lock: a broker of a cluster that has lost its quorum answers when another one was started, too.
+    # Without the lock: a broker of a cluster that has lost its quorum answers when another one was
+    # started, too.
     Launcher(sandbox.layout, sandbox.record).wait_for_brokers([number])

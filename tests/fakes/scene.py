@@ -1,4 +1,6 @@
-"""A Connect cluster in memory, with all that commands look at or change, on a clock that only sleeping moves."""
+"""A Connect cluster in memory, with all that commands look at or change, on a clock that only
+sleeping moves.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ class Scene:
     def run(self, *args: str, stdin: str | None = None) -> Result:
         """Run connectctl on a clock that only sleeping moves."""
         session = self.session(
-            told=TOPICS | self.told, reads=self.world.kafka, calls=self.calls, committed=self.world.groups
+            told=TOPICS | self.told,
+            reads=self.world.kafka,
+            calls=self.calls,
+            committed=self.world.groups,
         )
         session.__dict__ |= {"transactions": self.coordinators, "transaction_log": self.log}
         return CliRunner().invoke(app, list(args), obj=session, input=stdin)
@@ -70,13 +75,17 @@ Command = Callable[[Scene], Result]
 
 def words(*words: str, stdin: str | None = None) -> Command:
     def run(scene: Scene) -> Result:
-        return scene.run(*(word.format(directory=scene.directory) for word in words), "--yes", stdin=stdin)
+        return scene.run(
+            *(word.format(directory=scene.directory) for word in words), "--yes", stdin=stdin
+        )
 
     return run
 
 
 def _rollback(scene: Scene) -> Result:
-    written = [each.offset for each in scene.world.kafka.records["cfg"] if each.key == b"connector-plain"]
+    written = [
+        each.offset for each in scene.world.kafka.records["cfg"] if each.key == b"connector-plain"
+    ]
     return scene.run("connectors", "rollback", "plain", "--to", str(written[-2]), "--yes")
 
 
@@ -98,7 +107,9 @@ ON_CONNECTORS: dict[str, Command] = {
 ON_TASKS: dict[str, Command] = {
     "offsets set": words("offsets", "set", "plain", "-f", "-", stdin=OFFSETS),
     "offsets reset": words("offsets", "reset", "plain"),
-    "offsets merge": words("offsets", "merge", "plain", "--into", "dedicated", "--topic", "new-offsets"),
+    "offsets merge": words(
+        "offsets", "merge", "plain", "--into", "dedicated", "--topic", "new-offsets"
+    ),
     "offsets copy": words("offsets", "copy", "moved", "plain"),
     "offsets restore": words("offsets", "restore", "plain", "-f", "{directory}/backup.jsonl"),
     "fence": words("fence", "plain"),
@@ -134,17 +145,25 @@ def made(directory: Path) -> Scene:
     for name in ("plain", "moved"):
         world.kafka.append("cfg", f"commit-{name}".encode(), b'{"tasks":1}')
     _older_version(world)
-    (directory / "new.json").write_text(json.dumps({"name": "new", "connector.class": "x.y.Source"}))
-    (directory / "plain.json").write_text(json.dumps({"name": "plain", "connector.class": "x.y.Source", "x": "1"}))
+    (directory / "new.json").write_text(
+        json.dumps({"name": "new", "connector.class": "x.y.Source"})
+    )
+    (directory / "plain.json").write_text(
+        json.dumps({"name": "plain", "connector.class": "x.y.Source", "x": "1"})
+    )
     job = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t", "name": "plain"}
-    (directory / "job.json").write_text(json.dumps({"name": "plain", "config": job, "spark": {"master": "local[1]"}}))
+    (directory / "job.json").write_text(
+        json.dumps({"name": "plain", "config": job, "spark": {"master": "local[1]"}})
+    )
     world.workers.active = {"plain": ["t"]}
     open_ = Transaction("app-0", "Ongoing", 8, 3, 60_000, 1, (TopicPartition("t", 0),))
     known = {ID: Transaction(ID, "Empty", 7, 0, 60_000), open_.id: open_}
     places: dict[TopicPartition, Any] = {TopicPartition("t", 0): (), HANGING: (HUNG,)}
     log = FakeTransactionLog()
     log.written += log_of(*COMMITTED).written
-    found = Scene(world, world.workers, {}, directory, FakeCoordinators(known, partitions=places), log)
+    found = Scene(
+        world, world.workers, {}, directory, FakeCoordinators(known, partitions=places), log
+    )
     backup = found.run("offsets", "backup", "plain", "--out", str(directory / "backup.jsonl"))
     assert backup.exit_code == 0, backup.output
     world.put("off", '["plain",{"table":"a"}]', '{"lsn":2}')

@@ -32,7 +32,8 @@ SHAPES = {
     "chat.target": "https://discord.com/api/webhooks/1234/{}",
     "http.url": "https://api.example.net/v1?key={}&page=1",
     "http.headers": "Accept: */*|Authorization: Bearer {}",
-    "extra.json": '{{"host": "db", "auth": {{"user": "u", "password": "{}"}}, "urls": ["http://me:{}@h"]}}',
+    "extra.json": '{{"host": "db", "auth": {{"user": "u", "password": "{}"}}, "urls": '
+    '["http://me:{}@h"]}}',
     "storage.connection": "DefaultEndpointsProtocol=https;AccountName=a;AccountKey={};EndpointSuffix=core",
     "pin": "{}",
     # By their names.
@@ -74,7 +75,8 @@ SHAPES = {
     "form.twice": "https://h/login?next=%2Fa%3Fx%3D1%26auth%3D{}",
     "form.pin": "user=me&pin={}",
     # Names and values apart, in JSON.
-    "headers.json": '[{{"name": "Authorization", "value": "{}"}}, {{"name": "Accept", "value": "*/*"}}]',
+    "headers.json": '[{{"name": "Authorization", "value": "{}"}}, {{"name": "Accept", "value": '
+    '"*/*"}}]',
     "options.json": '[{{"key": "db_password", "value": "{}"}}]',
     "params.json": '{{"params": [{{"field": "apiKey", "values": ["{}", "{}"]}}]}}',
     "pairs.json": '[["password", "{}"], ["user", "me"]]',
@@ -106,8 +108,10 @@ SHAPES = {
     "ldap.hash": "{{SSHA}}{}0123456789",
     "pem": "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
     "pgp": "-----BEGIN PGP PRIVATE KEY BLOCK-----\n{}\n-----END PGP PRIVATE KEY BLOCK-----",
-    "pem.encoded": "base64:-----BEGIN RSA PRIVATE KEY-----\n{}0123456789\n-----END RSA PRIVATE KEY-----",
-    "service.account": 'base64:{{\n  "type": "service_account",\n  "private_key": "{}0123456789"\n}}',
+    "pem.encoded": "base64:-----BEGIN RSA PRIVATE KEY-----\n{}0123456789\n-----END RSA PRIVATE "
+    "KEY-----",
+    "service.account": 'base64:{{\n  "type": "service_account",\n  "private_key": '
+    '"{}0123456789"\n}}',
     "der.key": "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{}0123456789",
     "p12.file": "MIIJqQIBAzCCCW8GCSqGSIb3DQEHAaCC{}0123456789",
     "jks.file": "/u3+7QAAAAIAAAAB{}0123456789",
@@ -181,17 +185,27 @@ class Planted:
 
     def found_in(self, text: str) -> list[str]:
         """The secrets that ``text`` tells."""
-        return [secret for secret in self.all if secret in text or base64.b64encode(secret.encode()).decode() in text]
+        return [
+            secret
+            for secret in self.all
+            if secret in text or base64.b64encode(secret.encode()).decode() in text
+        ]
 
     def in_files(self, directories: Iterable[Path]) -> Iterator[tuple[Path, list[str]]]:
         """The files below ``directories`` that tell some, with those."""
         for directory in directories:
             for path in directory.rglob("*"):
-                if path.is_file() and (found := self.found_in(path.read_bytes().decode("utf-8", "replace"))):
+                if path.is_file() and (
+                    found := self.found_in(path.read_bytes().decode("utf-8", "replace"))
+                ):
                     yield path, found
 
 
 def trace_with(secrets: Iterable[str]) -> str:
-    """A stack trace that repeats them, with nothing around that calls them secrets, and some that it calls so itself."""
+    """A stack trace that repeats them, with nothing around that calls them secrets, and some that
+    it calls so itself.
+    """
     lines = [f"java.sql.SQLException: login as u with {secret} was refused" for secret in secrets]
-    return "java.lang.RuntimeException: x\n\tat Y\n" + "\n".join(f"Caused by: {line}\n\tat Z" for line in lines)
+    return "java.lang.RuntimeException: x\n\tat Y\n" + "\n".join(
+        f"Caused by: {line}\n\tat Z" for line in lines
+    )

@@ -29,7 +29,12 @@ class FakeSession(Session):
 
     @cached_property
     def settings(self) -> Settings:
-        given = {"bootstrap_servers": "fake:9092", "group_id": "connect", "timeout": 10, "lock": "cluster"} | self.told
+        given = {
+            "bootstrap_servers": "fake:9092",
+            "group_id": "connect",
+            "timeout": 10,
+            "lock": "cluster",
+        } | self.told
         return Settings({name: Setting(value, "test") for name, value in given.items()}, "prod")
 
     @cached_property

@@ -1,4 +1,6 @@
-"""An admin client that gives no offsets now and then, as librdkafka does of leaders that have just died; and a believer."""
+"""An admin client that gives no offsets now and then, as librdkafka does of leaders that have just
+died; and a believer.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,18 @@ NONE = -1001
 
 
 def install() -> None:
-    """Have every connection of this process answer every other question for ends with ``NONE``, and without an error."""
+    """Have every connection of this process answer every other question for ends with ``NONE``, and
+    without an error.
+    """
     asked, real = count(1), AdminClient.list_offsets
 
     def list_offsets(self: Any, wanted: Any, **more: Any) -> Any:
         latest = any(spec._value == OffsetSpec.latest()._value for spec in wanted.values())
-        return {place: _none() for place in wanted} if latest and next(asked) % 2 else real(self, wanted, **more)
+        return (
+            {place: _none() for place in wanted}
+            if latest and next(asked) % 2
+            else real(self, wanted, **more)
+        )
 
     AdminClient.list_offsets = list_offsets
 
@@ -41,8 +49,12 @@ def believed(
     kafka: Kafka, topics: Sequence[str], seen: Mapping[str, KnownEnds] | None = None
 ) -> dict[str, dict[int, Offset]]:
     """A reading of ends that takes what comes: a mutant of ``partition_offsets.end_offsets``."""
-    places = [TopicPartition(t, p) for t, n in kafka.partition_counts(topics).items() for p in range(n)]
+    places = [
+        TopicPartition(t, p) for t, n in kafka.partition_counts(topics).items() for p in range(n)
+    ]
     found: dict[str, dict[int, Offset]] = {topic: {} for topic in topics}
-    for place, future in kafka.admin.list_offsets({place: OffsetSpec.latest() for place in places}).items():
+    for place, future in kafka.admin.list_offsets(
+        {place: OffsetSpec.latest() for place in places}
+    ).items():
         found[place.topic][place.partition] = future.result().offset
     return found

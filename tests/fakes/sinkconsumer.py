@@ -1,7 +1,8 @@
-"""A consumer group's member without a group: a script says what is revoked, lost and assigned in which poll.
+"""A consumer group's member without a group: a script says what is revoked, lost and assigned in
+which poll.
 
-It is as unkind as the protocol allows: within the callback it does not have new partitions yet, so that it can neither seek
-nor pause there, and time passes only where a poll has nothing to give.
+It is as unkind as the protocol allows: within the callback it does not have new partitions yet, so
+that it can neither seek nor pause there, and time passes only where a poll has nothing to give.
 """
 
 from __future__ import annotations
@@ -81,14 +82,19 @@ class Rebalance:
 
 
 class SinkConsumer:
-    """``log`` has the values of each partition, ``group`` what is committed; both may outlive it. ``script`` has what the
-    next polls bring, one each, ``refusals`` the errors of the next commits.
+    """``log`` has the values of each partition, ``group`` what is committed; both may outlive it.
+    ``script`` has what the next polls bring, one each, ``refusals`` the errors of the next commits.
     """
 
     metadata: Any = None
     lag: int | None = None
 
-    def __init__(self, log: Mapping[int, Sequence[bytes | None]], first: Iterable[int], clock: Clock | None = None):
+    def __init__(
+        self,
+        log: Mapping[int, Sequence[bytes | None]],
+        first: Iterable[int],
+        clock: Clock | None = None,
+    ):
         self.log = {place(partition): list(values) for partition, values in log.items()}
         self.first, self.clock = list(first), clock or Clock()
         self.group: dict[TopicPartition, GroupOffset] = {}
@@ -193,7 +199,9 @@ def numbers(offsets: GroupOffsets) -> dict[int, int]:
 
 @dataclass
 class RecordingSink(SinkTask):
-    """Writes down every call. ``on`` has what a call does besides: raise, or ask the context for something."""
+    """Writes down every call. ``on`` has what a call does besides: raise, or ask the context for
+    something.
+    """
 
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     on: dict[str, deque[Callable[[RecordingSink], Any] | None]] = field(default_factory=dict)
@@ -240,7 +248,9 @@ def raising(error: Exception) -> Callable[[RecordingSink], None]:
     return act
 
 
-def run_sink(task: WorkerSinkTask, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
+def run_sink(
+    task: WorkerSinkTask, stopping: Callable[[], bool], patience: float, seconds: float = 1.0
+) -> None:
     """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
     try:
         task.start(patience)

@@ -1,4 +1,6 @@
-"""The cluster of ``offsetworld`` with a sink connector, its group, and a group without a connector."""
+"""The cluster of ``offsetworld`` with a sink connector, its group, and a group without a
+connector.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ TARGET_STATE = b'{"state.v2":"STOPPED"}'
 
 @dataclass
 class SinkWorld(World):
-    """``archive`` is a stopped sink of ``lines``, which has ten records in each of three partitions."""
+    """``archive`` is a stopped sink of ``lines``, which has ten records in each of three
+    partitions.
+    """
 
     stopped: bool = True
     more: dict[str, str] = field(default_factory=dict)
@@ -29,7 +33,9 @@ class SinkWorld(World):
         self.kafka.partitions["lines"] = 3
         self.kafka.records["lines"] = [ConsumerRecord(b"k", b"v", n % 3, n // 3) for n in range(30)]
         own, tasks = ("STOPPED", []) if self.stopped else ("RUNNING", ["RUNNING"])
-        self.workers.connectors["archive"] = FakeConnector(own=own, tasks=tasks, config=SINK | self.more)
+        self.workers.connectors["archive"] = FakeConnector(
+            own=own, tasks=tasks, config=SINK | self.more
+        )
         self._configure("archive", SINK | self.more)
         parts = [("archive", -1)] if self.stopped else [("archive", -1), ("archive", 0)]
         owners = [("plain", -1), ("plain", 0), ("moved", -1), ("moved", 0), *parts]
@@ -60,7 +66,9 @@ class SinkWorld(World):
             self.groups.delete(GROUP, list(self.groups.offsets[GROUP]))
             return
         for entry in body["offsets"]:
-            place = TopicPartition(entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"])
+            place = TopicPartition(
+                entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"]
+            )
             if entry["offset"] is None:
                 self.groups.delete(GROUP, [place])
             else:

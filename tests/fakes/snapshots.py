@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class Snapshots:
-    """For fakes that are broker and store in one: ``wrote`` is told of offsets, ``looked`` of a reading."""
+    """For fakes that are broker and store in one: ``wrote`` is told of offsets, ``looked`` of a
+    reading.
+    """
 
     def __init__(self) -> None:
         self._end = 0

@@ -18,7 +18,9 @@ LONG_AGO = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True)
 class Fault:
-    """A port, whether the client is to speak TLS there and whom it trusts, and words of the cause."""
+    """A port, whether the client is to speak TLS there and whom it trusts, and words of the
+    cause.
+    """
 
     name: str
     port: int
@@ -53,13 +55,44 @@ def faults(place: Path) -> Iterator[list[Fault]]:
         return int(server.getsockname()[1])
 
     yield [
-        Fault("an unknown authority", on(_secure(good)), True, wrong, "an authority that is not trusted here"),
-        Fault("an expired certificate", on(_secure(expired)), True, trusted, "its certificate has expired"),
-        Fault("another host", on(_secure(elsewhere)), True, trusted, "its certificate is for another"),
-        Fault("no certificate of ours", on(_secure(good, known)), True, trusted, "it requires a client certificate"),
-        Fault("our certificate has expired", on(_secure(good, known)), True, trusted, "that has expired", str(own)),
-        Fault("TLS to a plain port", on(_closes), True, trusted, "it does not use TLS on this port"),
-        Fault("plain to a TLS port", on(_secure(good)), False, trusted, "it requires TLS on this port"),
+        Fault(
+            "an unknown authority",
+            on(_secure(good)),
+            True,
+            wrong,
+            "an authority that is not trusted here",
+        ),
+        Fault(
+            "an expired certificate",
+            on(_secure(expired)),
+            True,
+            trusted,
+            "its certificate has expired",
+        ),
+        Fault(
+            "another host", on(_secure(elsewhere)), True, trusted, "its certificate is for another"
+        ),
+        Fault(
+            "no certificate of ours",
+            on(_secure(good, known)),
+            True,
+            trusted,
+            "it requires a client certificate",
+        ),
+        Fault(
+            "our certificate has expired",
+            on(_secure(good, known)),
+            True,
+            trusted,
+            "that has expired",
+            str(own),
+        ),
+        Fault(
+            "TLS to a plain port", on(_closes), True, trusted, "it does not use TLS on this port"
+        ),
+        Fault(
+            "plain to a TLS port", on(_secure(good)), False, trusted, "it requires TLS on this port"
+        ),
     ]
     for server in served:
         server.close()
@@ -77,7 +110,9 @@ def _once(connection: socket.socket, answer: Callable[[socket.socket], None]) ->
         answer(connection)
 
 
-def _secure(certificate: trustme.LeafCert, wanted: trustme.CA | None = None) -> Callable[[socket.socket], None]:
+def _secure(
+    certificate: trustme.LeafCert, wanted: trustme.CA | None = None
+) -> Callable[[socket.socket], None]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     if wanted:
@@ -92,5 +127,7 @@ def _secure(certificate: trustme.LeafCert, wanted: trustme.CA | None = None) -> 
 
 
 def _closes(connection: socket.socket) -> None:
-    """As a broker does with a request that is too long, for which it takes the beginning of a handshake."""
+    """As a broker does with a request that is too long, for which it takes the beginning of a
+    handshake.
+    """
     connection.recv(4)

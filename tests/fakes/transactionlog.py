@@ -1,4 +1,6 @@
-"""A transaction log that is a list, in Kafka's own bytes, and partitions of which is known what they have behind."""
+"""A transaction log that is a list, in Kafka's own bytes, and partitions of which is known what
+they have behind.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from connectctl.ops.kafka.transactions import PartitionProducer
 
 @dataclass
 class FakeTransactionLog:
-    """Keeps ``TransactionLogReads``. ``forbidden`` is what reading the log raises, ``unseen`` what a partition raises."""
+    """Keeps ``TransactionLogReads``. ``forbidden`` is what reading the log raises, ``unseen`` what
+    a partition raises.
+    """
 
     written: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
     partitions: dict[TopicPartition, PrecedingLog] = field(default_factory=dict)
@@ -31,9 +35,15 @@ class FakeTransactionLog:
         self.asked.append(None if ids is None else tuple(ids))
         if self.forbidden:
             raise self.forbidden
-        return [ConsumerRecord(key, value, 0, at) for at, (key, value) in enumerate(self.written) if wanted(key, value)]
+        return [
+            ConsumerRecord(key, value, 0, at)
+            for at, (key, value) in enumerate(self.written)
+            if wanted(key, value)
+        ]
 
-    def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
+    def behind(
+        self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None
+    ) -> PrecedingLog:
         if self.unseen:
             raise self.unseen
         since = math.inf if since_ms is None else since_ms
@@ -60,20 +70,37 @@ def value_of(entry: LogEntry, version: int, more: Iterable[tuple[int, bytes]] = 
         by_topic.setdefault(topic, []).append(number)
     if version == 0:
         topics = b"".join(
-            struct.pack(">h", len(t.encode())) + t.encode() + struct.pack(f">i{len(n)}i", len(n), *n)
+            struct.pack(">h", len(t.encode()))
+            + t.encode()
+            + struct.pack(f">i{len(n)}i", len(n), *n)
             for t, n in by_topic.items()
         )
         return head + struct.pack(">i", len(by_topic) or -1) + topics + times
     topics = b"".join(
-        varint(len(t.encode()) + 1) + t.encode() + varint(len(n) + 1) + struct.pack(f">{len(n)}i", *n) + varint(0)
+        varint(len(t.encode()) + 1)
+        + t.encode()
+        + varint(len(n) + 1)
+        + struct.pack(f">{len(n)}i", *n)
+        + varint(0)
         for t, n in by_topic.items()
     )
     tagged = [(0, entry.previous_producer_id, -1, ">q"), (1, entry.next_producer_id, -1, ">q")]
     tagged += [(2, entry.client_version, 0, ">h")]
-    fields = [(number, struct.pack(how, value)) for number, value, default, how in tagged if value != default]
+    fields = [
+        (number, struct.pack(how, value))
+        for number, value, default, how in tagged
+        if value != default
+    ]
     fields += more
     tail = b"".join(varint(number) + varint(len(data)) + data for number, data in fields)
-    return head + varint(len(by_topic) + 1 if by_topic else 0) + topics + times + varint(len(fields)) + tail
+    return (
+        head
+        + varint(len(by_topic) + 1 if by_topic else 0)
+        + topics
+        + times
+        + varint(len(fields))
+        + tail
+    )
 
 
 def varint(value: int) -> bytes:

@@ -43,14 +43,26 @@ class Validating(FakeWorkers):
     refusal: dict[str, list[str]]
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         self._maybe_fail(path, url)
         errors = {"exactly.once.support": [], "topic": self.refusal.get(url or "", [])}
-        return {"configs": [{"value": {"name": name, "errors": texts}} for name, texts in errors.items()]}
+        return {
+            "configs": [
+                {"value": {"name": name, "errors": texts}} for name, texts in errors.items()
+            ]
+        }
 
 
 def session(*urls: str, refusal: dict[str, list[str]] | None = None, **more: Any) -> FakeSession:
     workers = Validating(urls=urls, **more)
     workers.refusal = refusal or {}
-    return FakeSession(told={"bootstrap_servers": None, "group_id": None, "rest": list(urls)}, calls=workers)
+    return FakeSession(
+        told={"bootstrap_servers": None, "group_id": None, "rest": list(urls)}, calls=workers
+    )

@@ -1,4 +1,6 @@
-"""The workers of a Connect cluster, in memory: connectors with states, and the requests that change them."""
+"""The workers of a Connect cluster, in memory: connectors with states, and the requests that change
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,19 @@ from urllib.parse import unquote
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 
-TRACE = "java.lang.RuntimeException: wrapped\n\tat X\nCaused by: java.io.IOException: disk full\n\tat Y\n"
+TRACE = (
+    "java.lang.RuntimeException: wrapped\n\tat X\nCaused by: java.io.IOException: disk "
+    "full\n\tat Y\n"
+)
 
 
 @dataclass
 class FakeConnector:
-    """A connector's states. ``running`` are the tasks that the leader knows of, where those are not the ones with a status.
+    """A connector's states. ``running`` are the tasks that the leader knows of, where those are not
+    the ones with a status.
 
-    ``next`` are states that a change leads through, one per look, before the last one stays."""
+    ``next`` are states that a change leads through, one per look, before the last one stays.
+    """
 
     own: str = "RUNNING"
     tasks: list[str] = field(default_factory=lambda: ["RUNNING"])
@@ -42,16 +49,21 @@ class FakeConnector:
             "stop": [("STOPPED", ["RUNNING"] * count), ("STOPPED", [])],
             "pause": [("PAUSED", ["RUNNING"] * count), ("PAUSED", ["PAUSED"] * count)],
             "resume": [("RUNNING", []), ("RUNNING", broken)],
-            "restart": [(self.own, list(self.tasks)), ("RESTARTING", ["RESTARTING"] * count), ("RUNNING", broken)],
+            "restart": [
+                (self.own, list(self.tasks)),
+                ("RESTARTING", ["RESTARTING"] * count),
+                ("RUNNING", broken),
+            ],
         }[verb]
 
 
 @dataclass
 class FakeWorkers:
-    """Keeps ``ConnectCalls``. ``sent`` are the changes; ``errors`` are raised by requests whose path begins so.
+    """Keeps ``ConnectCalls``. ``sent`` are the changes; ``errors`` are raised by requests whose
+    path begins so.
 
-    ``configured`` hears of new configurations, ``altered`` of requests to change the offsets of a stopped connector,
-    ``commanded`` of stop, pause and resume.
+    ``configured`` hears of new configurations, ``altered`` of requests to change the offsets of a
+    stopped connector, ``commanded`` of stop, pause and resume.
     """
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
@@ -74,7 +86,9 @@ class FakeWorkers:
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         self._maybe_fail(path, url)
         if path.startswith("/admin/loggers") and self.levels:
-            return self._loggers(url or self.urls[0], path.removeprefix("/admin/loggers").removeprefix("/"))
+            return self._loggers(
+                url or self.urls[0], path.removeprefix("/admin/loggers").removeprefix("/")
+            )
         if path.endswith("/topics") and self.active is not None:
             return self._topics(path.split("/")[2])
         if path == "/":
@@ -84,21 +98,34 @@ class FakeWorkers:
         if path == "/connectors":
             return list(self.connectors)
         if path.startswith("/connectors?"):
-            return {name: {"status": self._status(name), "info": self._info(name)} for name in self.connectors}
+            return {
+                name: {"status": self._status(name), "info": self._info(name)}
+                for name in self.connectors
+            }
         name, _, what = path.removeprefix("/connectors/").partition("/")
         name = unquote(name)
         if name not in self.connectors:
             raise ConnectctlError("not there", why=f"Connector {name} not found", code="not-found")
         if what == "offsets":
             known = self.offsets.get(name, {}).items()
-            return {"offsets": [{"partition": json.loads(key), "offset": offset} for key, offset in known]}
+            return {
+                "offsets": [
+                    {"partition": json.loads(key), "offset": offset} for key, offset in known
+                ]
+            }
         if what == "status":
             self.connectors[name].advance()
             return self._status(name)
         return self._info(name)["config"] if what == "config" else self._info(name)
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         self._maybe_fail(path, url)
         if path.endswith("/config/validate"):
@@ -126,12 +153,18 @@ class FakeWorkers:
             return None
         if verb == "offsets":
             if connector.own != "STOPPED":
-                raise ConnectctlError("The worker answers 400", why="Connectors must be in the STOPPED state")
+                raise ConnectctlError(
+                    "The worker answers 400", why="Connectors must be in the STOPPED state"
+                )
             self.altered(unquote(name), method, body)
             kept = self.offsets.setdefault(unquote(name), {})
-            for each in body["offsets"] if body else [{"partition": json.loads(key)} for key in kept]:
+            for each in (
+                body["offsets"] if body else [{"partition": json.loads(key)} for key in kept]
+            ):
                 kept[json.dumps(each["partition"])] = each.get("offset")
-            self.offsets[unquote(name)] = {key: offset for key, offset in kept.items() if offset is not None}
+            self.offsets[unquote(name)] = {
+                key: offset for key, offset in kept.items() if offset is not None
+            }
             return {"message": "The offsets for this connector have been altered successfully"}
         self.commanded(unquote(name), verb)
         connector.change(verb.partition("?")[0], max(len(connector.tasks), 1))
@@ -147,10 +180,15 @@ class FakeWorkers:
     def _loggers(self, url: str, name: str) -> dict[str, Any]:
         """All levels; of one logger its own, or what it has from the nearest one above it."""
         if not name:
-            return {each: {"level": level, "last_modified": None} for each, level in self.levels[url].items()}
+            return {
+                each: {"level": level, "last_modified": None}
+                for each, level in self.levels[url].items()
+            }
         near = [each for each in self.levels[url] if name == each or name.startswith(f"{each}.")]
         if not near:
-            raise ConnectctlError("The worker answers 404", why=f"Logger {name} not found.", code="not-found")
+            raise ConnectctlError(
+                "The worker answers 404", why=f"Logger {name} not found.", code="not-found"
+            )
         return {"level": self.levels[url][max(near, key=len)]}
 
     def _topics(self, name: str) -> Any:
@@ -161,7 +199,9 @@ class FakeWorkers:
     def _create(self, body: dict[str, Any]) -> dict[str, Any]:
         name, state = body["name"], body.get("initial_state", "RUNNING")
         if name in self.connectors:
-            raise ConnectctlError("The worker answers 409", why=f"Connector {name} already exists", code="rebalancing")
+            raise ConnectctlError(
+                "The worker answers 409", why=f"Connector {name} already exists", code="rebalancing"
+            )
         tasks = ["RUNNING"] if state == "RUNNING" else []
         self.connectors[name] = FakeConnector(state, tasks, dict(body["config"]))
         self.configured(name, body["config"])
@@ -177,14 +217,28 @@ class FakeWorkers:
         fake = self.connectors[name]
         trace = {"trace": fake.trace}
         tasks = [
-            {"id": n, "state": state, "worker_id": fake.worker} | (trace if state == "FAILED" else {})
+            {"id": n, "state": state, "worker_id": fake.worker}
+            | (trace if state == "FAILED" else {})
             for n, state in enumerate(fake.tasks)
         ]
-        own = {"state": fake.own, "worker_id": fake.worker} | (trace if fake.own == "FAILED" else {})
+        own = {"state": fake.own, "worker_id": fake.worker} | (
+            trace if fake.own == "FAILED" else {}
+        )
         return {"name": name, "connector": own, "tasks": tasks, "type": "source"}
 
     def _info(self, name: str) -> dict[str, Any]:
         fake = self.connectors[name]
-        expected = [] if fake.own == "STOPPED" else range(len(fake.tasks)) if fake.running is None else fake.running
+        expected = (
+            []
+            if fake.own == "STOPPED"
+            else range(len(fake.tasks))
+            if fake.running is None
+            else fake.running
+        )
         tasks = [{"connector": name, "task": n} for n in expected]
-        return {"name": name, "config": fake.config | {"name": name}, "tasks": tasks, "type": "source"}
+        return {
+            "name": name,
+            "config": fake.config | {"name": name},
+            "tasks": tasks,
+            "type": "source",
+        }

@@ -1,4 +1,6 @@
-"""Faults of brokers, drawn from a seed: one after the other is killed, suspended or restarted, and leaders move."""
+"""Faults of brokers, drawn from a seed: one after the other is killed, suspended or restarted, and
+leaders move.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ KINDS = (KILLED, SUSPENDED, RESTARTED, MOVED)
 
 
 class BrokerFaults:
-    """``count`` faults of ``broker``, in cycles in which each kind comes once. One broker at a time is away."""
+    """``count`` faults of ``broker``, in cycles in which each kind comes once. One broker at a time
+    is away.
+    """
 
     def __init__(self, broker: Broker, seed: int, count: int):
         self._broker, self._chance, self._count = broker, random.Random(seed), count
@@ -45,7 +49,10 @@ class BrokerFaults:
         while len(self.rows) < self._count and not self._over.wait(self._chance.uniform(0.2, 2.0)):
             cycle = cycle or self._chance.sample(KINDS, len(KINDS))
             kind, number = cycle.pop(), self._chance.randint(1, self._broker.count)
-            self.rows.append(f"{time.monotonic() - began:6.1f} {kind}{'' if kind == MOVED else f' of broker {number}'}")
+            self.rows.append(
+                f"{time.monotonic() - began:6.1f} "
+                f"{kind}{'' if kind == MOVED else f' of broker {number}'}"
+            )
             self._do(kind, number)
 
     def _do(self, kind: str, number: int) -> None:

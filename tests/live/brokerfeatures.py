@@ -22,5 +22,7 @@ def set_feature(bootstrap: str, level: int, kind: int) -> None:
     update = UpdateFeaturesRequest.FeatureUpdateKey(
         feature="transaction.version", max_version_level=level, upgrade_type=kind
     )
-    answer = asked(bootstrap, UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update], min_version=1))
+    answer = asked(
+        bootstrap, UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update], min_version=1)
+    )
     assert answer.error_code == 0, answer

@@ -1,9 +1,11 @@
-"""A campaign of faults against tasks that run: drawn from a seed, told in a table, judged on the topics.
+"""A campaign of faults against tasks that run: drawn from a seed, told in a table, judged on the
+topics.
 
-Tasks of one connector count source partitions up, without end, or copy a topic that is written without end. At random
-moments one is killed, stopped past its transaction time-out and let go on beside its successor, joined by a second attempt,
-or cut off from its coordinator; their number changes; the broker is killed and comes back. What ran before a change is left
-running or killed, by chance: it is the business of fencing.
+Tasks of one connector count source partitions up, without end, or copy a topic that is written
+without end. At random moments one is killed, stopped past its transaction time-out and let go on
+beside its successor, joined by a second attempt, or cut off from its coordinator; their number
+changes; the broker is killed and comes back. What ran before a change is left running or killed, by
+chance: it is the business of fencing.
 """
 
 from __future__ import annotations
@@ -41,9 +43,11 @@ ALONE = ("kill -9", "stopped and continued", "two attempts")
 
 
 class Campaign:
-    """Faults from ``seed`` against tasks of ``kind`` on ``broker``. With three brokers requests are not held back.
+    """Faults from ``seed`` against tasks of ``kind`` on ``broker``. With three brokers requests are
+    not held back.
 
-    ``silent``: every other question for ends is answered with none; ``believed``: by tasks that take that for ends.
+    ``silent``: every other question for ends is answered with none; ``believed``: by tasks that
+    take that for ends.
     """
 
     def __init__(
@@ -80,7 +84,9 @@ class Campaign:
         self._began = time.monotonic()
 
     def run(self, faults: int, broker_kills: int) -> Verdict:
-        """So many faults, and an end in peace; the verdict is of the topics. ``broker_kills`` of them are the broker's."""
+        """So many faults, and an end in peace; the verdict is of the topics. ``broker_kills`` of
+        them are the broker's.
+        """
         self._regroup(2)
         killing = set(self._chance.sample(range(faults), broker_kills))
         for number in range(faults):
@@ -103,22 +109,28 @@ class Campaign:
         ends = Counter(running.over for running in attempts)
         doubts = [len(running.doubts) for running in attempts if running.doubts]
         more = [
-            f"{len(attempts)} attempts: " + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
+            f"{len(attempts)} attempts: "
+            + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
             self._operator.words,
             f"{sum(doubts)} doubts of {len(doubts)} attempts, each with a new producer",
-            f"{self._leases} times all leases ended, so that partitions that nobody had were assigned",
+            f"{self._leases} times all leases ended, so that partitions that nobody had were "
+            "assigned",
         ]
         return table(self.seed, self.rows, more, verdict, markers(self._kafka, self._kind.topic))
 
     def evidence(self) -> str:
-        """What each attempt knew and doubted, for whoever has to find out why something is wrong."""
-        return "\n".join(line for r in self._processes.attempts for line in (str(r), *r.doubts, *r.read))
+        """What each attempt knew and doubted, for whoever has to find out why something is
+        wrong.
+        """
+        return "\n".join(
+            line for r in self._processes.attempts for line in (str(r), *r.doubts, *r.read)
+        )
 
     def failures(self) -> list[str]:
         """Attempts that ended as none should."""
         return [f"{r}: {r.why}" for r in self._processes.attempts if r.over == "failed"]
 
-    # ------------------------------------------------------------------------------------------------------- tasks
+    # ---------------------------------------------------------------------------------------- tasks
 
     def _start(self, task: int) -> Running:
         chance = self._chance
@@ -142,7 +154,9 @@ class Campaign:
         return self._processes.start(attempt)
 
     def _regroup(self, count: int) -> None:
-        """Another generation of ``count`` tasks. What ran before runs on or dies; the round of fencing ends it."""
+        """Another generation of ``count`` tasks. What ran before runs on or dies; the round of
+        fencing ends it.
+        """
         self._generation += 1
         fresh = self._generations.with_suffix(".new")
         fresh.write_text(str(self._generation))
@@ -190,8 +204,12 @@ class Campaign:
         return all(r.commits or r.over is not None for r in self._current)
 
     def _restart(self) -> None:
-        """Start again what ended by itself, such as one whose transaction timed out, as a driver would."""
-        self._current = [r if r.over is None else self._start(r.attempt.task) for r in self._current]
+        """Start again what ended by itself, such as one whose transaction timed out, as a driver
+        would.
+        """
+        self._current = [
+            r if r.over is None else self._start(r.attempt.task) for r in self._current
+        ]
 
     def _wait(self, until: Callable[[], bool], what: str) -> None:
         """Until it is true, while what is due is done."""
@@ -219,7 +237,9 @@ class Campaign:
         return True
 
     def _state(self) -> str:
-        """Who runs, what is open, and what those do that should have committed, by their tracebacks on stderr."""
+        """Who runs, what is open, and what those do that should have committed, by their tracebacks
+        on stderr.
+        """
         for running in self._current:
             running.send(signal.SIGUSR1)
         time.sleep(1)
@@ -232,7 +252,7 @@ class Campaign:
             self._later.remove((when, do))
             do()
 
-    # ------------------------------------------------------------------------------------------------------ faults
+    # --------------------------------------------------------------------------------------- faults
 
     def _do(self, kind: str) -> None:
         place = self._chance.randrange(self._count)
@@ -264,7 +284,9 @@ class Campaign:
             self._remove(self._current[place], row)
         elif kind == BROKER_KILLED:
             number = self._chance.randint(1, self._broker.count)
-            row.target = f"broker {number}" if self._broker.back else f"broker {number}, one on its way"
+            row.target = (
+                f"broker {number}" if self._broker.back else f"broker {number}, one on its way"
+            )
             self._broker.kill(self._chance.uniform(0.0, 1.5), number)
             row.followed(self._current)
             if self._chance.random() < 0.6:
@@ -276,7 +298,9 @@ class Campaign:
             row.followed([self._current[place]])
 
     def _remove(self, running: Running, row: Row) -> None:
-        """The group gives the partitions of one to others; now and then it sleeps meanwhile, and wants to commit then."""
+        """The group gives the partitions of one to others; now and then it sleeps meanwhile, and
+        wants to commit then.
+        """
         if sleeps := self._chance.random() < 0.5:
             running.send(signal.SIGSTOP)
             wake = time.monotonic() + self._chance.uniform(0.5, TIMEOUT_MS / 1000 + 1.5)
@@ -286,19 +310,25 @@ class Campaign:
         row.followed([each for each in self._current if not (sleeps and each is running)])
 
     def _alone(self) -> bool:
-        """Whether nobody runs but the newest. An older one that initialises once more fences the newest, which ends."""
+        """Whether nobody runs but the newest. An older one that initialises once more fences the
+        newest, which ends.
+        """
         self._restart()
         return all(r.over is not None for r in self._processes.attempts if r not in self._current)
 
     def _hold(self, kind: str, row: Row) -> None:
-        """Hold the next request of the kind of whoever sends it, for less or for more than a request may take."""
+        """Hold the next request of the kind of whoever sends it, for less or for more than a
+        request may take.
+        """
         fault = self._proxy.hold(self._kind.held[kind])
         row.target = "any task"
         if not fault.caught.wait(20) and self._proxy.withdraw(fault):
             row.seen = "none was sent"
             return
         self._held.append(fault)
-        seconds = self._chance.choice([self._chance.uniform(0.1, 1.0), self._chance.uniform(1.8, 4.5)])
+        seconds = self._chance.choice(
+            [self._chance.uniform(0.1, 1.0), self._chance.uniform(1.8, 4.5)]
+        )
         before = self._processes.doubts
 
         def look() -> None:
@@ -309,12 +339,13 @@ class Campaign:
         delivery = time.monotonic() + seconds
         self._later += [(delivery, fault.go.set), (delivery + 1.5, look)]
         if self._chance.random() < 0.4:
-            # Mostly the next fault comes upon its sender; now and then its sender is to find out by itself.
+            # Mostly the next fault comes upon its sender; now and then its sender is to find out by
+            # itself.
             self._wait(lambda: bool(row.seen), "it is delivered")
 
     def _end(self) -> None:
-        """Let all go on that was stopped or held, wait until what is older has ended, and stop the newest between
-        transactions.
+        """Let all go on that was stopped or held, wait until what is older has ended, and stop the
+        newest between transactions.
         """
         self._wait(lambda: not self._later and self._broker.back, "all goes on")
         for fault in self._held:

@@ -17,9 +17,9 @@ SOCKET_TIMEOUT_MS = 1500
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of one task. ``generation`` counts for as long as the file ``generations`` says no other. ``kind`` is a
-    source, which has ``sources`` and the topic ``offsets``, or a transform of ``input``, one of ``tasks``; ``topic`` is what
-    they write to.
+    """One attempt of one task. ``generation`` counts for as long as the file ``generations`` says
+    no other. ``kind`` is a source, which has ``sources`` and the topic ``offsets``, or a transform
+    of ``input``, one of ``tasks``; ``topic`` is what they write to.
     """
 
     bootstrap: str
@@ -41,14 +41,20 @@ class Attempt:
     hesitation: float = 0.0
     """Seconds to wait at most between initialisation, reading and sending."""
     silent: bool = False
-    """Every other question for ends is answered with no offset, as of leaders that have just died."""
+    """Every other question for ends is answered with no offset, as of leaders that have just
+    died.
+    """
     believes: bool = False
     """What comes as an end is taken for one."""
 
     def stale_because(self) -> str | None:
         """Why its generation is not the newest; None where it is."""
         newest = int(Path(self.generations).read_text())
-        return None if newest == self.generation else f"generation {newest} is newer than {self.generation}"
+        return (
+            None
+            if newest == self.generation
+            else f"generation {newest} is newer than {self.generation}"
+        )
 
 
 class Told(TaskProducer):

@@ -1,4 +1,6 @@
-"""The broker of a campaign, or its three: its own, which are killed and started again on their ports and their logs."""
+"""The broker of a campaign, or its three: its own, which are killed and started again on their
+ports and their logs.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ QUICK = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "3
 
 
 class Broker:
-    """A broker, or several, of which each may be killed at any time, also while it is starting. It is always on its way
-    back. Brokers are numbered from 1 to ``count``.
+    """A broker, or several, of which each may be killed at any time, also while it is starting. It
+    is always on its way back. Brokers are numbered from 1 to ``count``.
     """
 
     def __init__(self, sandbox: Sandbox):
@@ -46,11 +48,15 @@ class Broker:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if not self._coming(number):
-            self._starting[number] = threading.Thread(target=self._start, args=(pause, number), daemon=True)
+            self._starting[number] = threading.Thread(
+                target=self._start, args=(pause, number), daemon=True
+            )
             self._starting[number].start()
 
     def restart(self, number: int) -> None:
-        """End a broker as an operator does, so that it hands its leaders over, and start it again."""
+        """End a broker as an operator does, so that it hands its leaders over, and start it
+        again.
+        """
         process = psutil.Process(self._pid(number))
         process.terminate()
         process.wait(PATIENCE)
@@ -96,7 +102,9 @@ class Broker:
 
 @contextmanager
 def own_broker(brokers: int = 1, workers: int = 0) -> Iterator[Broker]:
-    """A broker that nobody else uses, or three, and ``workers`` of Connect with exactly-once source support."""
+    """A broker that nobody else uses, or three, and ``workers`` of Connect with exactly-once source
+    support.
+    """
     spec = SandboxSpec(
         name=f"campaign-{secrets.token_hex(3)}",
         workers=workers,

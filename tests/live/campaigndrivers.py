@@ -1,4 +1,6 @@
-"""The drivers of a campaign on Spark: ``connectctl run`` in processes of their own, with a plugin that counts."""
+"""The drivers of a campaign on Spark: ``connectctl run`` in processes of their own, with a plugin
+that counts.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ TIMEOUT_MS = 5_000
 LEASE = 5
 """Seconds: a speculative attempt begins when one takes longer."""
 WORKERS = (4, 4)
-"""Cores of the cluster's workers, which have addresses of their own: Spark starts a speculative attempt only on another
-host than the first one's. A run takes half of them, so that the next one can begin beside it.
+"""Cores of the cluster's workers, which have addresses of their own: Spark starts a speculative
+attempt only on another host than the first one's. A run takes half of them, so that the next one
+can begin beside it.
 """
 CONF = {
     "spark.driver.extraJavaOptions": java_options(),
@@ -56,7 +59,10 @@ class Driver:
         if self.killed:
             return "killed"
         outcome = self.log.with_suffix(".json").read_text()
-        return f"{json.loads(outcome)['outcome'] if outcome.strip() else 'without a result'}, exit code {code}"
+        return (
+            f"{json.loads(outcome)['outcome'] if outcome.strip() else 'without a result'}, "
+            f"exit code {code}"
+        )
 
 
 def pack(directory: Path) -> None:
@@ -66,12 +72,26 @@ def pack(directory: Path) -> None:
 
 
 def job_file(
-    directory: Path, number: int, name: str, master: str, config: Mapping[str, str], conf: Mapping[str, str] = CONF
+    directory: Path,
+    number: int,
+    name: str,
+    master: str,
+    config: Mapping[str, str],
+    conf: Mapping[str, str] = CONF,
 ) -> Path:
     """A job without an end."""
-    ours = {"connector.class": "campaignplugin:Counting", "producer.override.transaction.timeout.ms": str(TIMEOUT_MS)}
+    ours = {
+        "connector.class": "campaignplugin:Counting",
+        "producer.override.transaction.timeout.ms": str(TIMEOUT_MS),
+    }
     spark = {"master": master, "conf": conf}
-    job = {"name": name, "config": ours | dict(config), "spark": spark, "until": {"forever": True}, "plugins": [PLUGIN]}
+    job = {
+        "name": name,
+        "config": ours | dict(config),
+        "spark": spark,
+        "until": {"forever": True},
+        "plugins": [PLUGIN],
+    }
     path = directory / f"job-{number}.yaml"
     path.write_text(json.dumps(job))  # which is YAML, too
     return path

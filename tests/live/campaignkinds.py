@@ -1,6 +1,8 @@
-"""What tasks of a campaign are: sources that count, or transforms that copy what is written meanwhile.
+"""What tasks of a campaign are: sources that count, or transforms that copy what is written
+meanwhile.
 
-Both go through the same faults; a kind has its topics, what is held back of its requests, and how its topics are judged.
+Both go through the same faults; a kind has its topics, what is held back of its requests, and how
+its topics are judged.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ _HELD = {"a held Produce": PRODUCE, "held AddPartitions": ADD_PARTITIONS, "a hel
 
 
 class Kind(Protocol):
-    """``topic`` is what the tasks write; ``held`` are the requests that may be held back, ``faults`` more that may happen,
-    and ``watched`` the topics in which a broker may lose a marker. ``lease`` is in seconds.
+    """``topic`` is what the tasks write; ``held`` are the requests that may be held back,
+    ``faults`` more that may happen, and ``watched`` the topics in which a broker may lose a marker.
+    ``lease`` is in seconds.
     """
 
     topic: str
@@ -89,7 +92,10 @@ class Sources:
         self.watched = [self.topic, self._offsets]
 
     def fields(self, task: int, count: int) -> dict[str, Any]:
-        return {"offsets": self._offsets, "sources": [n for n in range(SOURCES) if n % count == task]}
+        return {
+            "offsets": self._offsets,
+            "sources": [n for n in range(SOURCES) if n % count == task],
+        }
 
     def settle(self, active: Collection[int]) -> None:
         pass
@@ -114,9 +120,15 @@ class Sources:
 
 
 class Transforms:
-    """Tasks of one consumer group that copy a topic of ``SOURCES`` partitions while it is written."""
+    """Tasks of one consumer group that copy a topic of ``SOURCES`` partitions while it is
+    written.
+    """
 
-    held: Mapping[str, int] = {**_HELD, "held AddOffsetsToTxn": ADD_OFFSETS, "held TxnOffsetCommit": TXN_OFFSET_COMMIT}
+    held: Mapping[str, int] = {
+        **_HELD,
+        "held AddOffsetsToTxn": ADD_OFFSETS,
+        "held TxnOffsetCommit": TXN_OFFSET_COMMIT,
+    }
     faults: tuple[str, ...] = (LEASE_ENDS, MEMBER_REMOVED)
     lease = 12.0
     """Behind it partitions are assigned that nobody has; see ``TaskMembers``."""
@@ -144,11 +156,16 @@ class Transforms:
         self._feed.close()
 
     def _committed(self) -> dict[bytes, int]:
-        found = coordinated(self._kafka, self._reads.consumer.group, lambda c: c.committed(stable=True))
+        found = coordinated(
+            self._kafka, self._reads.consumer.group, lambda c: c.committed(stable=True)
+        )
         return {str(number).encode(): offset for (_, number), offset in found.items()}
 
     def _ends(self) -> dict[bytes, int]:
-        return {str(n).encode(): extent.end for n, extent in self._kafka.extents([self._input])[self._input].items()}
+        return {
+            str(n).encode(): extent.end
+            for n, extent in self._kafka.extents([self._input])[self._input].items()
+        }
 
     def is_settled(self) -> bool:
         try:
@@ -177,7 +194,9 @@ class Feed:
         self._thread.start()
 
     def _write(self) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 5})
+        producer = Producer(
+            {"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "linger.ms": 5}
+        )
         number = 0
         while not self._end.wait(0.05):
             for partition in range(SOURCES):

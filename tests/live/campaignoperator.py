@@ -1,7 +1,9 @@
-"""Who ends transactions that a broker forgot: 4.3.1 drops the markers of partitions without a leader (KAFKA-20734).
+"""Who ends transactions that a broker forgot: 4.3.1 drops the markers of partitions without a
+leader (KAFKA-20734).
 
-That a transaction hangs, and what its coordinator had decided, is seen as ``connectctl transactions hanging`` sees it, and
-that is what is written: an abort of what was to be committed would lose or repeat records.
+That a transaction hangs, and what its coordinator had decided, is seen as
+``connectctl transactions hanging`` sees it, and that is what is written: an abort of what was to be
+committed would lose or repeat records.
 """
 
 from __future__ import annotations
@@ -26,18 +28,26 @@ EVERY = 2.0
 
 
 class Operator:
-    """Looks at ``topics`` now and then; ``ended`` counts the partitions in which it ended a transaction, and how."""
+    """Looks at ``topics`` now and then; ``ended`` counts the partitions in which it ended a
+    transaction, and how.
+    """
 
     def __init__(self, kafka: Kafka, calls: TransactionClient, topics: Sequence[str]):
         self.ended: Counter[str] = Counter()
-        self._log, self._calls, self._topics = TransactionLog(kafka.client, timeout=kafka.timeout), calls, topics
+        self._log, self._calls, self._topics = (
+            TransactionLog(kafka.client, timeout=kafka.timeout),
+            calls,
+            topics,
+        )
         self._due = 0.0
 
     @property
     def words(self) -> str:
         """What it had to do."""
         what = ", ".join(f"{n} {how}" for how, n in self.ended.items()) or "none"
-        return f"partitions in which the broker had lost a marker (KAFKA-20734), ended by hand: {what}"
+        return (
+            f"partitions in which the broker had lost a marker (KAFKA-20734), ended by hand: {what}"
+        )
 
     def look(self) -> None:
         """End what hangs; nothing while no broker answers."""
@@ -54,5 +64,10 @@ class Operator:
         decided = hanging.decision.outcome
         if decided is None:
             return
-        if self._calls.mark(hanging.place, hanging.producer, commit=decided is TransactionResult.COMMIT) is Code.NONE:
+        if (
+            self._calls.mark(
+                hanging.place, hanging.producer, commit=decided is TransactionResult.COMMIT
+            )
+            is Code.NONE
+        ):
             self.ended["committed" if decided is TransactionResult.COMMIT else "aborted"] += 1

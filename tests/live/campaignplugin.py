@@ -1,4 +1,6 @@
-"""A connector that counts up, for a campaign on Spark: it travels there as a zip, and tells of itself in a file."""
+"""A connector that counts up, for a campaign on Spark: it travels there as a zip, and tells of
+itself in a file.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ PAUSE = 0.2
 
 
 class Task(SourceTask):
-    """0, 1, 2 … of each of its sources, with the source as the key; a few of one source at a time."""
+    """0, 1, 2 … of each of its sources, with the source as the key; a few of one source at a
+    time.
+    """
 
     def start(self, configs: Mapping[str, str]) -> None:
         self._configs = configs
@@ -33,7 +37,9 @@ class Task(SourceTask):
         time.sleep(self._chance.uniform(0.0, float(self._configs.get("pause", "0.05"))))
         topic = self._configs["topic"]
         records: list[SourceRecord] = []
-        for source in self._chance.sample(sorted(self._next), self._chance.randint(0, len(self._next))):
+        for source in self._chance.sample(
+            sorted(self._next), self._chance.randint(0, len(self._next))
+        ):
             start = self._next[source]
             self._next[source] = start + self._chance.randint(1, 40)
             records += [
@@ -49,7 +55,13 @@ class Task(SourceTask):
             self._say("commits")
 
     def _say(self, what: str, **more: Any) -> None:
-        said = {"what": what, "pid": os.getpid(), "at": time.monotonic(), "sources": sorted(self._next), **more}
+        said = {
+            "what": what,
+            "pid": os.getpid(),
+            "at": time.monotonic(),
+            "sources": sorted(self._next),
+            **more,
+        }
         file = os.open(self._configs["told"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, json.dumps(said).encode() + b"\n")
         os.close(file)

@@ -37,7 +37,10 @@ class Running:
 
     def __str__(self) -> str:
         doubts = "; ".join(self.doubts[-3:]) or "no doubts"
-        how = f"{self.commits} producers committed, {self.over or 'runs'}, {self.began} to {self.ended or 'now'}"
+        how = (
+            f"{self.commits} producers committed, {self.over or 'runs'}, {self.began} to "
+            f"{self.ended or 'now'}"
+        )
         which = f"task {self.attempt.task} of generation {self.attempt.generation}"
         return f"{which}, process {self.pid}: {how}; {doubts}"
 
@@ -57,7 +60,9 @@ class Processes:
         env = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         command = [sys.executable, "-W", "ignore", campaigntask.__file__]
         pipe = subprocess.PIPE
-        self._root = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, text=True, start_new_session=True)
+        self._root = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, env=env, text=True, start_new_session=True
+        )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

@@ -12,7 +12,9 @@ from live.campaignspark import SparkCampaign
 from live.oracle import Verdict
 
 SEED = "CONNECTCTL_CAMPAIGN_SEED"
-"""The environment variable that takes the seed of an earlier campaign, to draw the same faults again."""
+"""The environment variable that takes the seed of an earlier campaign, to draw the same faults
+again.
+"""
 
 
 def seed() -> int:

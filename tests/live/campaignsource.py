@@ -24,7 +24,9 @@ from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, Told
 
 
 class Counting(SourceTask):
-    """0, 1, 2 … of each of its sources, with the source as the key; a few of one source at a time."""
+    """0, 1, 2 … of each of its sources, with the source as the key; a few of one source at a
+    time.
+    """
 
     def start(self, configs: Mapping[str, str]) -> None:
         self._topic = configs["topic"]
@@ -37,7 +39,9 @@ class Counting(SourceTask):
     def poll(self) -> Sequence[SourceRecord] | None:
         time.sleep(self._chance.uniform(0.0, 0.03))
         records: list[SourceRecord] = []
-        for source in self._chance.sample(sorted(self._next), self._chance.randint(0, len(self._next))):
+        for source in self._chance.sample(
+            sorted(self._next), self._chance.randint(0, len(self._next))
+        ):
             start = self._next[source]
             self._next[source] = start + self._chance.randint(1, 40)
             records += [
@@ -74,7 +78,11 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
         handle.hesitate = lambda: time.sleep(chance.uniform(0, attempt.hesitation))
         return handle
 
-    configs = {"topic": attempt.topic, "seed": str(attempt.seed), "sources": json.dumps(attempt.sources)}
+    configs = {
+        "topic": attempt.topic,
+        "seed": str(attempt.seed),
+        "sources": json.dumps(attempt.sources),
+    }
     supply = PolledSource(
         Counting,
         attempt.connector,
@@ -85,7 +93,9 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
     )
     kernel = ExactlyOnceTask(
         open_producer,
-        SourceOffsetsLedger(attempt.offsets, OffsetStore(Reported(kafka, attempt.offsets, attempt.connector))),
+        SourceOffsetsLedger(
+            attempt.offsets, OffsetStore(Reported(kafka, attempt.offsets, attempt.connector))
+        ),
         stale_because=attempt.stale_because,
         stopped=stopped,
         patience=120.0,

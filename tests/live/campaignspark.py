@@ -1,7 +1,9 @@
-"""A campaign of faults against ``connectctl run`` on a Spark cluster: workers, executors, drivers and the broker.
+"""A campaign of faults against ``connectctl run`` on a Spark cluster: workers, executors, drivers
+and the broker.
 
-The tasks count source partitions up, without end, in leases of some seconds. Whatever happens to the processes that run
-them, a driver that ends is started again, as a supervisor would; the topics are judged as those of tasks without Spark.
+The tasks count source partitions up, without end, in leases of some seconds. Whatever happens to
+the processes that run them, a driver that ends is started again, as a supervisor would; the topics
+are judged as those of tasks without Spark.
 """
 
 from __future__ import annotations
@@ -36,8 +38,14 @@ if TYPE_CHECKING:
     from live.sparkclusters import SparkCluster
 
 PATIENCE = 300.0
-"""Seconds for whatever has to happen: a session of Spark alone may take a minute on a machine that is busy."""
-WORKER_STOPPED, EXECUTOR_STOPPED, DRIVER_STOPPED = "Python worker stopped", "executor stopped", "driver stopped"
+"""Seconds for whatever has to happen: a session of Spark alone may take a minute on a machine that
+is busy.
+"""
+WORKER_STOPPED, EXECUTOR_STOPPED, DRIVER_STOPPED = (
+    "Python worker stopped",
+    "executor stopped",
+    "driver stopped",
+)
 KINDS = (
     *("Python worker kill -9", "executor kill -9", "driver kill -9", BROKER_KILLED),
     *(WORKER_STOPPED, EXECUTOR_STOPPED, DRIVER_STOPPED, "another number of tasks"),
@@ -59,7 +67,9 @@ class SparkCampaign:
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._calls = TransactionClient({"bootstrap.servers": broker.bootstrap}, timeout=30)
         self._operator = Operator(
-            self._kafka, self._calls, [self._topic, f"{self._group}-offsets", f"{self._group}-configs"]
+            self._kafka,
+            self._calls,
+            [self._topic, f"{self._group}-offsets", f"{self._group}-configs"],
         )
         self._told = directory / "told"
         self._told.touch()
@@ -93,22 +103,32 @@ class SparkCampaign:
         """What was done, and what was seen."""
         ends = Counter(driver.over for driver in self.drivers)
         more = [
-            f"{len(self.drivers)} drivers: " + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
-            f"{len(self._begun)} beginnings of tasks in {len({b['pid'] for b in self._begun})} Python workers, "
-            f"{sum(b['attempt'] > 0 for b in self._begun)} of them in later attempts of Spark tasks",
+            f"{len(self.drivers)} drivers: "
+            + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
+            f"{len(self._begun)} beginnings of tasks in {len({b['pid'] for b in self._begun})} "
+            f"Python workers, {sum(b['attempt'] > 0 for b in self._begun)} of them in later "
+            "attempts of Spark tasks",
             self._operator.words,
         ]
         return table(self.seed, self.rows, more, verdict, markers(self._kafka, self._topic))
 
     def evidence(self) -> str:
-        """Which tasks began where and when, and how runs went, for whoever has to find out why something is wrong."""
-        return "\n".join([*(f"{b['at'] - self._began:.1f} {b}" for b in self._begun), self._state()])
+        """Which tasks began where and when, and how runs went, for whoever has to find out why
+        something is wrong.
+        """
+        return "\n".join(
+            [*(f"{b['at'] - self._began:.1f} {b}" for b in self._begun), self._state()]
+        )
 
     def failures(self) -> list[str]:
         """Runs in which a task failed."""
-        return [f"{d.log}: {d.log.read_text()[-500:]}" for d in self.drivers if str(d.over).startswith("failed")]
+        return [
+            f"{d.log}: {d.log.read_text()[-500:]}"
+            for d in self.drivers
+            if str(d.over).startswith("failed")
+        ]
 
-    # ---------------------------------------------------------------------------------------------------------- runs
+    # ----------------------------------------------------------------------------------------- runs
 
     @property
     def _driver(self) -> Driver:
@@ -130,7 +150,8 @@ class SparkCampaign:
     def _goes_on(self) -> None:
         now = time.monotonic()
         self._wait(
-            lambda: all(commits and commits[-1] > now for commits in self._commits.values()), "all sources go on"
+            lambda: all(commits and commits[-1] > now for commits in self._commits.values()),
+            "all sources go on",
         )
 
     def _wait(self, until: Callable[[], bool], what: str) -> None:
@@ -152,7 +173,11 @@ class SparkCampaign:
 
     def _state(self) -> str:
         logs = [f"{d.log}: {d.over or 'runs'} {d.log.read_text()[-300:]}" for d in self.drivers]
-        last = [f"source {n}: {commits[-1] - self._began:.1f}" for n, commits in self._commits.items() if commits]
+        last = [
+            f"source {n}: {commits[-1] - self._began:.1f}"
+            for n, commits in self._commits.items()
+            if commits
+        ]
         rows = [f"{row.second:.1f} {row.kind} {row.target} {row.seen}" for row in self.rows[-8:]]
         return "\n".join([*logs, ", ".join(last), *rows])
 
@@ -175,7 +200,7 @@ class SparkCampaign:
         self._hear()
         return sorted(pid for pid in {b["pid"] for b in self._begun} if psutil.pid_exists(pid))
 
-    # -------------------------------------------------------------------------------------------------------- faults
+    # --------------------------------------------------------------------------------------- faults
 
     def _do(self, kind: str) -> None:
         row = Row(time.monotonic() - self._began, kind, "")
@@ -193,7 +218,9 @@ class SparkCampaign:
         else:
             self._another(kind, row)
 
-    def _signal(self, victims: list[psutil.Process], stopped: bool, seconds: tuple[float, float]) -> None:
+    def _signal(
+        self, victims: list[psutil.Process], stopped: bool, seconds: tuple[float, float]
+    ) -> None:
         send(victims, signal.SIGSTOP if stopped else signal.SIGKILL)
         if stopped:
             wake = time.monotonic() + self._chance.uniform(*seconds)
@@ -209,7 +236,11 @@ class SparkCampaign:
         sources = {n for b in self._begun if b["pid"] == pid for n in b["sources"]}
 
         def look() -> None:
-            others = [b for b in self._begun if b["at"] > now and b["pid"] != pid and sources & set(b["sources"])]
+            others = [
+                b
+                for b in self._begun
+                if b["at"] > now and b["pid"] != pid and sources & set(b["sources"])
+            ]
             row.seen = "another attempt ran" if others else "no other attempt ran"
 
         if kind == WORKER_STOPPED:
@@ -241,11 +272,17 @@ class SparkCampaign:
         self._stopping = True
         self._driver.process.send_signal(signal.SIGTERM)
         self._wait(lambda: all(d.over is not None for d in self.drivers), "the runs end")
-        self._wait(lambda: not open_partitions(self._kafka, self._topic, f"{self._group}-offsets"), "nothing is open")
+        self._wait(
+            lambda: not open_partitions(self._kafka, self._topic, f"{self._group}-offsets"),
+            "nothing is open",
+        )
 
     def _after(self, fault: float, following: float | None) -> str:
         """Whether each source was committed again between two faults."""
-        first, last = fault + self._began, float("inf") if following is None else following + self._began
+        first, last = (
+            fault + self._began,
+            float("inf") if following is None else following + self._began,
+        )
         well = all(any(first < at < last for at in commits) for commits in self._commits.values())
         return "all sources go on" if well else "the next came upon it"
 

@@ -40,12 +40,21 @@ class Row:
         return ", ".join(told)
 
 
-def table(seed: int, rows: Sequence[Row], more: Sequence[str], verdict: Verdict, transactions: tuple[int, int]) -> str:
-    """Every fault, how often each kind was seen to end how, ``more`` lines, and what the topics say. ``transactions`` were
-    committed and aborted, counted by partition.
+def table(
+    seed: int,
+    rows: Sequence[Row],
+    more: Sequence[str],
+    verdict: Verdict,
+    transactions: tuple[int, int],
+) -> str:
+    """Every fault, how often each kind was seen to end how, ``more`` lines, and what the topics
+    say. ``transactions`` were committed and aborted, counted by partition.
     """
     lines = [f"seed {seed}", "", f"{'#':>3} {'s':>6}  {'fault':24} {'where':12} seen"]
-    lines += [f"{n:3} {row.second:6.1f}  {row.kind:24} {row.target:12} {row.outcome}" for n, row in enumerate(rows, 1)]
+    lines += [
+        f"{n:3} {row.second:6.1f}  {row.kind:24} {row.target:12} {row.outcome}"
+        for n, row in enumerate(rows, 1)
+    ]
     lines += ["", f"{'fault':24} {'times':>5}  seen"]
     for kind in dict.fromkeys(row.kind for row in rows):
         seen = Counter(row.outcome for row in rows if row.kind == kind)
@@ -54,8 +63,8 @@ def table(seed: int, rows: Sequence[Row], more: Sequence[str], verdict: Verdict,
     lines += [
         "",
         *more,
-        f"{sum(verdict.records.values())} records of {len(verdict.records)} sources; transactions by partition: "
-        f"{transactions[0]} committed, {transactions[1]} aborted",
+        f"{sum(verdict.records.values())} records of {len(verdict.records)} sources; transactions "
+        f"by partition: {transactions[0]} committed, {transactions[1]} aborted",
         f"findings: {', '.join(verdict.findings) or 'none'}",
     ]
     return "\n".join(lines)

@@ -1,6 +1,8 @@
-"""Task processes for the campaign: forked from one that has all modules loaded, each a process to be killed or stopped.
+"""Task processes for the campaign: forked from one that has all modules loaded, each a process to
+be killed or stopped.
 
-Reads a task per line of its input, and reports per line of its output. When its input ends, all of its processes end.
+Reads a task per line of its input, and reports per line of its output. When its input ends, all of
+its processes end.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def main() -> None:
         if os.fork() == 0:
             try:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                # Before anybody knows of it: who is told to stop at once is to stop, and not to die without a word.
+                # Before anybody knows of it: who is told to stop at once is to stop, and not to die
+                # without a word.
                 stop = _stopped()
                 report("begins", number=number)
                 run(Attempt(**json.loads(line)), stop)

@@ -1,4 +1,6 @@
-"""A transform task of a campaign: as the launcher puts it together, it copies with each record's place in the input."""
+"""A transform task of a campaign: as the launcher puts it together, it copies with each record's
+place in the input.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, ToldBatches, report
 
 SESSION_MS = 8_000
-CONSUMER = {"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "1000", "metadata.max.age.ms": "2000"}
+CONSUMER = {
+    "session.timeout.ms": str(SESSION_MS),
+    "heartbeat.interval.ms": "1000",
+    "metadata.max.age.ms": "2000",
+}
 
 
 class Numbered(Transform):
@@ -52,7 +58,12 @@ class NumberedColumns(Numbered):
     def process(self, records: Records) -> Any:
         time.sleep(self._chance.uniform(0.0, 0.03))
         table = records.arrow
-        return pa.table({"key": table["partition"].cast(pa.string()), "value": table["offset"].cast(pa.string())})
+        return pa.table(
+            {
+                "key": table["partition"].cast(pa.string()),
+                "value": table["offset"].cast(pa.string()),
+            }
+        )
 
 
 def configs_of(connector: str, source: str, target: str) -> dict[str, str]:
@@ -61,10 +72,13 @@ def configs_of(connector: str, source: str, target: str) -> dict[str, str]:
     return {"topics": source, "topic": target, **overrides}
 
 
-def spec_of(attempt: Attempt, config: Mapping[str, str], kind: type[Transform] = Numbered) -> TaskSpec:
+def spec_of(
+    attempt: Attempt, config: Mapping[str, str], kind: type[Transform] = Numbered
+) -> TaskSpec:
     """What the launcher would give the attempt."""
     client = {"bootstrap.servers": attempt.bootstrap}
-    generation = Generation("", attempt.connector, attempt.generation)  # which is not asked: the campaign has its own
+    # which is not asked: the campaign has its own
+    generation = Generation("", attempt.connector, attempt.generation)
     return TaskSpec(
         attempt.group,
         attempt.connector,
@@ -90,7 +104,9 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
     config = configs_of(attempt.connector, attempt.input, attempt.topic) | {
         "seed": str(attempt.seed),
         "commit.interval.ms": str(chance.choice([20, 100, 400])),
-        "consumer.override.max.poll.records": str(FROM_RECORDS if columns else chance.choice([3, 20, 500])),
+        "consumer.override.max.poll.records": str(
+            FROM_RECORDS if columns else chance.choice([3, 20, 500])
+        ),
         "producer.override.transaction.timeout.ms": str(attempt.timeout_ms),
     }
     if not columns and chance.random() < 0.3:  # which is librdkafka's
@@ -100,13 +116,20 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
     vars(shared)["stale_because"] = attempt.stale_because
     stats = TaskStats(doubts=Telling())
     hesitate = staticmethod(lambda: time.sleep(chance.uniform(0, attempt.hesitation)))
-    told = ToldBatches if issubclass(group_producer(spec, shared.target), ColumnarProducer) else Told
+    told = (
+        ToldBatches if issubclass(group_producer(spec, shared.target), ColumnarProducer) else Told
+    )
     kind = type("Hesitant", (told,), {"hesitate": hesitate})
     properties = {"socket.timeout.ms": str(SOCKET_TIMEOUT_MS), "linger.ms": "2"}
     supply = transform_source(spec, shared.target, config, stats)
-    with closing(group_ledger(spec, shared, attempt.task, stats, stopped)) as ledger, closing(supply):
+    with (
+        closing(group_ledger(spec, shared, attempt.task, stats, stopped)) as ledger,
+        closing(supply),
+    ):
         tell_of(ledger)
-        return task_kernel(spec, shared, attempt.task, properties, stopped, stats, kind, ledger).run(supply)
+        return task_kernel(
+            spec, shared, attempt.task, properties, stopped, stats, kind, ledger
+        ).run(supply)
 
 
 def tell_of(ledger: GroupLedger) -> None:
@@ -114,6 +137,10 @@ def tell_of(ledger: GroupLedger) -> None:
 
     def assigned(partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         known = {str(place): each.offset for place, each in sorted(committed.items())}
-        report("reads", to={str(place): known.get(str(place), 0) for place in sorted(partitions)}, known="committed")
+        report(
+            "reads",
+            to={str(place): known.get(str(place), 0) for place in sorted(partitions)},
+            known="committed",
+        )
 
     vars(ledger)["assigned"] = assigned

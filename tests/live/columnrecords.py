@@ -8,9 +8,14 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def fill(bootstrap: str, name: str) -> None:
-    """A transaction of each codec that is committed, one that is aborted, and records of nobody, in turn."""
+    """A transaction of each codec that is committed, one that is aborted, and records of nobody, in
+    turn.
+    """
     client = {"bootstrap.servers": bootstrap, "batch.size": 2_000, "linger.ms": 50}
-    writers = [Producer(client | {"transactional.id": f"{name}-{c}", "compression.type": c}) for c in CODECS]
+    writers = [
+        Producer(client | {"transactional.id": f"{name}-{c}", "compression.type": c})
+        for c in CODECS
+    ]
     plain = Producer(client)
     for writer in writers:
         writer.init_transactions(120)
@@ -18,8 +23,13 @@ def fill(bootstrap: str, name: str) -> None:
         for number, writer in enumerate(writers):
             writer.begin_transaction()
             for n in range(40):
-                key, value = (None, b"%d" % n)[n % 2], (b"value %d " % n) * (n % 7) if n % 9 else None
-                writer.produce(name, value, key, partition=n % 2, headers=[("h", b"x"), ("n", None)][: n % 3])
+                key, value = (
+                    (None, b"%d" % n)[n % 2],
+                    (b"value %d " % n) * (n % 7) if n % 9 else None,
+                )
+                writer.produce(
+                    name, value, key, partition=n % 2, headers=[("h", b"x"), ("n", None)][: n % 3]
+                )
             plain.produce(name, b"beside", partition=turn % 2)
             plain.flush()
             if (turn + number) % 3:

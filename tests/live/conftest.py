@@ -16,9 +16,11 @@ from live.upgradescene import Scene, upgrade_scene
 
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs compute by themselves what they give to Spark, in this process and in processes of their own.
+    """Runs compute by themselves what they give to Spark, in this process and in processes of their
+    own.
 
-    For tests whose subject is not Spark: a run starts in a tenth of the time. One test of each kind of task is on Spark.
+    For tests whose subject is not Spark: a run starts in a tenth of the time. One test of each kind
+    of task is on Spark.
     """
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(session, "open_session", localspark.open_session)

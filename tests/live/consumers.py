@@ -1,4 +1,6 @@
-"""Consumers of a real broker for live tests: of either group protocol, and as many as a test wants."""
+"""Consumers of a real broker for live tests: of either group protocol, and as many as a test
+wants.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ class Consumers:
     def new_topic(self, prefix: str, partitions: int = 2, **config: str) -> str:
         """A topic for the time of the test."""
         name = f"{prefix}-{secrets.token_hex(4)}"
-        topic = NewTopic(name, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})
+        topic = NewTopic(
+            name,
+            partitions,
+            1,
+            config={key.replace("_", "."): value for key, value in config.items()},
+        )
         self._admin.create_topics([topic])[name].result()
         self._topics.append(name)
         await_topic(self._admin, name)
@@ -47,15 +54,23 @@ class Consumers:
     def open(self, group: str, **more: Any) -> Consumer:
         """A consumer of a group, from the beginning, that commits only when it is told to."""
         own = {name.replace("_", "."): value for name, value in more.items()}
-        settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "group.protocol": self._protocol}
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, **settings, **own})
+        settings = {
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "group.protocol": self._protocol,
+        }
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": group, **settings, **own}
+        )
         self._open.append(consumer)
         return consumer
 
     def commit(self, group: str, place: TopicPartition, offset: int) -> None:
         """Commit an offset as somebody who is no member."""
         consumer = self.open(group, group_protocol="classic")
-        consumer.commit(offsets=[Position(place.topic, place.partition, offset)], asynchronous=False)
+        consumer.commit(
+            offsets=[Position(place.topic, place.partition, offset)], asynchronous=False
+        )
         consumer.close()
         self._open.remove(consumer)
 

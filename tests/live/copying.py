@@ -34,13 +34,16 @@ class Copy:
 
     nulls = True
 
-    def __init__(self, cluster: Sandbox, partitions: int = 2, more: Mapping[str, str] | None = None):
+    def __init__(
+        self, cluster: Sandbox, partitions: int = 2, more: Mapping[str, str] | None = None
+    ):
         self.cluster, self.bootstrap = cluster, cluster.bootstrap_servers
         self.name = f"copy-{secrets.token_hex(4)}"
         self.topic = create_topic(self.bootstrap, f"{self.name}-in", partitions, "delete")
         self.remote = f"east.{self.topic}"
         self.written = [0] * partitions
-        self.began = int(time.time() * 1000) - 3_600_000  # what is older than a week is deleted after five minutes
+        # what is older than a week is deleted after five minutes
+        self.began = int(time.time() * 1000) - 3_600_000
         self.config = {
             "connector.class": "TopicCopy",
             "tasks.max": "2",
@@ -52,29 +55,54 @@ class Copy:
         } | dict(more or {})
 
     def write(self, *counts: int) -> None:
-        """So many more records for each partition; every fifth has no value or headers of its own."""
+        """So many more records for each partition; every fifth has no value or headers of its
+        own.
+        """
         small = {"linger.ms": 5, "batch.num.messages": 10}
-        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True} | small)
+        producer = Producer(
+            {"bootstrap.servers": self.bootstrap, "enable.idempotence": True} | small
+        )
         for partition, count in enumerate(counts):
             for n in range(self.written[partition], self.written[partition] + count):
-                value = None if self.nulls and n % 5 == 3 else json.dumps({"seq": n, "pad": "é\0"}).encode()
+                value = (
+                    None
+                    if self.nulls and n % 5 == 3
+                    else json.dumps({"seq": n, "pad": "é\0"}).encode()
+                )
                 headers = [("a", b"\0\xff"), ("a", None), ("b", b"")] if n % 5 == 4 else None
-                producer.produce(self.topic, value, b"\xfe%d" % n, partition, timestamp=self.began + n, headers=headers)
+                producer.produce(
+                    self.topic,
+                    value,
+                    b"\xfe%d" % n,
+                    partition,
+                    timestamp=self.began + n,
+                    headers=headers,
+                )
             self.written[partition] += count
         assert producer.flush(60) == 0
 
     def seen(self, topic: str) -> list[list[Seen]]:
         """What a reader with read_committed sees of each partition."""
-        client = {"bootstrap.servers": self.bootstrap, "group.id": "x", "isolation.level": "read_committed"}
-        # Records that are gone from the beginning are an error: "latest" would make an empty partition of them.
+        client = {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": "x",
+            "isolation.level": "read_committed",
+        }
+        # Records that are gone from the beginning are an error: "latest" would make an empty
+        # partition of them.
         client |= {"auto.offset.reset": "error"}
         consumer = Consumer(client | {"enable.partition.eof": True, "enable.auto.commit": False})
-        found: list[list[Seen]] = [[] for _ in consumer.list_topics(topic, 30).topics[topic].partitions]
+        found: list[list[Seen]] = [
+            [] for _ in consumer.list_topics(topic, 30).topics[topic].partitions
+        ]
         consumer.assign([TopicPartition(topic, p, 0) for p in range(len(found))])
-        left = set(range(len(found)))  # a partition that is written to comes to its end more than once
+        # a partition that is written to comes to its end more than once
+        left = set(range(len(found)))
         end = time.monotonic() + 300
         while left:
-            assert time.monotonic() < end, f"partitions {sorted(left)} of {topic} do not come to an end"
+            assert time.monotonic() < end, (
+                f"partitions {sorted(left)} of {topic} do not come to an end"
+            )
             for m in consumer.consume(10_000, timeout=1):
                 if (error := m.error()) is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error
@@ -88,7 +116,9 @@ class Copy:
         return self.seen(self.remote) == self.seen(self.topic)
 
     def start(self, config: dict[str, str] | None = None) -> list[dict[str, str]]:
-        """What a start does for the tasks: their configurations, once the remote topics are as they have to be."""
+        """What a start does for the tasks: their configurations, once the remote topics are as they
+        have to be.
+        """
         started = TopicCopy()
         started.context = ConnectorContext(Kafka({"bootstrap.servers": self.bootstrap}, timeout=30))
         started.start({**self.config, "name": self.name, **(config or {})})
@@ -99,7 +129,10 @@ class Copy:
         return [self._task(offsets, n, task) for n, task in enumerate(tasks)]
 
     def _task(self, offsets: str, number: int, config: dict[str, str]) -> TaskResult:
-        kafka, how = Kafka({"bootstrap.servers": self.bootstrap}, timeout=30), delivery_settings(config)
+        kafka, how = (
+            Kafka({"bootstrap.servers": self.bootstrap}, timeout=30),
+            delivery_settings(config),
+        )
         stats = TaskStats()
         supply = TopicCopy.supply(SourceContext(self.name, config, how, offsets, 30, stats))
         assert supply is not None
@@ -120,10 +153,23 @@ class Copy:
         finally:
             supply.close()
 
-    def run(self, directory: Path, *args: str, own: bool = True, timeout: int = 60, **until: Any) -> Ran:
+    def run(
+        self, directory: Path, *args: str, own: bool = True, timeout: int = 60, **until: Any
+    ) -> Ran:
         path = directory / "job.yaml"
-        job = {"name": self.name, "config": self.config, "spark": {"master": "local[2]"}, "until": until}
+        job = {
+            "name": self.name,
+            "config": self.config,
+            "spark": {"master": "local[2]"},
+            "until": until,
+        }
         path.write_text(json.dumps(job))  # which is YAML, too
         group = ["--group-id", f"g-{self.name}"] if own else []
-        where = ["--context", f"sandbox-{self.cluster.spec.name}", "--timeout", str(timeout), *group]
+        where = [
+            "--context",
+            f"sandbox-{self.cluster.spec.name}",
+            "--timeout",
+            str(timeout),
+            *group,
+        ]
         return connectctl(*where, "run", str(path), "-o", "json", *args)

@@ -1,4 +1,6 @@
-"""A connector that is nowhere but in an archive: every task of it counts, record by record, as the oracle wants it."""
+"""A connector that is nowhere but in an archive: every task of it counts, record by record, as the
+oracle wants it.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ CONFIG = {"key.converter": _STRING, "value.converter": _STRING}
 
 
 def as_zip(directory: Path, source: str = SOURCE, name: str = "Counting") -> tuple[str, str]:
-    """A zip with a module of a new name: its file name, and the ``connector.class``, the class ``name`` in ``source``."""
+    """A zip with a module of a new name: its file name, and the ``connector.class``, the class
+    ``name`` in ``source``.
+    """
     module = f"plugin_{secrets.token_hex(4)}"
     with zipfile.ZipFile(directory / f"{module}.zip", "w") as archive:
         archive.writestr(f"{module}.py", source)
@@ -71,9 +75,15 @@ def as_wheel(directory: Path) -> tuple[str, str]:
     info = f"{module}-1.0.dist-info"
     with zipfile.ZipFile(directory / f"{module}-1.0-py3-none-any.whl", "w") as archive:
         archive.writestr(f"{module}/__init__.py", SOURCE)
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/entry_points.txt", f"[connectctl.connectors]\n{ENTRY} = {module}:Counting\n")
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(
+            f"{info}/entry_points.txt", f"[connectctl.connectors]\n{ENTRY} = {module}:Counting\n"
+        )
         archive.writestr(f"{info}/RECORD", "")
     return f"{module}-1.0-py3-none-any.whl", ENTRY
 

@@ -1,9 +1,11 @@
-"""A campaign of faults against all kinds of tasks at once: on three brokers, by a network of its own, on a Spark cluster.
+"""A campaign of faults against all kinds of tasks at once: on three brokers, by a network of its
+own, on a Spark cluster.
 
-A run whose tasks are polled, one that copies its topic, one of a DataFrame's stream, and a stream that goes through a
-``StreamWriter``, each in a driver of its own. Brokers die, are suspended, restarted and lose their leaders; connections are
-cut and delayed; Python workers, executors and drivers are killed and suspended; a connector goes to and fro between the
-workers of Connect and a run, while either dies (``enduranceturns``). A driver that we kill is started again, as a supervisor
+A run whose tasks are polled, one that copies its topic, one of a DataFrame's stream, and a stream
+that goes through a ``StreamWriter``, each in a driver of its own. Brokers die, are suspended,
+restarted and lose their leaders; connections are cut and delayed; Python workers, executors and
+drivers are killed and suspended; a connector goes to and fro between the workers of Connect and a
+run, while either dies (``enduranceturns``). A driver that we kill is started again, as a supervisor
 would; one that ends by itself is a failure. In the end the topics are judged.
 """
 
@@ -51,7 +53,9 @@ EXECUTOR, EXECUTOR_STOPPED = "executor kill -9", "executor stopped"
 DRIVER, DRIVER_STOPPED = "driver kill -9", "driver stopped"
 WEIGHTS = {ALL_CUT: 8, CUT: 24, DELAYED: 24, WORKER: 4, WORKER_STOPPED: 2}
 WEIGHTS |= {EXECUTOR: 2, EXECUTOR_STOPPED: 1, DRIVER: 2, DRIVER_STOPPED: 1}
-"""How often each comes in a cycle. What costs a driver or an executor its life comes seldom, so that all get to work."""
+"""How often each comes in a cycle. What costs a driver or an executor its life comes seldom, so
+that all get to work.
+"""
 KINDS = (*WEIGHTS, WORKER_KILLED, RUN_KILLED, RESTARTED, *brokerfaults.KINDS)
 BROKERS = 0.25
 """The share of faults that are the brokers' own."""
@@ -61,7 +65,9 @@ LOOKED_AT = 25
 
 @dataclass
 class Subject:
-    """Something that runs in a driver: what it writes to, how it is started, and its drivers so far."""
+    """Something that runs in a driver: what it writes to, how it is started, and its drivers so
+    far.
+    """
 
     name: str
     topic: str
@@ -81,9 +87,10 @@ class Subject:
 class Pace:
     """How much goes on beside the faults, which is most of what a campaign costs.
 
-    ``trigger`` is Spark's interval between two micro-batches, ``pause`` are the seconds that a polled task rests at most,
-    ``program`` is what the runs of the turns are started with, ``lease`` are the seconds after which Spark tasks are started
-    anew, and ``cores`` are those of each DataFrame: two are one executor, four are one on each of Spark's workers.
+    ``trigger`` is Spark's interval between two micro-batches, ``pause`` are the seconds that a
+    polled task rests at most, ``program`` is what the runs of the turns are started with, ``lease``
+    are the seconds after which Spark tasks are started anew, and ``cores`` are those of each
+    DataFrame: two are one executor, four are one on each of Spark's workers.
     """
 
     trigger: str = "500 milliseconds"
@@ -94,9 +101,13 @@ class Pace:
 
 
 class Endurance:
-    """Faults from ``seed`` against what runs on ``cluster`` and writes to ``broker``, which are three."""
+    """Faults from ``seed`` against what runs on ``cluster`` and writes to ``broker``, which are
+    three.
+    """
 
-    def __init__(self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path, pace: Pace):
+    def __init__(
+        self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path, pace: Pace
+    ):
         self.seed, self.rows = seed, list[str]()
         self._pace = pace
         self._broker, self._cluster, self._directory = broker, cluster, directory
@@ -116,7 +127,9 @@ class Endurance:
         self._running = list(self.subjects)
         topics = [each for subject in self.subjects for each in (subject.topic, subject.offsets)]
         name = f"{self._name}-turns"
-        self.turns = Turns(broker.sandbox, self._network.bootstrap, name, seed + 2, directory, pace.program)
+        self.turns = Turns(
+            broker.sandbox, self._network.bootstrap, name, seed + 2, directory, pace.program
+        )
         self._operator = Operator(self._kafka, self._calls, [*topics, self.turns.topic])
 
     def close(self) -> None:
@@ -128,14 +141,19 @@ class Endurance:
                 driver.process.wait()
         self._network.close()
 
-    # -------------------------------------------------------------------------------------------------------- subjects
+    # ------------------------------------------------------------------------------------- subjects
 
     def _polling(self) -> Subject:
         name = f"{self._name}-polled"
         topic = self._topic(name, 4)
         (self._directory / "told").touch()
         pack(self._directory)
-        config = {"tasks.max": "2", "topic": topic, "told": str(self._directory / "told"), "pause": self._pace.pause}
+        config = {
+            "tasks.max": "2",
+            "topic": topic,
+            "told": str(self._directory / "told"),
+            "pause": self._pace.pause,
+        }
         return Subject("polled", topic, f"g-{name}-offsets", self._run(name, config))
 
     def _copying(self) -> Subject:
@@ -162,21 +180,26 @@ class Endurance:
             "streaming": "true",
             "format": "rate-micro-batch",
             "option.rowsPerBatch": str(endurancestream.ROWS),
-            "query": f"SELECT CAST(value % {SOURCES} AS STRING) AS source, "
-            f"CAST(floor(value / {SOURCES}) AS STRING) AS value, floor(value / {SOURCES}) + 1 AS next FROM source",
+            "query": f"SELECT CAST(value % {SOURCES} AS STRING) AS source, CAST(floor(value / "
+            f"{SOURCES}) AS STRING) AS value, floor(value / {SOURCES}) + 1 AS next FROM "
+            "source",
             "partition.columns": "source",
             "offset.column": "next",
             "key.column": "source",
             "checkpoint": str(self._directory / "frame-checkpoint"),
             "trigger.interval": self._pace.trigger,
         }
-        return Subject("frame", topic, f"g-{name}-offsets", self._run(name, config, self._conf_of_frames))
+        return Subject(
+            "frame", topic, f"g-{name}-offsets", self._run(name, config, self._conf_of_frames)
+        )
 
     @property
     def _conf_of_frames(self) -> dict[str, str]:
         return CONF | {"spark.cores.max": str(self._pace.cores)}
 
-    def _run(self, name: str, config: Mapping[str, str], conf: Mapping[str, str] = CONF) -> Callable[[int], Driver]:
+    def _run(
+        self, name: str, config: Mapping[str, str], conf: Mapping[str, str] = CONF
+    ) -> Callable[[int], Driver]:
         def launch(number: int) -> Driver:
             directory = self._directory / name
             directory.mkdir(exist_ok=True)
@@ -222,9 +245,11 @@ class Endurance:
         return Subject("stream", topic, offsets, launch)
 
     def _topic(self, name: str, partitions: int) -> str:
-        return create_topic(self._broker.bootstrap, f"{name}-data", partitions, "delete", self._broker.count)
+        return create_topic(
+            self._broker.bootstrap, f"{name}-data", partitions, "delete", self._broker.count
+        )
 
-    # ------------------------------------------------------------------------------------------------------ the course
+    # ----------------------------------------------------------------------------------- the course
 
     def run(self, faults: int) -> None:
         """So many faults, and an end in peace."""
@@ -237,7 +262,9 @@ class Endurance:
         looked_at = min(LOOKED_AT, others // 2)
         with self.turns.going_on(), brokers.going_on() as thread:
             for number in range(1, others + 1):
-                cycle = cycle or self._chance.sample(list(WEIGHTS), sum(WEIGHTS.values()), counts=WEIGHTS.values())
+                cycle = cycle or self._chance.sample(
+                    list(WEIGHTS), sum(WEIGHTS.values()), counts=WEIGHTS.values()
+                )
                 self._do(cycle.pop())
                 self._pass(self._chance.uniform(0.2, 2.5))
                 if number % looked_at == 0:
@@ -272,14 +299,18 @@ class Endurance:
         while True:
             try:
                 found = self._kafka.extents(names)
-                return {s.name: sum(e.stable for e in found[s.topic].values()) for s in self._running}
+                return {
+                    s.name: sum(e.stable for e in found[s.topic].values()) for s in self._running
+                }
             except ConnectctlError:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.5)  # brokers are on their way
 
     def _wait(self, until: Callable[[], bool], what: str, pause: float = 0.1) -> None:
-        """Until it is true, while what is due is done. A driver that ended by itself ends the campaign."""
+        """Until it is true, while what is due is done. A driver that ended by itself ends the
+        campaign.
+        """
         end = time.monotonic() + PATIENCE
         while not until():
             for when, do in [each for each in self._later if each[0] <= time.monotonic()]:
@@ -287,7 +318,9 @@ class Endurance:
                 do()
             for subject in self._running:
                 if (over := subject.driver.over) is not None:
-                    pytest.fail(f"the driver of {subject.name} ended by itself ({over})\n{self.state()}")
+                    pytest.fail(
+                        f"the driver of {subject.name} ended by itself ({over})\n{self.state()}"
+                    )
             if self.turns.problem:
                 pytest.fail(self.turns.problem)
             if time.monotonic() > end:
@@ -323,18 +356,27 @@ class Endurance:
         assert all(s.driver.over == "stopped, exit code 0" for s in subjects), self.state()
 
     def _copied(self) -> bool:
-        """Whether the copy has the committed records of each partition, in their order, and no other."""
+        """Whether the copy has the committed records of each partition, in their order, and no
+        other.
+        """
         return self._values(self._copy.topic) == self._values(self._polled.topic)
 
-    # ---------------------------------------------------------------------------------------------------------- faults
+    # --------------------------------------------------------------------------------------- faults
 
     def _do(self, kind: str) -> None:
         target = ""
         if kind in (CUT, ALL_CUT):
-            proxies = self._network.proxies if kind == ALL_CUT else [self._chance.choice(self._network.proxies)]
+            proxies = (
+                self._network.proxies
+                if kind == ALL_CUT
+                else [self._chance.choice(self._network.proxies)]
+            )
             target = f"{sum(proxy.cut() for proxy in proxies)} of {len(proxies)} brokers"
         elif kind == DELAYED:
-            number, seconds = self._chance.randrange(self._broker.count), self._chance.uniform(0.3, 8.0)
+            number, seconds = (
+                self._chance.randrange(self._broker.count),
+                self._chance.uniform(0.3, 8.0),
+            )
             self._network.proxies[number].delay(seconds)
             target = f"{seconds:.1f} s to broker {number + 1}"
         elif kind in (DRIVER, DRIVER_STOPPED):
@@ -370,12 +412,15 @@ class Endurance:
         send(victims, signal.SIGSTOP)
         self._later.append((time.monotonic() + seconds, lambda: send(victims, signal.SIGCONT)))
 
-    # --------------------------------------------------------------------------------------------------------- verdicts
+    # ------------------------------------------------------------------------------------- verdicts
 
     def verdicts(self) -> dict[str, Verdict]:
         """What the topics say; the copy has no numbers of its own, see ``_end``."""
         judged = (self._polled, self._stream, self._frame)
-        return {s.name: judge(self._kafka, s.topic, s.offsets, f"{self._name}-{s.name}", whose) for s in judged}
+        return {
+            s.name: judge(self._kafka, s.topic, s.offsets, f"{self._name}-{s.name}", whose)
+            for s in judged
+        }
 
     def still_open(self) -> list[str]:
         """Partitions with an open transaction."""
@@ -385,7 +430,9 @@ class Endurance:
     def _values(self, topic: str) -> list[list[tuple[bytes | None, bytes | None]]]:
         """Committed keys and values of each partition, in their order."""
         found: list[list[tuple[bytes | None, bytes | None]]] = [[] for _ in range(4)]
-        for record in in_order(self._kafka.image([topic], patience=PATIENCE, superseded=True)[topic]):
+        for record in in_order(
+            self._kafka.image([topic], patience=PATIENCE, superseded=True)[topic]
+        ):
             found[record.partition].append((record.key, record.value))
         return found
 
@@ -394,9 +441,17 @@ class Endurance:
         kinds = Counter(next(kind for kind in KINDS if kind in row) for row in self.rows)
         drivers = ", ".join(f"{len(s.drivers)} of {s.name}" for s in self.subjects)
         counted = [f"{n:5} {kind}" for kind, n in kinds.most_common()]
-        head = f"seed {self.seed}: {len(self.rows)} faults in {time.monotonic() - self._began:.0f} s"
+        head = (
+            f"seed {self.seed}: {len(self.rows)} faults in {time.monotonic() - self._began:.0f} s"
+        )
         return "\n".join(
-            [head, *counted, f"drivers: {drivers}", f"{self.turns.turns} take-overs and returns", self._operator.words]
+            [
+                head,
+                *counted,
+                f"drivers: {drivers}",
+                f"{self.turns.turns} take-overs and returns",
+                self._operator.words,
+            ]
         )
 
 

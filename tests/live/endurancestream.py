@@ -1,4 +1,5 @@
-"""A stream in a process of its own, without end: Spark's counter by micro-batches through a ``StreamWriter``.
+"""A stream in a process of its own, without end: Spark's counter by micro-batches through a
+``StreamWriter``.
 
 Started again with the same checkpoint it goes on. SIGTERM ends it; its last line says how it ended.
 """
@@ -17,7 +18,9 @@ ROWS = 200
 
 
 def stream(wish: dict[str, Any]) -> str:
-    """Write until SIGTERM: each row's value is its number within its source; how it ended, in a word."""
+    """Write until SIGTERM: each row's value is its number within its source; how it ended, in a
+    word.
+    """
     from connectctl.ops.clients.spark.session import open_session
     from connectctl.ops.task_runtime.dataframe.api import Target
     from connectctl.ops.task_runtime.dataframe.stream_writer import StreamWriter
@@ -33,7 +36,11 @@ def stream(wish: dict[str, Any]) -> str:
         (f.floor(f.col("value") / SOURCES) + 1).alias("next"),
     )
     writing = rows.writeStream.foreachBatch(StreamWriter(Target(**wish["target"])))
-    query = writing.option("checkpointLocation", wish["checkpoint"]).trigger(processingTime=wish["trigger"]).start()
+    query = (
+        writing.option("checkpointLocation", wish["checkpoint"])
+        .trigger(processingTime=wish["trigger"])
+        .start()
+    )
     while not stopped and not query.awaitTermination(0.5):
         pass
     query.stop()  # in the middle of a micro-batch as often as not

@@ -1,8 +1,10 @@
-"""Turns: a connector that Connect's workers and ``connectctl run`` take over from each other, while either side is killed.
+"""Turns: a connector that Connect's workers and ``connectctl run`` take over from each other, while
+either side is killed.
 
-Every line of a growing file is there once in the end, in its order. What is killed is started again, as a supervisor or an
-operator would; that a take-over or a return is refused for a moment is asked for again. Workers leave a task FAILED whose
-fencing or transaction met a broker that was away: an operator restarts it.
+Every line of a growing file is there once in the end, in its order. What is killed is started
+again, as a supervisor or an operator would; that a take-over or a return is refused for a moment is
+asked for again. Workers leave a task FAILED whose fencing or transaction met a broker that was
+away: an operator restarts it.
 """
 
 from __future__ import annotations
@@ -40,22 +42,35 @@ LINES = 30
 _ENDED = (0, 143, -signal.SIGKILL)
 """143: told to end while it was starting again."""
 _REFUSED, _LEFT = 4, re.compile(r"was not resumed on its workers\. .*? runs resume (\S+)")
-"""Workers that are starting, both of them, list no connector: a run that ends then says how its connector is handed back."""
+"""Workers that are starting, both of them, list no connector: a run that ends then says how its
+connector is handed back.
+"""
 
 
 class Turns:
-    """The turns of a connector ``name`` between workers of ``cluster`` and runs that come to brokers by ``bootstrap``.
+    """The turns of a connector ``name`` between workers of ``cluster`` and runs that come to
+    brokers by ``bootstrap``.
 
     ``program`` is what runs are started with.
     """
 
-    def __init__(self, cluster: Sandbox, bootstrap: str, name: str, seed: int, directory: Path, program: Sequence[str]):
+    def __init__(
+        self,
+        cluster: Sandbox,
+        bootstrap: str,
+        name: str,
+        seed: int,
+        directory: Path,
+        program: Sequence[str],
+    ):
         self.name, self.rows, self.turns, self.problem = name, list[str](), 0, ""
         """``problem``: why there are no turns any more."""
         self._cluster, self._directory, self._program = cluster, directory, program
         self._chance = random.Random(seed)
         self._kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
-        self.topic = create_topic(cluster.bootstrap_servers, f"{name}-data", 1, "delete", cluster.spec.brokers)
+        self.topic = create_topic(
+            cluster.bootstrap_servers, f"{name}-data", 1, "delete", cluster.spec.brokers
+        )
         self._file = directory / f"{name}.txt"
         self._file.touch()
         config = {
@@ -102,9 +117,12 @@ class Turns:
         if seen == wanted:
             return []
         missing, twice = set(wanted) - set(seen), len(seen) - len(set(seen))
-        return [f"{self.name}: {len(missing)} missing, {twice} twice of {len(wanted)}, {len(seen)} lines in all"]
+        return [
+            f"{self.name}: {len(missing)} missing, {twice} twice of {len(wanted)}, {len(seen)} "
+            "lines in all"
+        ]
 
-    # ---------------------------------------------------------------------------------------------------------- turns
+    # ---------------------------------------------------------------------------------------- turns
 
     def _go(self) -> None:
         try:
@@ -132,7 +150,9 @@ class Turns:
         self._until(self._all_seen_by_workers, "workers carry lines over")
 
     def _runs_turn(self) -> None:
-        """A run takes the connector over, carries lines over, and gives it back. Workers and the run die now and then."""
+        """A run takes the connector over, carries lines over, and gives it back. Workers and the
+        run die now and then.
+        """
         self._start_run()
         if self._chance.random() < 0.5:
             time.sleep(self._chance.uniform(1.0, 20.0))
@@ -146,12 +166,30 @@ class Turns:
         if self._chance.random() < 0.3:
             self._kill_run(again=False)
         self._end_run()
-        self._until(lambda: self._connectctl("connectors", "resume", self.name, "--yes"), "the workers have it again")
+        self._until(
+            lambda: self._connectctl("connectors", "resume", self.name, "--yes"),
+            "the workers have it again",
+        )
 
     def _start_run(self) -> None:
         job = str(self._directory / f"{self.name}.yaml")
-        flags = ["--bootstrap-servers", self._bootstrap, "--context", f"sandbox-{self._cluster.spec.name}"]
-        command = [sys.executable, *self._program, *flags, "run", job, "--yes", "-o", "json", "--take-over"]
+        flags = [
+            "--bootstrap-servers",
+            self._bootstrap,
+            "--context",
+            f"sandbox-{self._cluster.spec.name}",
+        ]
+        command = [
+            sys.executable,
+            *self._program,
+            *flags,
+            "run",
+            job,
+            "--yes",
+            "-o",
+            "json",
+            "--take-over",
+        ]
         with (self._directory / f"{self.name}.log").open("ab") as log:
             self._run = subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -170,7 +208,9 @@ class Turns:
         self._run = None
         if code == _REFUSED and (left := _LEFT.findall(self.log())):
             words = ("runs", "resume", left[-1], "--yes")
-            self._until(lambda: self._connectctl(*words), "the connector that the run left is handed back")
+            self._until(
+                lambda: self._connectctl(*words), "the connector that the run left is handed back"
+            )
         else:
             assert code in _ENDED, f"the run ended with exit code {code}\n{self.log()}"
 
@@ -197,7 +237,7 @@ class Turns:
             return False
         return True
 
-    # ------------------------------------------------------------------------------------------------------------ looks
+    # ---------------------------------------------------------------------------------------- looks
 
     def _append(self) -> None:
         with self._file.open("a") as file:
@@ -221,11 +261,16 @@ class Turns:
         """Whether the workers show the connector as stopped, which a run does to it first."""
         self._supervise()
         answer = self._rest("GET", f"/connectors/{self.name}/status")
-        return answer is not None and answer.status_code == 200 and answer.json()["connector"]["state"] == "STOPPED"
+        return (
+            answer is not None
+            and answer.status_code == 200
+            and answer.json()["connector"]["state"] == "STOPPED"
+        )
 
     def _supervise(self) -> None:
         if self._run is not None and self._run.poll() is not None:
-            # Refused for a moment, such as while a run that was killed is still known: a supervisor starts it again.
+            # Refused for a moment, such as while a run that was killed is still known: a supervisor
+            # starts it again.
             self._start_run()
 
     def _seen(self) -> list[str]:

@@ -22,7 +22,9 @@ PAUSE = 0.1
 
 
 class Writer:
-    """Appends a numbered line to a file again and again, until it is told to stop. ``count`` lines are in the file."""
+    """Appends a numbered line to a file again and again, until it is told to stop. ``count`` lines
+    are in the file.
+    """
 
     def __init__(self, path: Path):
         self.count = 0
@@ -63,7 +65,8 @@ def growing(sandbox: Sandbox, name: str, path: Path) -> Iterator[Writer]:
 
 @contextmanager
 def reading(sandbox: Sandbox, topic: str) -> Iterator[Callable[[], Counter[int]]]:
-    """A reader of the committed lines in a topic of one partition, which reads on to the end at each call.
+    """A reader of the committed lines in a topic of one partition, which reads on to the end at
+    each call.
 
     It returns the numbers of all lines so far, and how often each is there.
     """

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 # Kafka's numbers, counted here apart from the edge that reads them.
-RESOURCES = {Resource.TOPIC: 2, Resource.GROUP: 3, Resource.CLUSTER: 4, Resource.TRANSACTIONAL_ID: 5}
+RESOURCES = {
+    Resource.TOPIC: 2,
+    Resource.GROUP: 3,
+    Resource.CLUSTER: 4,
+    Resource.TRANSACTIONAL_ID: 5,
+}
 PATTERNS = {Pattern.LITERAL: 3, Pattern.PREFIXED: 4}
 PERMISSIONS = {Permission.DENY: 2, Permission.ALLOW: 3}
 OPERATIONS = {
@@ -51,7 +56,9 @@ class Grants:
         from kafka.protocol.admin.acl import CreateAclsRequest
 
         wanted = set(bindings)
-        creations = [CreateAclsRequest.AclCreation(resource_name=b.name, **_fields(b, "")) for b in wanted]
+        creations = [
+            CreateAclsRequest.AclCreation(resource_name=b.name, **_fields(b, "")) for b in wanted
+        ]
         answer = self._ask(CreateAclsRequest(creations=creations, min_version=1))
         assert [result.error_code for result in answer.results] == [0] * len(wanted), answer
         self._until(lambda: wanted <= self.there())
@@ -61,7 +68,8 @@ class Grants:
 
         gone = set(bindings)
         filters = [
-            DeleteAclsRequest.DeleteAclsFilter(resource_name_filter=b.name, **_fields(b, "_filter")) for b in gone
+            DeleteAclsRequest.DeleteAclsFilter(resource_name_filter=b.name, **_fields(b, "_filter"))
+            for b in gone
         ]
         self._ask(DeleteAclsRequest(filters=filters, min_version=1))
         self._until(lambda: not gone & self.there())

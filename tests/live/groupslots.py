@@ -1,4 +1,6 @@
-"""Task slots of one consumer group on a real broker, without Spark: each a thread that runs the loop of a transform."""
+"""Task slots of one consumer group on a real broker, without Spark: each a thread that runs the
+loop of a transform.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,12 @@ class Generation:
     @classmethod
     def of(cls, group: str, member: str, generation: int) -> Self:
         """As ``rd_kafka_consumer_group_metadata_write`` has it, without an instance id."""
-        return cls(b"CGMDv2:" + generation.to_bytes(4, "little", signed=True) + f"{group}\0{member}\0".encode() + b"\1")
+        return cls(
+            b"CGMDv2:"
+            + generation.to_bytes(4, "little", signed=True)
+            + f"{group}\0{member}\0".encode()
+            + b"\1"
+        )
 
     @property
     def number(self) -> int:
@@ -63,7 +70,9 @@ class Generation:
 class Listener:
     """Remembers what a member said; ``on_revoked`` may raise."""
 
-    def __init__(self, on_revoked: Callable[[Collection[TopicPartition]], None] = lambda partitions: None):
+    def __init__(
+        self, on_revoked: Callable[[Collection[TopicPartition]], None] = lambda partitions: None
+    ):
         self.on_revoked = on_revoked
         self.committed: dict[TopicPartition, int] = {}
         self.calls: list[str] = []
@@ -81,10 +90,17 @@ class Listener:
 
 
 class Slots:
-    """One transform ``t``, with an input of ``partitions`` and an output of one; its slots and members end with the test."""
+    """One transform ``t``, with an input of ``partitions`` and an output of one; its slots and
+    members end with the test.
+    """
 
     def __init__(self, bootstrap: str, name: str, settings: ConsumerSettings, partitions: int = 4):
-        self.bootstrap, self.name, self.settings, self.partitions = bootstrap, name, settings, partitions
+        self.bootstrap, self.name, self.settings, self.partitions = (
+            bootstrap,
+            name,
+            settings,
+            partitions,
+        )
         self.kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=PATIENCE)
         self.source, self.target = f"{name}-in", f"{name}-out"
         self.waits: list[str] = []
@@ -118,7 +134,12 @@ class Slots:
         """So many new records to each partition."""
         for partition in range(self.partitions):
             numbers = range(self._written, self._written + each)
-            write(self.bootstrap, self.source, *((None, f"{partition}:{n}") for n in numbers), partition=partition)
+            write(
+                self.bootstrap,
+                self.source,
+                *((None, f"{partition}:{n}") for n in numbers),
+                partition=partition,
+            )
         self._written += each
 
     @property
@@ -133,8 +154,12 @@ class Slots:
     def _hear(self, text: str, endless: bool = False) -> None:
         self.waits.append(text)
 
-    def stable(self, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets) -> StableOffsets:
-        return kind(self.kafka, self.settings.group, [self.id_of(n) for n in candidates], self._hear)
+    def stable(
+        self, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets
+    ) -> StableOffsets:
+        return kind(
+            self.kafka, self.settings.group, [self.id_of(n) for n in candidates], self._hear
+        )
 
     def member(
         self, number: int, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets
@@ -149,7 +174,9 @@ class Slots:
         member.join(listener or Listener(), PATIENCE)
         return member
 
-    def producer(self, number: int, timeout_ms: int = 10_000, kind: type[TaskProducer] = TaskProducer) -> TaskProducer:
+    def producer(
+        self, number: int, timeout_ms: int = 10_000, kind: type[TaskProducer] = TaskProducer
+    ) -> TaskProducer:
         return kind(self.kafka, self.id_of(number), timeout_ms=timeout_ms)
 
     def slot(self, number: int, **more: Any) -> Slot:
@@ -177,7 +204,9 @@ class Slots:
         return {TopicPartition(*place): n for place, n in self.ask(lambda c: c.committed()).items()}
 
     def add_partitions(self, count: int) -> None:
-        self.kafka.admin.create_partitions([NewPartitions(self.source, count)])[self.source].result()
+        self.kafka.admin.create_partitions([NewPartitions(self.source, count)])[
+            self.source
+        ].result()
         self.partitions = count
 
     def recreate_source(self) -> None:
@@ -188,7 +217,9 @@ class Slots:
 
     def with_settings(self, kind: type[ConsumerSettings], **properties: str) -> None:
         given = {k.replace("_", "."): v for k, v in properties.items()}
-        self.settings = kind(**(vars(replace(self.settings, properties={**self.settings.properties, **given}))))
+        self.settings = kind(
+            **(vars(replace(self.settings, properties={**self.settings.properties, **given})))
+        )
 
 
 class Polling:
@@ -199,7 +230,9 @@ class Polling:
         self.error: Exception | None = None
         self.generations: dict[TaskMember, int] = {}
         self.lags: dict[TaskMember, int | None] = {}
-        """Both asked on the thread that polls: asked by another one meanwhile, confluent-kafka may wait for ever."""
+        """Both asked on the thread that polls: asked by another one meanwhile, confluent-kafka may
+        wait for ever.
+        """
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._poll, daemon=True)
         self._thread.start()
@@ -243,8 +276,8 @@ class CopyingColumns(Copying):
 
 
 class Slot:
-    """An attempt of a slot on a thread of its own. It commits every ``interval`` seconds; ``each`` hears what it reads.
-    Where it is ``columnar``, its transform gives tables.
+    """An attempt of a slot on a thread of its own. It commits every ``interval`` seconds; ``each``
+    hears what it reads. Where it is ``columnar``, its transform gives tables.
     """
 
     def __init__(
@@ -268,7 +301,9 @@ class Slot:
         self.error: Exception | None = None
         self._end = threading.Event()
         self.ledger = ledger(self._opened, PATIENCE)
-        self.task = ExactlyOnceTask(self.open_producer, self.ledger, stopped=self._end.is_set, patience=PATIENCE)
+        self.task = ExactlyOnceTask(
+            self.open_producer, self.ledger, stopped=self._end.is_set, patience=PATIENCE
+        )
         self._thread = threading.Thread(target=self.run, daemon=True)
 
     def _opened(self) -> TaskMember:

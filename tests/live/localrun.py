@@ -1,6 +1,7 @@
 """``connectctl`` in a process of its own, which computes by itself what a run gives to Spark.
 
-For tests of what a run is to workers, to other commands and to its group. It starts in a tenth of the time.
+For tests of what a run is to workers, to other commands and to its group. It starts in a tenth of
+the time.
 """
 
 from __future__ import annotations

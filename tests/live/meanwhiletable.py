@@ -1,4 +1,6 @@
-"""A table of rows and columns that tests fill in cell by cell, and that is printed when the module is done."""
+"""A table of rows and columns that tests fill in cell by cell, and that is printed when the module
+is done.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,20 @@ class MeanwhileTable:
 
     def __str__(self) -> str:
         head = ("", *self.columns)
-        told = [row for row in self.rows if any((row, column) in self.cells for column in self.columns)]
-        lines = [head, *((row, *(self.cells.get((row, column), "") for column in self.columns)) for row in told)]
+        told = [
+            row for row in self.rows if any((row, column) in self.cells for column in self.columns)
+        ]
+        lines = [
+            head,
+            *(
+                (row, *(self.cells.get((row, column), "") for column in self.columns))
+                for row in told
+            ),
+        ]
         widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
-        padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
+        padded = (
+            [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines
+        )
         return "\n".join(" | ".join(line).rstrip() for line in padded)
 
 

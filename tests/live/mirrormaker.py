@@ -23,12 +23,16 @@ def class_path() -> str:
     mirror = jars.plugins / "connect-mirror"
     if not mirror.is_dir():
         pytest.skip("the repository does not have MirrorMaker's jars")
-    return os.pathsep.join(f"{directory}/*" for directory in (jars.root / CONNECT, mirror, jars.root / "broker"))
+    return os.pathsep.join(
+        f"{directory}/*" for directory in (jars.root / CONNECT, mirror, jars.root / "broker")
+    )
 
 
 @dataclass
 class MirrorMaker:
-    """Copies the topic ``topic`` of the cluster ``source`` to the cluster ``target``, which are aliases of one broker."""
+    """Copies the topic ``topic`` of the cluster ``source`` to the cluster ``target``, which are
+    aliases of one broker.
+    """
 
     directory: Path
     bootstrap: str
@@ -45,7 +49,9 @@ class MirrorMaker:
     @property
     def topics(self) -> dict[str, str]:
         """Its internal topics by role."""
-        return {role: f"mm2-{role}.{self.source}.internal" for role in ("configs", "offsets", "status")}
+        return {
+            role: f"mm2-{role}.{self.source}.internal" for role in ("configs", "offsets", "status")
+        }
 
     def start(self) -> None:
         flow, back = f"{self.source}->{self.target}", f"{self.target}->{self.source}"
@@ -63,14 +69,19 @@ class MirrorMaker:
             "heartbeat.interval.ms": "1500",
             "offset.flush.interval.ms": "1000",
             **{f"{topic}replication.factor": "1" for topic in one},
-            **{f"{topic}.storage.replication.factor": "1" for topic in ("config", "offset", "status")},
+            **{
+                f"{topic}.storage.replication.factor": "1"
+                for topic in ("config", "offset", "status")
+            },
             **self.more,
         }
         file = self.directory / "mm2.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         command = [find_java().path, *OPTIONS, "-cp", class_path(), MAIN, str(file)]
         with (self.directory / "mm2.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
 
     def stop(self) -> None:
         """Stop the process in order, so that it leaves its group."""

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, ProducerRecord, RecordLists, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ColumnBatch,
+    ProducerRecord,
+    RecordLists,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
@@ -24,9 +29,13 @@ if TYPE_CHECKING:
 
 
 class Numbers:
-    """The numbers below ``end`` for a topic, ``size`` in a transaction, behind the stored offset."""
+    """The numbers below ``end`` for a topic, ``size`` in a transaction, behind the stored
+    offset.
+    """
 
-    def __init__(self, place: Place, end: int, size: int = 10, each: Callable[[int], None] = lambda n: None):
+    def __init__(
+        self, place: Place, end: int, size: int = 10, each: Callable[[int], None] = lambda n: None
+    ):
         self._place, self._end, self._size, self._each = place, end, size, each
         self._next = 0
 
@@ -40,18 +49,23 @@ class Numbers:
             return None
         self._each(self._next)
         self._next = numbers.stop
-        offsets = {self._place.key: json.dumps({"next": numbers.stop}, separators=(",", ":")).encode()}
+        offsets = {
+            self._place.key: json.dumps({"next": numbers.stop}, separators=(",", ":")).encode()
+        }
         if self._next % 3 == 0:
             values = pa.array([b"%d" % n for n in numbers])
             return TransactionBatch(
-                record_batches=[ColumnBatch(self._place.topic, RecordColumns(values))], offsets=offsets
+                record_batches=[ColumnBatch(self._place.topic, RecordColumns(values))],
+                offsets=offsets,
             )
         if self._next % 20:
             return TransactionBatch(
-                record_batches=[RecordLists(self._place.topic, [b"%d" % n for n in numbers])], offsets=offsets
+                record_batches=[RecordLists(self._place.topic, [b"%d" % n for n in numbers])],
+                offsets=offsets,
             )
         return TransactionBatch(
-            records=[ProducerRecord(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets
+            records=[ProducerRecord(self._place.topic, None, b"%d" % n) for n in numbers],
+            offsets=offsets,
         )
 
     def final_batch(self) -> TransactionBatch | None:
@@ -85,7 +99,9 @@ class Place:
         return OffsetStore(CommittedOffsets(self.kafka, self.offsets, self.connector), behind)
 
     def ledger(self, global_offsets: GlobalOffsetsWriter | None = None) -> SourceOffsetsLedger:
-        return SourceOffsetsLedger(self.offsets, self.store(secondary=global_offsets is not None), global_offsets)
+        return SourceOffsetsLedger(
+            self.offsets, self.store(secondary=global_offsets is not None), global_offsets
+        )
 
     def kernel(self, **more: Any) -> ExactlyOnceTask:
         made: dict[str, Any] = {"open_producer": self.handle, "ledger": self.ledger()}

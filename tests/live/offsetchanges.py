@@ -1,4 +1,6 @@
-"""What the live tests of changes of offsets have in common: raw records, a file that grows, runs that are killed."""
+"""What the live tests of changes of offsets have in common: raw records, a file that grows, runs
+that are killed.
+"""
 
 from __future__ import annotations
 
@@ -58,18 +60,32 @@ def records(cluster: Sandbox, topic: str, connector: str) -> dict[tuple[int, byt
     """The connector's newest records in a topic by partition and raw key, tombstones too."""
     image = kafka(cluster).image([topic], patience=10)[topic]
     start = json.dumps([connector])[:-1].encode()
-    return {(r.partition, r.key): r.value for r in image.latest if r.key is not None and r.key.startswith(start)}
+    return {
+        (r.partition, r.key): r.value
+        for r in image.latest
+        if r.key is not None and r.key.startswith(start)
+    }
 
 
 def live(cluster: Sandbox, topic: str, connector: str) -> dict[tuple[int, bytes], bytes]:
     """The same without tombstones."""
-    return {place: value for place, value in records(cluster, topic, connector).items() if value is not None}
+    return {
+        place: value
+        for place, value in records(cluster, topic, connector).items()
+        if value is not None
+    }
 
 
 def read_all(cluster: Sandbox, topic: str) -> list[str]:
     """Every committed value of a topic of one partition, in order."""
-    options = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "x", "enable.partition.eof": True}
-    consumer = Consumer(options | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"})
+    options = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "x",
+        "enable.partition.eof": True,
+    }
+    consumer = Consumer(
+        options | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[str] = []
     while True:
@@ -127,10 +143,22 @@ def journal() -> Journal:
 
 
 def killed_when(cluster: Sandbox, reached: Callable[[Run], bool], *args: str) -> Run:
-    """Run connectctl in a process of its own, and kill it when its run is as far as ``reached`` says."""
+    """Run connectctl in a process of its own, and kill it when its run is as far as ``reached``
+    says.
+    """
     known = {run.id for run in journal().runs()}
-    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{cluster.spec.name}", *args, "--yes"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ)
+    command = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--context",
+        f"sandbox-{cluster.spec.name}",
+        *args,
+        "--yes",
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ
+    )
 
     def new() -> Run | None:
         return next((run for run in journal().runs() if run.id not in known), None)

@@ -1,4 +1,6 @@
-"""What the tasks of a connector ask a worker for, and what they are given: seen in what they do with it."""
+"""What the tasks of a connector ask a worker for, and what they are given: seen in what they do
+with it.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,24 @@ def text_of(value: Any) -> str:
 
 
 def committed(cluster: Sandbox, topic: str) -> list[tuple[Any, Any]]:
-    """Every committed key and value of a topic of one partition, in order; none while the topic is not there."""
-    if topic not in AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=120).topics:
+    """Every committed key and value of a topic of one partition, in order; none while the topic is
+    not there.
+    """
+    if (
+        topic
+        not in AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        .list_topics(timeout=120)
+        .topics
+    ):
         return []
-    options = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "x", "enable.partition.eof": True}
-    consumer = Consumer(options | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"})
+    options = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "x",
+        "enable.partition.eof": True,
+    }
+    consumer = Consumer(
+        options | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    )
     place = TopicPartition(topic, 0, 0)
     consumer.assign([place])
     _, end = consumer.get_watermark_offsets(place, timeout=120)
@@ -61,8 +76,8 @@ class Asking:
         return {"topic": f"{name}-topic"}
 
     def asked(self, name: str, config: dict[str, str], before: Asked) -> Asked:
-        """What its tasks were given when they were started last, which was after the last question; ``before`` is the answer
-        to that.
+        """What its tasks were given when they were started last, which was after the last question;
+        ``before`` is the answer to that.
         """
         raise NotImplementedError
 
@@ -74,7 +89,10 @@ class StandIns(Asking):
     """They write down what they are given."""
 
     def config(self, name: str) -> dict[str, str]:
-        return super().config(name) | {"report": str(self._report(name)), "tables.of.the.database": "db.a,db.b,db.c"}
+        return super().config(name) | {
+            "report": str(self._report(name)),
+            "tables.of.the.database": "db.a,db.b,db.c",
+        }
 
     def _report(self, name: str) -> Path:
         return self.directory / f"{name}.report"
@@ -92,7 +110,9 @@ class StandIns(Asking):
 
 
 class Files(Asking):
-    """Lines of four bytes are numbered: the first one that comes tells from where its file is read."""
+    """Lines of four bytes are numbered: the first one that comes tells from where its file is
+    read.
+    """
 
     def __init__(self, cluster: Sandbox, directory: Path, word: str):
         super().__init__(cluster, directory, word)
@@ -107,7 +127,9 @@ class Files(Asking):
         self.lines[path] = numbers.stop
 
     def before_undo(self) -> None:
-        """An offset beyond the end of a file has Kafka's task ask for more without a pause, also after its deletion."""
+        """An offset beyond the end of a file has Kafka's task ask for more without a pause, also
+        after its deletion.
+        """
         for path, count in self.lines.items():
             self._more(path, max(self.lines.values()) - count)
 
@@ -123,7 +145,9 @@ class Files(Asking):
         self.seen += len(values)
         firsts = {value[0]: int(value[1:]) for value in reversed(values)}
         return {
-            text_of({"filename": str(self.directory / f"{file}.txt")}): {"position": 4 * first} if first else None
+            text_of({"filename": str(self.directory / f"{file}.txt")}): {"position": 4 * first}
+            if first
+            else None
             for file, first in firsts.items()
         }
 
@@ -133,7 +157,10 @@ class Mirrors(Asking):
 
     def __init__(self, cluster: Sandbox, directory: Path, word: str):
         super().__init__(cluster, directory, word)
-        self.count = {create_topic(cluster.bootstrap_servers, f"{each}-{word}", 1, "delete"): 0 for each in "xy"}
+        self.count = {
+            create_topic(cluster.bootstrap_servers, f"{each}-{word}", 1, "delete"): 0
+            for each in "xy"
+        }
         self.copied: dict[str, int] = {}
         for topic in self.count:
             self._more(topic, LINES)
@@ -144,14 +171,28 @@ class Mirrors(Asking):
         self.count[topic] = numbers.stop
 
     def config(self, name: str) -> dict[str, str]:
-        off = ("heartbeats.replication", "emit.offset-syncs", "refresh.topics", "sync.topic.configs", "sync.topic.acls")
+        off = (
+            "heartbeats.replication",
+            "emit.offset-syncs",
+            "refresh.topics",
+            "sync.topic.configs",
+            "sync.topic.acls",
+        )
         clusters = {
             f"{side}.cluster.{key}": value
             for side, alias in (("source", "eu"), ("target", "here"))
-            for key, value in (("alias", alias), ("bootstrap.servers", self.cluster.bootstrap_servers))
+            for key, value in (
+                ("alias", alias),
+                ("bootstrap.servers", self.cluster.bootstrap_servers),
+            )
         }
         converters = dict.fromkeys(("key.converter", "value.converter"), BYTES)
-        return clusters | converters | {f"{each}.enabled": "false" for each in off} | {"replication.factor": "1"}
+        return (
+            clusters
+            | converters
+            | {f"{each}.enabled": "false" for each in off}
+            | {"replication.factor": "1"}
+        )
 
     def asked(self, name: str, config: dict[str, str], before: Asked) -> Asked:
         found: Asked = {}
@@ -175,7 +216,9 @@ class Mirrors(Asking):
 
 
 class Verifiables(Asking):
-    """Each task numbers its records, and never rests: those that go on after a second are the ones that are there."""
+    """Each task numbers its records, and never rests: those that go on after a second are the ones
+    that are there.
+    """
 
     def config(self, name: str) -> dict[str, str]:
         return super().config(name) | {"throughput": "4"}
@@ -187,7 +230,10 @@ class Verifiables(Asking):
         here = {task for task, _ in records[until:]}
         firsts = {task: number for task, number in reversed(records[self.seen :]) if task in here}
         self.seen = len(records)
-        return {text_of({"id": task}): {"seqno": first - 1} if first else None for task, first in firsts.items()}
+        return {
+            text_of({"id": task}): {"seqno": first - 1} if first else None
+            for task, first in firsts.items()
+        }
 
     def _enough(self, topic: str, until: int) -> list[tuple[int, int]]:
         records = committed(self.cluster, topic)

@@ -1,6 +1,8 @@
-"""Changes of configuration, and what the plan of each says of the source offsets. ``{d}`` is a directory, ``{u}`` a word.
+"""Changes of configuration, and what the plan of each says of the source offsets. ``{d}`` is a
+directory, ``{u}`` a word.
 
-The first of each class and those that are unlike the others are ``QUICK``; all are what ``slow`` tests.
+The first of each class and those that are unlike the others are ``QUICK``; all are what ``slow``
+tests.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ Partition = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A connector of ``kind`` with ``config``, and offsets that were stored under its name before; then a ``change``.
+    """A connector of ``kind`` with ``config``, and offsets that were stored under its name before;
+    then a ``change``.
 
-    ``change`` are arguments of ``connectors patch``; or ``new`` is created, with the same configuration under its own name
-    (``again``, after the first was deleted) or another one. The rest is what the plan says; ``open``: that it cannot know
-    what begins anew.
+    ``change`` are arguments of ``connectors patch``; or ``new`` is created, with the same
+    configuration under its own name (``again``, after the first was deleted) or another one. The
+    rest is what the plan says; ``open``: that it cannot know what begins anew.
     """
 
     name: str
@@ -48,7 +51,12 @@ class Case:
     def of(self, directory: str, word: str) -> Case:
         """The same with a directory and a word of its own."""
         texts = {each.name: json.dumps(getattr(self, each.name)) for each in fields(self)}
-        return Case(**{name: json.loads(t.replace("{d}", directory).replace("{u}", word)) for name, t in texts.items()})
+        return Case(
+            **{
+                name: json.loads(t.replace("{d}", directory).replace("{u}", word))
+                for name, t in texts.items()
+            }
+        )
 
 
 A, B = {"filename": "{d}/a.txt"}, {"filename": "{d}/b.txt"}
@@ -56,7 +64,9 @@ X, Y = ({"cluster": "eu", "topic": f"{name}-{{u}}", "partition": 0} for name in 
 US = {"cluster": "us", "topic": "x-{u}", "partition": 0}
 TA, TB, TC = ({"protocol": "1", "table": f"db.{name}"} for name in "abc")
 P, Q = {"server": "p-{u}"}, {"server": "q-{u}"}
-PA, PB, QA, QB = ({"server": f"{server}-{{u}}", "database": name} for server in "pq" for name in ("one", "two"))
+PA, PB, QA, QB = (
+    {"server": f"{server}-{{u}}", "database": name} for server in "pq" for name in ("one", "two")
+)
 LEFT, RIGHT, FORMER = ({"account": "first", "path": path} for path in ("left", "right", "former"))
 SECOND = {"account": "second", "path": "left"}
 QUERY = {"query": "query"}
@@ -71,7 +81,13 @@ QUICK = (
     Case("another file", FILE, file_a, ("file={d}/b.txt",), orphaned=(A,), begun=(B,)),
     Case("a moved file", FILE, file_a, ("file={d}/b.txt", CARRY), carried=(A,)),
     Case(
-        "an older file", FILE, file_a, ("file={d}/b.txt",), older=((B, {"position": 8}),), orphaned=(A,), resumed=(B,)
+        "an older file",
+        FILE,
+        file_a,
+        ("file={d}/b.txt",),
+        older=((B, {"position": 8}),),
+        orphaned=(A,),
+        resumed=(B,),
     ),
     Case(
         "a new name",
@@ -91,7 +107,13 @@ QUICK = (
     ),
     Case("another alias", MIRROR, one, ("source.cluster.alias=us", CARRY), carried=(X,)),
     Case("a task less", VERIFIABLE, {"tasks.max": "2"}, ("tasks.max=1",), orphaned=({"id": 1},)),
-    Case("a table less", JDBC, incrementing | {"table.whitelist": "a,b"}, ("table.whitelist=a",), orphaned=(TB,)),
+    Case(
+        "a table less",
+        JDBC,
+        incrementing | {"table.whitelist": "a,b"},
+        ("table.whitelist=a",),
+        orphaned=(TB,),
+    ),
     Case(
         "another mode",
         JDBC,
@@ -101,9 +123,29 @@ QUICK = (
         says="is not used",
     ),
     Case("another prefix", MYSQL, server, ("topic.prefix=q-{u}",), orphaned=(P,), begun=(Q,)),
-    Case("a database more", SQLSERVER, server | {"database.names": "one"}, ("database.names=one,two",), begun=(PB,)),
-    Case("a path less", ACCOUNT, paths, ("paths=left",), orphaned=(RIGHT,), says="learned from the stored offsets"),
-    Case("a page of another size", ACCOUNT, paths, ("page.size=5",), unknown=(LEFT, RIGHT), says="page.size"),
+    Case(
+        "a database more",
+        SQLSERVER,
+        server | {"database.names": "one"},
+        ("database.names=one,two",),
+        begun=(PB,),
+    ),
+    Case(
+        "a path less",
+        ACCOUNT,
+        paths,
+        ("paths=left",),
+        orphaned=(RIGHT,),
+        says="learned from the stored offsets",
+    ),
+    Case(
+        "a page of another size",
+        ACCOUNT,
+        paths,
+        ("page.size=5",),
+        unknown=(LEFT, RIGHT),
+        says="page.size",
+    ),
 )
 
 MORE = (
@@ -112,8 +154,22 @@ MORE = (
     Case("the class by its short name", FILE, file_a, ("connector.class=FileStreamSource",)),
     Case("the same name again", FILE, file_a, again=True, resumed=(A,), says="stored before"),
     Case("a topic less", MIRROR, two, ("topics=x-{u}",), orphaned=(Y,)),
-    Case("an alias without offsets", MIRROR, one, ("source.cluster.alias=us",), orphaned=(X,), begun=(US,)),
-    Case("an older topic", MIRROR, one, (f"topics={two['topics']}",), older=((Y, {"offset": 1}),), resumed=(Y,)),
+    Case(
+        "an alias without offsets",
+        MIRROR,
+        one,
+        ("source.cluster.alias=us",),
+        orphaned=(X,),
+        begun=(US,),
+    ),
+    Case(
+        "an older topic",
+        MIRROR,
+        one,
+        (f"topics={two['topics']}",),
+        older=((Y, {"offset": 1}),),
+        resumed=(Y,),
+    ),
     Case(
         "a pattern of topics",
         MIRROR,
@@ -134,7 +190,11 @@ MORE = (
     ),
     Case("another pace", VERIFIABLE, {"tasks.max": "1"}, ("throughput=2",)),
     Case(
-        "a table more", JDBC, incrementing | {"table.whitelist": "a"}, ("table.whitelist=a,b",), begun=({"table": "b"},)
+        "a table more",
+        JDBC,
+        incrementing | {"table.whitelist": "a"},
+        ("table.whitelist=a,b",),
+        begun=({"table": "b"},),
     ),
     Case(
         "a table by its whole name",
@@ -143,7 +203,14 @@ MORE = (
         ("table.whitelist=db.a,db.b",),
         begun=({"table": "db.b"},),
     ),
-    Case("a table that is left out", JDBC, incrementing, ("table.blacklist=db.b",), orphaned=(TB,), open=True),
+    Case(
+        "a table that is left out",
+        JDBC,
+        incrementing,
+        ("table.blacklist=db.b",),
+        orphaned=(TB,),
+        open=True,
+    ),
     Case(
         "another pattern",
         JDBC,
@@ -168,7 +235,13 @@ MORE = (
         orphaned=(TB, TC),
         open=True,
     ),
-    Case("all of it each time", JDBC, incrementing | {"table.whitelist": "a"}, ("mode=bulk",), orphaned=(TA,)),
+    Case(
+        "all of it each time",
+        JDBC,
+        incrementing | {"table.whitelist": "a"},
+        ("mode=bulk",),
+        orphaned=(TA,),
+    ),
     Case(
         "from an older offset",
         JDBC,
@@ -177,7 +250,12 @@ MORE = (
         older=((TA, {"incrementing": 4}),),
         resumed=(TA,),
     ),
-    Case("one column more", JDBC, {"mode": "timestamp", "table.whitelist": "a"}, ("mode=timestamp+incrementing",)),
+    Case(
+        "one column more",
+        JDBC,
+        {"mode": "timestamp", "table.whitelist": "a"},
+        ("mode=timestamp+incrementing",),
+    ),
     Case(
         "a query in place of a table",
         JDBC,
@@ -214,9 +292,21 @@ MORE = (
         resumed=(Q,),
     ),
     Case("another snapshot", MYSQL, server, ("snapshot.mode=never",)),
-    Case("another host", MYSQL, server, ("database.hostname=other",), says="although database.hostname changes"),
+    Case(
+        "another host",
+        MYSQL,
+        server,
+        ("database.hostname=other",),
+        says="although database.hostname changes",
+    ),
     Case("a second reader", MYSQL, server, renamed=True, begun=(P,), says="leaves 1 source offset"),
-    Case("a database less", SQLSERVER, server | {"database.names": "one,two"}, ("database.names=two",), orphaned=(PA,)),
+    Case(
+        "a database less",
+        SQLSERVER,
+        server | {"database.names": "one,two"},
+        ("database.names=two",),
+        orphaned=(PA,),
+    ),
     Case(
         "two databases of another prefix",
         SQLSERVER,
@@ -241,9 +331,28 @@ MORE = (
         orphaned=(PA,),
         resumed=(PB,),
     ),
-    Case("a path more", ACCOUNT, paths | {"paths": "left"}, ("paths=left,right",), begun=({"path": "right"},)),
-    Case("another account", ACCOUNT, paths | {"paths": "left"}, ("account=second",), orphaned=(LEFT,), begun=(SECOND,)),
-    Case("an account that is renamed", ACCOUNT, paths | {"paths": "left"}, ("account=second", CARRY), carried=(LEFT,)),
+    Case(
+        "a path more",
+        ACCOUNT,
+        paths | {"paths": "left"},
+        ("paths=left,right",),
+        begun=({"path": "right"},),
+    ),
+    Case(
+        "another account",
+        ACCOUNT,
+        paths | {"paths": "left"},
+        ("account=second",),
+        orphaned=(LEFT,),
+        begun=(SECOND,),
+    ),
+    Case(
+        "an account that is renamed",
+        ACCOUNT,
+        paths | {"paths": "left"},
+        ("account=second", CARRY),
+        carried=(LEFT,),
+    ),
     Case("two tasks at most", ACCOUNT, paths, ("tasks.max=2",)),
     Case(
         "an older path",

@@ -1,4 +1,5 @@
-"""What must hold on the topics after all that was done to tasks: a source of numbers tells its own losses.
+"""What must hold on the topics after all that was done to tasks: a source of numbers tells its own
+losses.
 
 Every source partition gives 0, 1, 2 …; its record key names it, its offset is ``{"next": N}``.
 """
@@ -29,7 +30,9 @@ Whose = Callable[[dict[str, Any]], bytes | None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """``findings`` are what is wrong, in words; ``records`` are the committed ones of each source partition."""
+    """``findings`` are what is wrong, in words; ``records`` are the committed ones of each source
+    partition.
+    """
 
     findings: tuple[str, ...]
     records: dict[bytes | None, int]
@@ -40,8 +43,11 @@ class Verdict:
         return {finding.partition(":")[0] for finding in self.findings}
 
 
-def judge(kafka: Kafka, topic: str, offsets: str, connector: str, whose: Whose = lambda partition: None) -> Verdict:
-    """Read both topics with read_committed, once no transaction is open on them; one that stays open is a finding.
+def judge(
+    kafka: Kafka, topic: str, offsets: str, connector: str, whose: Whose = lambda partition: None
+) -> Verdict:
+    """Read both topics with read_committed, once no transaction is open on them; one that stays
+    open is a finding.
 
     ``whose`` gives the record key of a source partition.
     """
@@ -53,9 +59,12 @@ def judge(kafka: Kafka, topic: str, offsets: str, connector: str, whose: Whose =
     return _verdict(findings, in_order(images[topic]), committed)
 
 
-def judge_group(kafka: Kafka, topic: str, ends: Mapping[bytes, int], committed: Mapping[bytes, int]) -> Verdict:
-    """The same of a transform: ``topic`` has the offset of each record of the input, with its partition as the key. By
-    partition, ``ends`` are those of the input, and ``committed`` are the group's offsets, which are to be the same.
+def judge_group(
+    kafka: Kafka, topic: str, ends: Mapping[bytes, int], committed: Mapping[bytes, int]
+) -> Verdict:
+    """The same of a transform: ``topic`` has the offset of each record of the input, with its
+    partition as the key. By partition, ``ends`` are those of the input, and ``committed`` are the
+    group's offsets, which are to be the same.
     """
     if found := _stays_open(kafka, topic):
         return Verdict(found, {})
@@ -79,7 +88,9 @@ def _stays_open(kafka: Kafka, *topics: str) -> tuple[str, ...]:
     return ()
 
 
-def _verdict(findings: list[str], records: Iterable[ConsumerRecord], committed: Mapping[Any, int]) -> Verdict:
+def _verdict(
+    findings: list[str], records: Iterable[ConsumerRecord], committed: Mapping[Any, int]
+) -> Verdict:
     numbers: dict[bytes | None, list[ConsumerRecord]] = defaultdict(list)
     for record in records:
         numbers[record.key].append(record)
@@ -96,7 +107,12 @@ def in_order(image: Any) -> list[ConsumerRecord]:
 def open_partitions(kafka: Kafka, *topics: str) -> list[TopicPartition]:
     """Where a transaction is open."""
     extents = kafka.extents(list(topics))
-    return [TopicPartition(t, p) for t, parts in extents.items() for p, e in parts.items() if e.stable < e.end]
+    return [
+        TopicPartition(t, p)
+        for t, parts in extents.items()
+        for p, e in parts.items()
+        if e.stable < e.end
+    ]
 
 
 def markers(kafka: Kafka, topic: str) -> tuple[int, int]:
@@ -117,9 +133,13 @@ def _open(kafka: Kafka, *topics: str) -> list[str]:
     calls = TransactionClient(kafka.client, timeout=30)
     found = []
     try:
-        for (place, producer_id), producer in open_transactions(calls.producers(calls.places(topics))).items():
+        for (place, producer_id), producer in open_transactions(
+            calls.producers(calls.places(topics))
+        ).items():
             ids = [each.id for each in calls.listed(producer_ids=[producer_id]).seen]
-            found.append(f"open: {place} from {producer.start_offset}, {producer}; {calls.describe(ids)}")
+            found.append(
+                f"open: {place} from {producer.start_offset}, {producer}; {calls.describe(ids)}"
+            )
     finally:
         calls.close()
     return found or ["open: nobody's, and readers are held back all the same"]

@@ -50,7 +50,12 @@ class Piped(FourPartitions):
         super().__init__(cluster, directory)
         archive, path = countingplugin.as_zip(directory, PLUGIN, what)
         self.plugins = [archive]
-        self.config = {"connector.class": path, "topics": self.source, "topic": self.topic, "tasks.max": "2"} | more
+        self.config = {
+            "connector.class": path,
+            "topics": self.source,
+            "topic": self.topic,
+            "tasks.max": "2",
+        } | more
 
     def each_once(self, *, of: int | None = None) -> None:
         seen = self.seen()
@@ -64,7 +69,9 @@ class Piped(FourPartitions):
         from confluent_kafka import ConsumerGroupTopicPartitions
 
         group = f"connect-{self.name}"
-        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
+        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[
+            group
+        ].result()
         return sum(1 for each in found.topic_partitions if each.offset >= 0)
 
     def members(self) -> list[Any]:

@@ -1,4 +1,6 @@
-"""Connectors that answer a start's questions in every way there is: about exactly-once, and how many tasks they have."""
+"""Connectors that answer a start's questions in every way there is: about exactly-once, and how
+many tasks they have.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Answers(SourceConnector):
         said = _said(configs["says.support"])
         return None if said is None else ExactlyOnceSupport(said)
 
-    def can_define_transaction_boundaries(self, configs: Mapping[str, str]) -> TransactionBoundaries | None:
+    def can_define_transaction_boundaries(
+        self, configs: Mapping[str, str]
+    ) -> TransactionBoundaries | None:
         said = _said(configs["says.boundaries"])
         return None if said is None else TransactionBoundaries(said)
 

@@ -1,4 +1,6 @@
-"""Twelve principals with too few rights, and what a command may make of each: by the table of rights, and no all-clear."""
+"""Twelve principals with too few rights, and what a command may make of each: by the table of
+rights, and no all-clear.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,16 @@ if TYPE_CHECKING:
 EVERYTHING = (Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.CLUSTER)
 
 
-def _on(resource: Resource, operation: Operation = Operation.ALL, name: str = ANY, *, deny: bool = False) -> Binding:
-    return allow(PRINCIPAL, operation, resource, CLUSTER_NAME if resource is Resource.CLUSTER else name, deny=deny)
+def _on(
+    resource: Resource, operation: Operation = Operation.ALL, name: str = ANY, *, deny: bool = False
+) -> Binding:
+    return allow(
+        PRINCIPAL,
+        operation,
+        resource,
+        CLUSTER_NAME if resource is Resource.CLUSTER else name,
+        deny=deny,
+    )
 
 
 def principals(world: RightsWorld) -> Mapping[str, tuple[Binding, ...]]:
@@ -42,7 +52,10 @@ def principals(world: RightsWorld) -> Mapping[str, tuple[Binding, ...]]:
         "Read alone": (_on(Resource.TOPIC, Operation.READ), _on(Resource.GROUP, Operation.READ)),
         "no groups": without(Resource.GROUP),
         "no transactional ids": without(Resource.TRANSACTIONAL_ID),
-        "no DescribeConfigs": (*everything, *(_on(each, Operation.DESCRIBE_CONFIGS, deny=True) for each in configs)),
+        "no DescribeConfigs": (
+            *everything,
+            *(_on(each, Operation.DESCRIBE_CONFIGS, deny=True) for each in configs),
+        ),
         "no cluster": without(Resource.CLUSTER),
         "no offsets topic": without_topic(topics["offsets"]),
         "no dedicated topic": without_topic(DEDICATED),
@@ -53,15 +66,38 @@ def principals(world: RightsWorld) -> Mapping[str, tuple[Binding, ...]]:
 
 
 PRINCIPALS = (
-    *("nothing", "Describe of topics", "Read alone", "no groups", "no transactional ids", "no DescribeConfigs"),
-    *("no cluster", "no offsets topic", "no dedicated topic", "no config topic", "no status topic", "everything"),
+    *(
+        "nothing",
+        "Describe of topics",
+        "Read alone",
+        "no groups",
+        "no transactional ids",
+        "no DescribeConfigs",
+    ),
+    *(
+        "no cluster",
+        "no offsets topic",
+        "no dedicated topic",
+        "no config topic",
+        "no status topic",
+        "everything",
+    ),
 )
-ALL_CLEAR = ("Nothing found", "No connector", "no connectors", "No transaction", "No hanging", "every connector")
+ALL_CLEAR = (
+    "Nothing found",
+    "No connector",
+    "no connectors",
+    "No transaction",
+    "No hanging",
+    "every connector",
+)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a command did as a principal: its exit code with the reason why that is wrong, if it is."""
+    """What a command did as a principal: its exit code with the reason why that is wrong, if it
+    is.
+    """
 
     code: int
     lacking: int
@@ -84,7 +120,9 @@ def lacking(world: RightsWorld, command: str, bindings: Sequence[Binding]) -> li
 
 
 def cell(world: RightsWorld, command: str, principal: str, whole: Ran) -> tuple[Cell, Ran]:
-    """Run a command as a principal, and judge by the table what it did; ``whole`` is what it does with every right."""
+    """Run a command as a principal, and judge by the table what it did; ``whole`` is what it does
+    with every right.
+    """
     bindings = principals(world)[principal]
     run = WAYS[command].run(world)
     with given(world, bindings):
@@ -99,35 +137,53 @@ def given(world: RightsWorld, bindings: Sequence[Binding]) -> AbstractContextMan
 
 
 GUARDS = {Name.TASKS, Name.DEDICATED, Name.LOG}
-"""What a change has to see before it is made: where it does not, it is refused with 4, as by what it may not see."""
+"""What a change has to see before it is made: where it does not, it is refused with 4, as by what
+it may not see.
+"""
 
 
 def is_refusal(ran: Ran, missing: Sequence[Need]) -> bool:
-    """Whether the exit code is that of a refusal for lack of ``missing``: 7 is one of a later step, where it says so."""
+    """Whether the exit code is that of a refusal for lack of ``missing``: 7 is one of a later step,
+    where it says so.
+    """
     guarded = ran.code == 4 and any(need.name in GUARDS for need in missing)
     return guarded or ran.code == 5 or (ran.code == 7 and "Not authorized" in ran.out + ran.err)
 
 
 def wrong(ran: Ran, whole: Ran, missing: Sequence[Need]) -> str:
-    """Return how a command contradicts the table of rights, or gives an all-clear that it may not."""
+    """Return how a command contradicts the table of rights, or gives an all-clear that it may
+    not.
+    """
     said = ran.out + ran.err
     if ran.code == 70 or "Traceback" in said:
         return "a bug"
-    # A transactional id or a group that is in a row by an example needs no right where it does not exist.
-    refusing = [need for need in missing if need.effect is Effect.REFUSED and need.when is When.ALWAYS]
+    # A transactional id or a group that is in a row by an example needs no right where it does not
+    # exist.
+    refusing = [
+        need for need in missing if need.effect is Effect.REFUSED and need.when is When.ALWAYS
+    ]
     if not missing:
-        as_usual = ran.code == whole.code and "not authorized" not in said.lower() and "SIGHT" not in said
+        as_usual = (
+            ran.code == whole.code and "not authorized" not in said.lower() and "SIGHT" not in said
+        )
         return "" if as_usual else "less than with every right, and no row is missing"
-    named = "uthoriz" in said or "SIGHT" in said or any(f"on {need.resource.word} " in said for need in missing)
+    named = (
+        "uthoriz" in said
+        or "SIGHT" in said
+        or any(f"on {need.resource.word} " in said for need in missing)
+    )
     if refusing and not is_refusal(ran, missing) and not ran.code == whole.code == 4:
         return f"not refused, without {refusing[0].operation.word} on {refusing[0].name}"
     if ran.code in (4, 5) and whole.code not in (4, 5) and not named:
         return "refused, and no right is named"
-    if clear := next((each for each in ALL_CLEAR if each in said and each not in whole.out + whole.err), None):
+    if clear := next(
+        (each for each in ALL_CLEAR if each in said and each not in whole.out + whole.err), None
+    ):
         return "" if named else f"an all-clear: {clear}"
     refusable = [need for need in missing if need.effect is Effect.REFUSED]
     if ran.code in (4, 5) and ran.code != whole.code and not refusable:
         return (
-            f"refused, and the table says that it sees a part without {missing[0].operation.word} on {missing[0].name}"
+            "refused, and the table says that it sees a part without "
+            f"{missing[0].operation.word} on {missing[0].name}"
         )
     return ""

@@ -1,4 +1,6 @@
-"""Programs that use the public producer, as its page shows them, and what readers see of their transactions."""
+"""Programs that use the public producer, as its page shows them, and what readers see of their
+transactions.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,12 @@ def insist(call: Callable[[], None]) -> None:
             continue
 
 
-def write_once(producer: TransactionalProducer, topic: str, number: int, partitions: Iterable[int]) -> int:
-    """A transaction with ``number`` in each of ``partitions``, however often it takes; how often it was aborted."""
+def write_once(
+    producer: TransactionalProducer, topic: str, number: int, partitions: Iterable[int]
+) -> int:
+    """A transaction with ``number`` in each of ``partitions``, however often it takes; how often it
+    was aborted.
+    """
     aborted = 0
     while True:
         try:

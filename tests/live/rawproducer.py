@@ -1,4 +1,6 @@
-"""A transactional producer request by request: it stays half-way, or writes behind the coordinator, as no client would."""
+"""A transactional producer request by request: it stays half-way, or writes behind the coordinator,
+as no client would.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ BROKER = 1
 """The sandbox's only one."""
 OLD_PRODUCE, OLD_END = 9, 4
 NEW_PRODUCE, NEW_END = 12, 5
-"""Versions of Produce and EndTxn without and with KIP-890: its clients never name partitions beforehand."""
+"""Versions of Produce and EndTxn without and with KIP-890: its clients never name partitions
+beforehand.
+"""
 
 
 class RawProducers:
@@ -36,7 +40,11 @@ class RawProducers:
             assert time.monotonic() < end
             told: dict[str, Any] = {}
             self.calls.fence(dict.fromkeys(waiting, timeout_ms), 10, told.__setitem__)
-            self.who |= {id: (answer.producer_id, answer.epoch) for id, answer in told.items() if answer.code == 0}
+            self.who |= {
+                id: (answer.producer_id, answer.epoch)
+                for id, answer in told.items()
+                if answer.code == 0
+            }
             waiting = [id for id in waiting if told[id].code != 0]
             if waiting:
                 time.sleep(0.1)
@@ -50,22 +58,30 @@ class RawProducers:
                 v3_and_below_transactional_id=id,
                 v3_and_below_producer_id=self.who[id][0],
                 v3_and_below_producer_epoch=self.who[id][1],
-                v3_and_below_topics=[add.AddPartitionsToTxnTopic(name=topic, partitions=partitions)],
+                v3_and_below_topics=[
+                    add.AddPartitionsToTxnTopic(name=topic, partitions=partitions)
+                ],
                 max_version=3,
             ),
         )
         for answer in answers.values():
             codes = {
-                p.partition_error_code for t in answer.results_by_topic_v3_and_below for p in t.results_by_partition
+                p.partition_error_code
+                for t in answer.results_by_topic_v3_and_below
+                for p in t.results_by_partition
             }
             assert codes == {0}, codes
 
     def commit(self, ids: Iterable[str]) -> None:
-        """Ask for the commit; the coordinator then writes a marker to every partition, one after the other."""
+        """Ask for the commit; the coordinator then writes a marker to every partition, one after
+        the other.
+        """
         self.end(ids, commit=True)
 
     def end(self, ids: Iterable[str], *, commit: bool, version: int = OLD_END) -> None:
-        """Ask for the end, as a client of before KIP-890 or, with ``NEW_END``, as one that has it."""
+        """Ask for the end, as a client of before KIP-890 or, with ``NEW_END``, as one that has
+        it.
+        """
         answers = self._each(
             ids,
             lambda id: EndTxnRequest(
@@ -78,12 +94,22 @@ class RawProducers:
         )
         assert {answer.error_code for answer in answers.values()} == {0}
         if version == NEW_END:
-            self.who |= {id: (answer.producer_id, answer.producer_epoch) for id, answer in answers.items()}
+            self.who |= {
+                id: (answer.producer_id, answer.producer_epoch) for id, answer in answers.items()
+            }
 
     def write_behind(
-        self, id: str, topic: str, partition: int = 0, *, sequence: int = 0, version: int = OLD_PRODUCE
+        self,
+        id: str,
+        topic: str,
+        partition: int = 0,
+        *,
+        sequence: int = 0,
+        version: int = OLD_PRODUCE,
     ) -> None:
-        """Write a record: where the coordinator knows nothing of it, it hangs at once. ``NEW_PRODUCE`` tells it first."""
+        """Write a record: where the coordinator knows nothing of it, it hangs at once.
+        ``NEW_PRODUCE`` tells it first.
+        """
         builder = MemoryRecordsBuilder(
             magic=2,
             compression_type=0,
@@ -113,7 +139,9 @@ class RawProducers:
         requests = ((id, request(id)) for id in ids)
 
         async def send() -> None:
-            await wire.pipeline(BROKER, requests, 10, lambda id, code, answer: found.__setitem__(id, answer))
+            await wire.pipeline(
+                BROKER, requests, 10, lambda id, code, answer: found.__setitem__(id, answer)
+            )
 
         wire.run("send raw requests", send)
         return found

@@ -46,16 +46,26 @@ def connectctl(*args: str, stdin: str | None = None) -> Ran:
 
 
 def next_commands(text: str) -> list[list[str]]:
-    """The commands that ``text`` names, as they would be pasted; those that change something only as far as their plan."""
+    """The commands that ``text`` names, as they would be pasted; those that change something only
+    as far as their plan.
+    """
     found = []
     for typed, words in commands_in(text):
         plans = any("--dry-run" in each.opts for each in command_of(words)[0].params)
-        found.append([*(word for option in typed for word in option), *words, *(["--dry-run"] if plans else [])])
+        found.append(
+            [
+                *(word for option in typed for word in option),
+                *words,
+                *(["--dry-run"] if plans else []),
+            ]
+        )
     return found
 
 
 def follow_next_commands(text: str) -> None:
-    """Run the commands that ``text`` names, until each works where it was printed: a cluster may still be settling."""
+    """Run the commands that ``text`` names, until each works where it was printed: a cluster may
+    still be settling.
+    """
     commands = next_commands(text)
     assert commands, text
     for words in commands:
@@ -73,7 +83,8 @@ def follow_next_commands(text: str) -> None:
 def eventually(what: Callable[[], Any], deadline: float = DEADLINE) -> Any:
     """The first truthy answer of ``what``; an assertion error where none comes in time.
 
-    It is asked often at first, and the more seldom the longer it takes: to ask costs what it waits for.
+    It is asked often at first, and the more seldom the longer it takes: to ask costs what it waits
+    for.
     """
     began = time.monotonic()
     while True:
@@ -97,7 +108,9 @@ class Workers:
             return eventually(lambda: _unless_busy(client.request(method, path, json=body)))  # type: ignore[no-any-return]
 
     def create(self, name: str, config: dict[str, str], state: str = "RUNNING") -> None:
-        answer = self.call("POST", "/connectors", {"name": name, "config": config, "initial_state": state})
+        answer = self.call(
+            "POST", "/connectors", {"name": name, "config": config, "initial_state": state}
+        )
         assert answer.status_code == 201, answer.text
         eventually(lambda: self.call("GET", f"/connectors/{name}/status").status_code == 200)
 
@@ -118,7 +131,9 @@ class Workers:
 def _unless_busy(answer: httpx.Response) -> httpx.Response | None:
     """None for a rebalance, and where the leader lost its producer and has written nothing."""
     busy = ("can be safely retried", "because a rebalance is expected")
-    return None if answer.status_code == 409 or any(words in answer.text for words in busy) else answer
+    return (
+        None if answer.status_code == 409 or any(words in answer.text for words in busy) else answer
+    )
 
 
 def workers(cluster: Sandbox) -> Workers:
@@ -126,7 +141,9 @@ def workers(cluster: Sandbox) -> Workers:
 
 
 @contextmanager
-def connector(cluster: Sandbox, name: str, config: dict[str, str], state: str = "RUNNING") -> Iterator[Workers]:
+def connector(
+    cluster: Sandbox, name: str, config: dict[str, str], state: str = "RUNNING"
+) -> Iterator[Workers]:
     """A connector for the time of a test."""
     rest = workers(cluster)
     rest.create(name, config, state)
@@ -136,10 +153,14 @@ def connector(cluster: Sandbox, name: str, config: dict[str, str], state: str = 
         rest.delete(name)
 
 
-def write(bootstrap: str, topic: str, *records: tuple[Any, Any], partition: int | None = None) -> None:
-    """Write records where Java's partitioner puts them, or on ``partition``; keys and values as bytes, text or JSON.
+def write(
+    bootstrap: str, topic: str, *records: tuple[Any, Any], partition: int | None = None
+) -> None:
+    """Write records where Java's partitioner puts them, or on ``partition``; keys and values as
+    bytes, text or JSON.
 
-    Those of a partition are one batch, however slow the machine is: a flush does not wait for ``linger.ms``.
+    Those of a partition are one batch, however slow the machine is: a flush does not wait for
+    ``linger.ms``.
     """
     client = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 5_000}
     _produce(Producer(client), topic, records, partition)
@@ -147,7 +168,11 @@ def write(bootstrap: str, topic: str, *records: tuple[Any, Any], partition: int 
 
 def write_uncommitted(bootstrap: str, topic: str, id_: str, *records: tuple[Any, Any]) -> Producer:
     """Write records in a transaction that stays open until something is done with the producer."""
-    client = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "transactional.id": id_}
+    client = {
+        "bootstrap.servers": bootstrap,
+        "partitioner": "murmur2_random",
+        "transactional.id": id_,
+    }
     producer = Producer(client)
     producer.init_transactions(120)
     producer.begin_transaction()
@@ -155,7 +180,9 @@ def write_uncommitted(bootstrap: str, topic: str, id_: str, *records: tuple[Any,
     return producer
 
 
-def _produce(producer: Producer, topic: str, records: Sequence[tuple[Any, Any]], partition: int | None) -> None:
+def _produce(
+    producer: Producer, topic: str, records: Sequence[tuple[Any, Any]], partition: int | None
+) -> None:
     for key, value in records:
         where = {} if partition is None else {"partition": partition}
         producer.produce(topic, key=_raw(key), value=_raw(value), **where)
@@ -177,7 +204,9 @@ def create_topic(
     config: Mapping[str, str] | None = None,
 ) -> str:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(name, partitions, replicas, config={"cleanup.policy": policy, **(config or {})})
+    topic = NewTopic(
+        name, partitions, replicas, config={"cleanup.policy": policy, **(config or {})}
+    )
     try:
         admin.create_topics([topic])[name].result()
     except KafkaException as e:  # the client asks again where an answer was lost
@@ -193,11 +222,19 @@ def await_topic(admin: AdminClient, name: str) -> None:
 
 
 def forget_deleted_connectors(cluster: Sandbox) -> None:
-    """Delete the offsets topics that deleted connectors left: on a cluster full of them none can be told apart."""
+    """Delete the offsets topics that deleted connectors left: on a cluster full of them none can be
+    told apart.
+    """
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     configs = workers(cluster).call("GET", "/connectors?expand=info").json().values()
-    kept = {c["info"]["config"].get("offsets.storage.topic") for c in configs} | set(cluster.topics.values())
-    left = [name for name in admin.list_topics(timeout=120).topics if "-offsets" in name and name not in kept]
+    kept = {c["info"]["config"].get("offsets.storage.topic") for c in configs} | set(
+        cluster.topics.values()
+    )
+    left = [
+        name
+        for name in admin.list_topics(timeout=120).topics
+        if "-offsets" in name and name not in kept
+    ]
     for future in admin.delete_topics(left).values() if left else ():
         future.result()
     eventually(lambda: not set(left) & set(admin.list_topics(timeout=120).topics))

@@ -1,4 +1,6 @@
-"""Stops an instance of the application and starts it again: ``restartpipe.py DIRECTORY PORT JAVA CLASSPATH``."""
+"""Stops an instance of the application and starts it again:
+``restartpipe.py DIRECTORY PORT JAVA CLASSPATH``.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,24 @@ import psutil
 
 
 def main(directory: Path, port: str, java: str, class_path: str) -> None:
-    """Wait until the old process is gone, at most so long as a close may take, before the new one is started."""
+    """Wait until the old process is gone, at most so long as a close may take, before the new one
+    is started.
+    """
     pid = directory / f"{port}.pid"
     if pid.exists() and psutil.pid_exists(int(pid.read_text())):
         old = psutil.Process(int(pid.read_text()))
         old.terminate()
         psutil.wait_procs([old], timeout=30)
     with (directory / f"{port}.log").open("a") as log:
-        command = [java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, "Pipe"]
+        command = [
+            java,
+            "-Xmx96m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            class_path,
+            "Pipe",
+        ]
         process = subprocess.Popen(
             [*command, f"{directory}/{port}.properties"],
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,6 @@
-"""How each command of the table of rights is run in the world of rights: arguments, and what has to be there before."""
+"""How each command of the table of rights is run in the world of rights: arguments, and what has to
+be there before.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,14 @@ def _offsets(seqno: int) -> Any:
 
 
 def _set(world: RightsWorld) -> Sequence[str]:
-    return "offsets", "set", RESTING, "-f", world.file("offsets.json", _offsets(world.fresh_number())), *YES
+    return (
+        "offsets",
+        "set",
+        RESTING,
+        "-f",
+        world.file("offsets.json", _offsets(world.fresh_number())),
+        *YES,
+    )
 
 
 def _set_by_super(world: RightsWorld) -> str:
@@ -145,7 +154,17 @@ def _abort(world: RightsWorld) -> Sequence[str]:
     return "transactions", "abort", world.open_id(), *YES
 
 
-ROLL = ("--to", "disabled", "--pause-after", "1", "--gate-timeout", "60", "--by-hand-timeout", "60", *YES)
+ROLL = (
+    "--to",
+    "disabled",
+    "--pause-after",
+    "1",
+    "--gate-timeout",
+    "60",
+    "--by-hand-timeout",
+    "60",
+    *YES,
+)
 """A roll that ends after its first gate, before it has changed a worker."""
 
 
@@ -162,7 +181,8 @@ def _roll(world: RightsWorld) -> Sequence[str]:
 def _topics(world: RightsWorld) -> Sequence[str]:
     world.state(SOURCE, "RUNNING")
     active = f"/connectors/{SOURCE}/topics"
-    eventually(lambda: world.rest.call("GET", active).json()[SOURCE]["topics"])  # an earlier run has reset them
+    # an earlier run has reset them
+    eventually(lambda: world.rest.call("GET", active).json()[SOURCE]["topics"])
     return "connectors", "topics", SOURCE, "--reset", *YES
 
 
@@ -202,7 +222,9 @@ WAYS: dict[str, Way] = {
     "connectors rollback": Way(_rollback),
     "connectors delete": Way(_delete),
     "loggers get": fixed("loggers", "get", "root"),
-    "loggers set": Way(lambda world: (_levels(world), ("loggers", "set", "org.eclipse.jetty", "INFO", *YES))[1]),
+    "loggers set": Way(
+        lambda world: (_levels(world), ("loggers", "set", "org.eclipse.jetty", "INFO", *YES))[1]
+    ),
     "loggers undo": Way(_loggers_undo),
     "plugins list": fixed("plugins", "list"),
     "plugins show": fixed("plugins", "show", "FileStreamSource"),
@@ -230,7 +252,9 @@ WAYS: dict[str, Way] = {
     "transactions commit": Way(lambda world: _hanging(world, "commit")),
     "upgrade apply": Way(_roll),
     "upgrade resume": Way(
-        lambda world: _paused(world, "resume", "--pause-after", "1", "--gate-timeout", "60", "--by-hand-timeout", "60")
+        lambda world: _paused(
+            world, "resume", "--pause-after", "1", "--gate-timeout", "60", "--by-hand-timeout", "60"
+        )
     ),
     "upgrade abort": Way(lambda world: _paused(world, "abort", "--leave")),
     "run status": fixed("run", "status"),

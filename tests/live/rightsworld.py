@@ -1,4 +1,6 @@
-"""A cluster behind an authorizer on which every command is run with exactly the rights of ``ops/core/rights.py``."""
+"""A cluster behind an authorizer on which every command is run with exactly the rights of
+``ops/core/rights.py``.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORD = "correct-horse-battery"
 USER = "rights"
 PRINCIPAL = f"User:{USER}"
-SOURCE, RESTING, OWN, SINK, FRESH = "rights-nums", "rights-resting", "rights-own", "rights-sink", "rights-fresh"
+SOURCE, RESTING, OWN, SINK, FRESH = (
+    "rights-nums",
+    "rights-resting",
+    "rights-own",
+    "rights-sink",
+    "rights-fresh",
+)
 TARGET, DEDICATED, HUNG, READ = "rights-records", "rights-own-offsets", "rights-hung", "rights-read"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 EVERY = {Name.ANY_TOPIC, Name.ANY_ID, Name.ANY_GROUP}
@@ -46,7 +54,9 @@ AUTHORIZER = {
 
 
 def sandbox_with_authorizer(name: str) -> Any:
-    """Return the spec of a sandbox with one worker that is a super user, and one principal without rights."""
+    """Return the spec of a sandbox with one worker that is a super user, and one principal without
+    rights.
+    """
     from connectctl.ops.sandbox.cluster import SandboxSpec
 
     return SandboxSpec(
@@ -63,15 +73,23 @@ def sandbox_with_authorizer(name: str) -> Any:
 
 
 def login(directory: Path) -> dict[str, Any]:
-    """Return the part of a context with the credentials of the principal without rights, whose password is in a file."""
+    """Return the part of a context with the credentials of the principal without rights, whose
+    password is in a file.
+    """
     (directory / "password").write_text(PASSWORD)
-    client = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
+    client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": USER,
+    }
     return {"client": client | {"sasl.password": {"file": str(directory / "password")}}}
 
 
 @dataclass
 class RightsWorld:
-    """Connectors, topics and runs of the journal that commands are run against, and the principal that runs them."""
+    """Connectors, topics and runs of the journal that commands are run against, and the principal
+    that runs them.
+    """
 
     cluster: Sandbox
     grants: Grants
@@ -92,8 +110,14 @@ class RightsWorld:
         self.rest.create(SOURCE, source)
         self.rest.create(RESTING, source)
         self.rest.create(OWN, source | {"offsets.storage.topic": DEDICATED}, "STOPPED")
-        sink = {"connector.class": FILE_SINK, "topics": READ, "file": str(self.directory / "sink.txt")}
-        self.rest.create(SINK, sink | {"value.converter": "org.apache.kafka.connect.storage.StringConverter"})
+        sink = {
+            "connector.class": FILE_SINK,
+            "topics": READ,
+            "file": str(self.directory / "sink.txt"),
+        }
+        self.rest.create(
+            SINK, sink | {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}
+        )
         eventually(lambda: self.rest.offsets(RESTING))
         self.state(RESTING, "STOPPED")
         self.write_offsets()
@@ -109,7 +133,11 @@ class RightsWorld:
 
     def write_own(self, dedicated: int, in_global: int) -> None:
         """Store the offset of the connector with a dedicated topic in both topics."""
-        write(self.cluster.bootstrap_servers, self.cluster.topics["offsets"], (_key(OWN), {"seqno": in_global}))
+        write(
+            self.cluster.bootstrap_servers,
+            self.cluster.topics["offsets"],
+            (_key(OWN), {"seqno": in_global}),
+        )
         write(self.cluster.bootstrap_servers, DEDICATED, (_key(OWN), {"seqno": dedicated}))
 
     def fresh_number(self) -> int:
@@ -125,7 +153,10 @@ class RightsWorld:
             "super": entry | {"bootstrap_servers": self.cluster.bootstrap_servers},
         }
         workers_section = {"workers": {"driver": "manual"}}
-        data = {"current": "exact", "contexts": {name: each | workers_section for name, each in contexts.items()}}
+        data = {
+            "current": "exact",
+            "contexts": {name: each | workers_section for name, each in contexts.items()},
+        }
         (self.directory / "contexts.yaml").write_text(json.dumps(data))
 
     def _places(self) -> Mapping[Name, tuple[str, ...]]:
@@ -150,8 +181,17 @@ class RightsWorld:
             self.raw.write_behind(id_, HUNG)
 
     def run(self, *words: str, context: str = "exact", stdin: str | None = None) -> Ran:
-        """Run connectctl in this process, as the principal or, in the context ``super``, as the super user."""
-        start = ["--config", str(self.directory / "contexts.yaml"), "--context", context, "--timeout", "20"]
+        """Run connectctl in this process, as the principal or, in the context ``super``, as the
+        super user.
+        """
+        start = [
+            "--config",
+            str(self.directory / "contexts.yaml"),
+            "--context",
+            context,
+            "--timeout",
+            "20",
+        ]
         result = invoke([*start, *words], input=stdin, env=self.environment)
         return Ran(result.exit_code, result.stdout, result.stderr)
 
@@ -175,8 +215,12 @@ class RightsWorld:
         """Return a run of the journal that was interrupted before its first step."""
         plan = self.as_super_user(*words)
         journal = Journal(paths.journal_directory())
-        subjects = tuple(dict.fromkeys(step["subject"] for step in plan["steps"] if "subject" in step))
-        return journal.begin(plan["operation"], plan["clusterId"], plan["groupId"], subjects, plan).id
+        subjects = tuple(
+            dict.fromkeys(step["subject"] for step in plan["steps"] if "subject" in step)
+        )
+        return journal.begin(
+            plan["operation"], plan["clusterId"], plan["groupId"], subjects, plan
+        ).id
 
     def file(self, name: str, content: Any) -> str:
         """Write a file for a command; its path."""
@@ -192,7 +236,9 @@ class RightsWorld:
         eventually(lambda: self.rest.state(name) == [target] * (1 + tasks))
 
     def rights_of(self, need: Need) -> Iterator[Right]:
-        """The rights on this cluster's own names that a row of the table means; none where it has no such names."""
+        """The rights on this cluster's own names that a row of the table means; none where it has
+        no such names.
+        """
         if need.when is When.UNNAMED:
             return
         if need.resource is Resource.CLUSTER:
@@ -204,11 +250,17 @@ class RightsWorld:
 
     @contextmanager
     def allowed(self, needs: Sequence[Need], without: Need | None = None) -> Iterator[None]:
-        """Exactly the rights of ``needs``; of these without one, which is denied where it is on a name."""
+        """Exactly the rights of ``needs``; of these without one, which is denied where it is on a
+        name.
+        """
         rights = {right for need in needs if need is not without for right in self.rights_of(need)}
         taken = set(self.rights_of(without)) if without else set()
         wanted = [allow(PRINCIPAL, r.operation, r.resource, r.name) for r in rights - taken]
-        wanted += [allow(PRINCIPAL, r.operation, r.resource, r.name, deny=True) for r in taken if r.name != ANY]
+        wanted += [
+            allow(PRINCIPAL, r.operation, r.resource, r.name, deny=True)
+            for r in taken
+            if r.name != ANY
+        ]
         with self.grants.given(*wanted) if wanted else _nothing():
             yield
 
@@ -236,7 +288,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Way:
-    """How a command is run here: its arguments, made anew for each run, once what they need is there."""
+    """How a command is run here: its arguments, made anew for each run, once what they need is
+    there.
+    """
 
     words: Callable[[RightsWorld], Sequence[str]]
 

@@ -15,7 +15,10 @@ import jsonschema
 import psutil
 import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, config_topic_state
+from connectctl.ops.task_runtime.job.config_topic_records import (
+    ConfigTopicState,
+    config_topic_state,
+)
 from live.real import FILE_SOURCE, Ran, connectctl, create_topic, eventually
 
 if TYPE_CHECKING:
@@ -56,7 +59,12 @@ class Place:
 
     def job(self, **until: Any) -> str:
         path = self.directory / "job.yaml"
-        job = {"name": self.name, "config": self.config, "spark": {"master": "local[2]"}, "until": until}
+        job = {
+            "name": self.name,
+            "config": self.config,
+            "spark": {"master": "local[2]"},
+            "until": until,
+        }
         job["plugins"] = self.plugins
         path.write_text(json.dumps(job))  # which is YAML, too
         return str(path)
@@ -71,14 +79,18 @@ class Place:
         return ["--context", f"sandbox-{self.cluster.spec.name}", *group, "run", *args]
 
     def run(self, *args: str, own: bool = True, **until: Any) -> Ran:
-        return connectctl(*self.args(self.job(**until or {"idle": "2s"}), "--yes", "-o", "json", *args, own=own))
+        return connectctl(
+            *self.args(self.job(**until or {"idle": "2s"}), "--yes", "-o", "json", *args, own=own)
+        )
 
     @contextmanager
     def running(self, *more: str, own: bool = True) -> Iterator[subprocess.Popen[str]]:
         """A run without an end, in a process of its own."""
         args = self.args(self.job(forever=True), "--yes", "-o", "json", *more, own=own)
         command = [sys.executable, *self.program, *args]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
             try:
                 yield process
             finally:
@@ -87,7 +99,10 @@ class Place:
     def seen(self) -> list[str]:
         """What a reader with read_committed sees."""
         image = self.kafka.image([self.topic], patience=30, superseded=True)[self.topic]
-        return [(r.value or b"").decode() for r in sorted((*image.latest, *image.superseded), key=lambda r: r.offset)]
+        return [
+            (r.value or b"").decode()
+            for r in sorted((*image.latest, *image.superseded), key=lambda r: r.offset)
+        ]
 
     def values(self) -> list[dict[str, int]]:
         """What is seen, as JSON."""

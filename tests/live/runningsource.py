@@ -1,4 +1,6 @@
-"""A file source on real workers that goes on while its offsets are changed, and a producer of its task that is no more."""
+"""A file source on real workers that goes on while its offsets are changed, and a producer of its
+task that is no more.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ MORE = 50
 class Lines:
     """A FileStreamSource whose file grows by numbered lines.
 
-    ``committed`` is how many of them are written to the topic ``data``, ``again`` how many somebody wanted to have twice.
+    ``committed`` is how many of them are written to the topic ``data``, ``again`` how many somebody
+    wanted to have twice.
     """
 
     def __init__(self, cluster: Sandbox, name: str, file: Path, rest: Workers):
@@ -65,7 +68,9 @@ class Lines:
 
     def configure(self, topic: str | None) -> None:
         config = {name: value for name, value in self.config().items() if name != PROPERTY}
-        self.rest.call("PUT", f"/connectors/{self.name}/config", config | ({PROPERTY: topic} if topic else {}))
+        self.rest.call(
+            "PUT", f"/connectors/{self.name}/config", config | ({PROPERTY: topic} if topic else {})
+        )
         eventually(lambda: self.config().get(PROPERTY) == topic)
 
     def write(self) -> list[str]:
@@ -104,7 +109,9 @@ class Lines:
         eventually(lambda: self.rest.state(self.name) == ["RUNNING", "RUNNING"])
 
     def twice(self) -> int:
-        """How many lines are in the topic more than once, once it has read all of the file; none may be missing."""
+        """How many lines are in the topic more than once, once it has read all of the file; none
+        may be missing.
+        """
         self.runs()
         self.commit()
         expected = [f"line {n}" for n in range(self.count)]
@@ -114,7 +121,9 @@ class Lines:
 
     def asked(self, *args: str, stdin: str | None = None) -> Ran:
         """The command, with whatever exit code."""
-        return connectctl("--context", f"sandbox-{self.cluster.spec.name}", *args, "--yes", stdin=stdin)
+        return connectctl(
+            "--context", f"sandbox-{self.cluster.spec.name}", *args, "--yes", stdin=stdin
+        )
 
     def move(self, *args: str, code: int = 0) -> Ran:
         return ctl(self.cluster, *args, "--yes", code=code)
@@ -153,9 +162,11 @@ def file_lines(cluster: Sandbox, directory: Path) -> Iterator[Lines]:
 
 
 class Zombie:
-    """A task of ``lines`` that goes on beside its workers: a producer with its transactional id ``id_``, or with none.
+    """A task of ``lines`` that goes on beside its workers: a producer with its transactional id
+    ``id_``, or with none.
 
-    It writes the next lines and their offset in one transaction, as workers do; with no id, the offset to the global topic.
+    It writes the next lines and their offset in one transaction, as workers do; with no id, the
+    offset to the global topic.
     """
 
     def __init__(self, lines: Lines, id_: str | None):
@@ -165,7 +176,10 @@ class Zombie:
         self._open: tuple[Producer, list[tuple[str, int, bytes, str]]] | None = None
 
     def _producer(self, **more: str) -> Producer:
-        common = {"bootstrap.servers": self.lines.cluster.bootstrap_servers, "partitioner": "murmur2_random"}
+        common = {
+            "bootstrap.servers": self.lines.cluster.bootstrap_servers,
+            "partitioner": "murmur2_random",
+        }
         return Producer(common | more, logger=logging.getLogger("zombie"))
 
     def begin(self) -> None:
@@ -181,7 +195,10 @@ class Zombie:
         offset = json.dumps({"position": lines.file.stat().st_size})
         producer.produce(topic, key=key, value=offset, partition=partition)
         assert producer.flush(300) == 0
-        self._open = producer, [(self._global, partition, key, offset)] if topic != self._global else []
+        self._open = (
+            producer,
+            [(self._global, partition, key, offset)] if topic != self._global else [],
+        )
 
     def commit(self) -> None:
         """Commit what is open; workers write the copy to the global topic then."""
@@ -211,7 +228,7 @@ class Zombie:
                 self._open[0].abort_transaction(60)
 
 
-# ---------------------------------------------------------------------------------------------------- while a plan is made
+# ----------------------------------------------------------------------------- while a plan is made
 
 
 class Once:
@@ -237,7 +254,9 @@ def at_the_answer(do: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def beside(kind: type[Any], when: Callable[[Any], bool], do: Callable[[], object], *, after: bool) -> Iterator[Once]:
+def beside(
+    kind: type[Any], when: Callable[[Any], bool], do: Callable[[], object], *, after: bool
+) -> Iterator[Once]:
     """``do`` happens before or after the first step of ``kind`` for which ``when`` holds."""
     real, act = kind.apply, Once(do)
 
@@ -276,7 +295,9 @@ def at_the_resume(do: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def broken_off_after(kind: type[Any], when: Callable[[Any], bool] = lambda step: True) -> Iterator[None]:
+def broken_off_after(
+    kind: type[Any], when: Callable[[Any], bool] = lambda step: True
+) -> Iterator[None]:
     """The run breaks off when it has done the step."""
 
     def broken() -> None:

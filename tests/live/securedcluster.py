@@ -1,4 +1,6 @@
-"""Who may do what on the secured cluster of the tests: clients of its principals, and topics made by its super user."""
+"""Who may do what on the secured cluster of the tests: clients of its principals, and topics made
+by its super user.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def as_admin(cluster: Sandbox, way: str) -> dict[str, Any]:
     """librdkafka's properties of the administrator on this listener, secrets included."""
     given = Security(cluster.layout.security).client(way, ADMIN)
     read = {
-        name: reveal(name, SecretSource("file", value["file"])) if isinstance(value, dict) else value
+        name: reveal(name, SecretSource("file", value["file"]))
+        if isinstance(value, dict)
+        else value
         for name, value in given.items()
     }
     return read | {"bootstrap.servers": f"{LOOPBACK}:{cluster.record.listeners[way]}"}

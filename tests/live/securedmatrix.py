@@ -1,4 +1,6 @@
-"""Commands on a secured cluster, run as somebody who has every right, or every right but one; and what to make of them."""
+"""Commands on a secured cluster, run as somebody who has every right, or every right but one; and
+what to make of them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ _PLAIN = {kind: kind.value.replace("_", " ").lower() for kind in Resource}
 _OPERATIONS = {operation.word: operation for operation in Operation}
 _RESOURCES = {resource.word: resource for resource in Resource}
 _AGE = re.compile(r"\b\d+ (ms|s|min|h)\b")
-_SPELLED = re.compile(rf"\b({'|'.join(_OPERATIONS)}) on ({'|'.join(_RESOURCES)}) ([\w.*-]*[\w*-])(… \(prefixed\))?")
+_SPELLED = re.compile(
+    rf"\b({'|'.join(_OPERATIONS)}) on ({'|'.join(_RESOURCES)}) ([\w.*-]*[\w*-])(… \(prefixed\))?"
+)
 
 
 class Verdict(StrEnum):
@@ -66,7 +70,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command did: its exit code, its JSON without what differs from one run to the next, and all its words."""
+    """What a command did: its exit code, its JSON without what differs from one run to the next,
+    and all its words.
+    """
 
     code: int
     told: Any
@@ -75,7 +81,9 @@ class Ran:
 
 @dataclass
 class Matrix:
-    """The commands of ``rows`` on one cluster, with connectors to look at. ``contexts`` is the file with all ways in."""
+    """The commands of ``rows`` on one cluster, with connectors to look at. ``contexts`` is the file
+    with all ways in.
+    """
 
     cluster: Sandbox
     place: Path
@@ -85,10 +93,20 @@ class Matrix:
 
     def run(self, row: str, context: str = USER) -> Ran:
         """Run one command, in JSON."""
-        args = ["--config", str(self.contexts), "--context", context, "--timeout", str(TIMEOUT), *self.rows[row]]
+        args = [
+            "--config",
+            str(self.contexts),
+            "--context",
+            context,
+            "--timeout",
+            str(TIMEOUT),
+            *self.rows[row],
+        ]
         result = invoke([*args, "-o", "json"])
         # Printed commands repeat the context.
-        stdout, stderr = (text.replace(f"--context {context} ", "") for text in (result.stdout, result.stderr))
+        stdout, stderr = (
+            text.replace(f"--context {context} ", "") for text in (result.stdout, result.stderr)
+        )
         words = stdout + stderr
         try:
             told = json.loads(stdout) if stdout.strip() else None
@@ -97,7 +115,9 @@ class Matrix:
         return Ran(result.exit_code, told, words)
 
     def whole(self, row: str) -> tuple[Ran, set[tuple[str, ...]]]:
-        """What the command does with every right, and the places in its JSON that differ from run to run."""
+        """What the command does with every right, and the places in its JSON that differ from run
+        to run.
+        """
         if row not in self.usual:
             first, second = self.run(row), self.run(row)
             self.usual[row] = (first, differing(first, second))
@@ -110,7 +130,9 @@ class Matrix:
         return verdict(usual, ran, moving, right), ran
 
     def anew(self, row: str, ran: Ran, right: Right) -> Verdict:
-        """The verdict against what every right shows now: an open transaction grows old, and with it what is said of it."""
+        """The verdict against what every right shows now: an open transaction grows old, and with
+        it what is said of it.
+        """
         self.usual.pop(row)
         usual, moving = self.whole(row)
         return verdict(usual, ran, moving, right)
@@ -151,7 +173,9 @@ def verdict(usual: Ran, ran: Ran, moving: set[tuple[str, ...]], right: Right) ->
 
 
 def _plainly(words: str, right: Right) -> bool:
-    """Whether the right is told as people do ("Describe on the transactional id"), of what is named beside it."""
+    """Whether the right is told as people do ("Describe on the transactional id"), of what is named
+    beside it.
+    """
     told = f"{right.operation.word} on the {_PLAIN[right.resource]}" in words
     return told and (right.resource is Resource.CLUSTER or right.name in words)
 
@@ -166,12 +190,16 @@ def _right(operation: str, resource: str, name: str, prefixed: str) -> Right:
 
 
 def fits(seen: Right, right: Right) -> bool:
-    """Whether ``seen`` says what is missing: all of it, or the part of a right on everything that the command needs."""
+    """Whether ``seen`` says what is missing: all of it, or the part of a right on everything that
+    the command needs.
+    """
     return covers(seen, right) or (right.name == ANY and covers(right, seen))
 
 
 def covers(wide: Right, right: Right) -> bool:
-    """Whether who is given ``wide`` has ``right``: it is on every resource, or on all that begin alike."""
+    """Whether who is given ``wide`` has ``right``: it is on every resource, or on all that begin
+    alike.
+    """
     if (wide.operation, wide.resource) != (right.operation, right.resource):
         return False
     return right.name.startswith(wide.name) if wide.prefixed else wide.name in (right.name, ANY)
@@ -183,7 +211,9 @@ def differing(one: Ran, other: Ran) -> set[tuple[str, ...]]:
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> set[tuple[tuple[str, ...], str]]:
-    """Every place in JSON with what stands there; the order of lists does not count, nor what is told of time."""
+    """Every place in JSON with what stands there; the order of lists does not count, nor what is
+    told of time.
+    """
     if isinstance(value, Mapping):
         return set().union(*(_leaves(inner, (*path, str(key))) for key, inner in value.items()))
     if isinstance(value, list):
@@ -202,7 +232,13 @@ def remove_acls(admin: AdminClient, gone: Sequence[AclBinding]) -> None:
     """Take ACLs away, and wait until the broker has forgotten them."""
     filters = [
         AclBindingFilter(
-            b.restype, b.name, b.resource_pattern_type, b.principal, b.host, b.operation, b.permission_type
+            b.restype,
+            b.name,
+            b.resource_pattern_type,
+            b.principal,
+            b.host,
+            b.operation,
+            b.permission_type,
         )
         for b in gone
     ]
@@ -213,21 +249,34 @@ def remove_acls(admin: AdminClient, gone: Sequence[AclBinding]) -> None:
 
 def _there(admin: AdminClient) -> set[AclBinding]:
     everything = AclBindingFilter(
-        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{USER}", None, AclOperation.ANY, AclPermissionType.ANY
+        ResourceType.ANY,
+        None,
+        ResourcePatternType.ANY,
+        f"User:{USER}",
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
     )
     return set(admin.describe_acls(everything).result(300))
 
 
-def _binding(right: Right, name: str, permission: AclPermissionType = AclPermissionType.DENY) -> AclBinding:
+def _binding(
+    right: Right, name: str, permission: AclPermissionType = AclPermissionType.DENY
+) -> AclBinding:
     kind, operation = _TYPES[right.resource], AclOperation[right.operation.name]
-    return AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:{USER}", "*", operation, permission)
+    return AclBinding(
+        kind, name, ResourcePatternType.LITERAL, f"User:{USER}", "*", operation, permission
+    )
 
 
 def allow_everything(cluster: Sandbox) -> None:
     """Give the user of the matrix every right, so that one can be taken away."""
     rights = [Right(Operation.ALL, resource, ANY) for resource in _TYPES]
     names = [_KAFKA if right.resource is Resource.CLUSTER else ANY for right in rights]
-    allowed = [_binding(right, name, AclPermissionType.ALLOW) for right, name in zip(rights, names, strict=True)]
+    allowed = [
+        _binding(right, name, AclPermissionType.ALLOW)
+        for right, name in zip(rights, names, strict=True)
+    ]
     add_acls(super_user(cluster), allowed)
 
 
@@ -249,7 +298,10 @@ def leave_open(cluster: Sandbox) -> Producer:
     """A transaction that stays open in the target topic until its producer is gone."""
     from live.securedcluster import as_admin
 
-    client = as_admin(cluster, SCRAM) | {"transactional.id": OPEN_ID, "transaction.timeout.ms": 900_000}
+    client = as_admin(cluster, SCRAM) | {
+        "transactional.id": OPEN_ID,
+        "transaction.timeout.ms": 900_000,
+    }
     producer = Producer(client)
     producer.init_transactions(120)
     producer.begin_transaction()

@@ -26,7 +26,9 @@ BATCH = 7
 
 
 class Sequenced(SourceTask):
-    """Each of its sources counts from 0 to below ``last``, in batches of 7. The stored offset is the next number."""
+    """Each of its sources counts from 0 to below ``last``, in batches of 7. The stored offset is
+    the next number.
+    """
 
     def start(self, configs: Mapping[str, str]) -> None:
         self.topic, self.last = configs["topic"], int(configs["last"])
@@ -54,7 +56,9 @@ class Own(Sequenced):
     """Writes to the offsets topic of its own connector."""
 
     def record(self, name: str, n: int) -> SourceRecord:
-        return SourceRecord({"source": name}, {"next": n + 1}, self.context.configs["own"], n, key=name)
+        return SourceRecord(
+            {"source": name}, {"next": n + 1}, self.context.configs["own"], n, key=name
+        )
 
 
 @dataclass
@@ -66,7 +70,9 @@ class Connector:
     boundary: Boundary = Boundary.POLL
 
     def handle(self, task: int) -> TaskProducer:
-        return self.place.kind(self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000)
+        return self.place.kind(
+            self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000
+        )
 
     def run(
         self,
@@ -77,7 +83,12 @@ class Connector:
         stale: Callable[[], str | None] = lambda: None,
     ) -> TaskResult:
         place, ticks = self.place, itertools.count(0, 20)
-        configs = {"topic": place.topic, "last": str(last), "sources": sources, "own": place.offsets}
+        configs = {
+            "topic": place.topic,
+            "last": str(last),
+            "sources": sources,
+            "own": place.offsets,
+        }
         supply = PolledSource(
             self.kind,
             place.connector,
@@ -95,7 +106,9 @@ class Connector:
             supply.close()
 
     def numbers(self) -> list[int]:
-        image = self.place.kafka.image([self.place.topic], patience=30, superseded=True)[self.place.topic]
+        image = self.place.kafka.image([self.place.topic], patience=30, superseded=True)[
+            self.place.topic
+        ]
         assert not image.held_back
         return [int(record.value or b"") for record in in_order(image)]
 
@@ -111,6 +124,10 @@ class Connector:
         """Every offset that was committed, in its order; there is one source."""
         image = self.place.kafka.image([topic], patience=30, superseded=True)[topic]
         keys = {record.key: parse_key(record.key) for record in in_order(image)}
-        assert all(isinstance(k, SourceKey) and k.connector == self.place.connector for k in keys.values())
+        assert all(
+            isinstance(k, SourceKey) and k.connector == self.place.connector for k in keys.values()
+        )
         assert len({record.partition for record in in_order(image)}) <= 1
-        return [decode_json((record.value or b"").decode())[0]["next"] for record in in_order(image)]
+        return [
+            decode_json((record.value or b"").decode())[0]["next"] for record in in_order(image)
+        ]

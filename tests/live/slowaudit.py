@@ -1,7 +1,8 @@
-"""``connectctl`` in a process of its own that takes its time over batch headers: ``python slowaudit.py SECONDS ARGS…``.
+"""``connectctl`` in a process of its own that takes its time over batch headers:
+``python slowaudit.py SECONDS ARGS…``.
 
-It asks for little at once and pauses before it asks on, until SECONDS have gone by, so that one connection lasts as long.
-The seconds that reading took are the last line of standard error.
+It asks for little at once and pauses before it asks on, until SECONDS have gone by, so that one
+connection lasts as long. The seconds that reading took are the last line of standard error.
 """
 
 from __future__ import annotations

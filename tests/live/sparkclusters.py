@@ -1,4 +1,6 @@
-"""A standalone Spark cluster on this machine, as its own processes: a master and workers on the loopback address."""
+"""A standalone Spark cluster on this machine, as its own processes: a master and workers on the
+loopback address.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ EXECUTOR = "CoarseGrainedExecutorBackend"
 
 @dataclass
 class SparkCluster:
-    """A master and its workers. ``directory`` has a log for each, and the workers' own directories."""
+    """A master and its workers. ``directory`` has a log for each, and the workers' own
+    directories.
+    """
 
     directory: Path
     port: int
@@ -44,8 +48,13 @@ class SparkCluster:
     def start(self, name: str, address: str, *args: str) -> subprocess.Popen[bytes]:
         """One of Spark's daemons on ``address``, with ``name`` for its log."""
         java = Path(find_java().path).resolve().parent.parent
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_", "PYTHON"))}
-        scripts = Path(sys.executable).parent  # theirs look for the python3 that has PySpark on PATH
+        env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("PYSPARK_", "SPARK_", "PYTHON"))
+        }
+        # theirs look for the python3 that has PySpark on PATH
+        scripts = Path(sys.executable).parent
         env |= {
             "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
             "JAVA_HOME": str(java),
@@ -58,7 +67,9 @@ class SparkCluster:
         command = [str(scripts / "spark-class"), *args]
         command[2:2] = ["--host", address, "--webui-port", "0"]
         with (self.directory / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                command, env=env, stdout=log, stderr=log, start_new_session=True
+            )
         self.started.append(process)
         return process
 
@@ -67,7 +78,17 @@ class SparkCluster:
         name = f"worker-{len(self.started)}"
         home = str(self.directory / name)
         memory = f"{max(1024, 256 * cores)}m"  # 512 MB for each executor of two cores
-        args = ["--port", "0", "--work-dir", home, "--cores", str(cores), "--memory", memory, self.master]
+        args = [
+            "--port",
+            "0",
+            "--work-dir",
+            home,
+            "--cores",
+            str(cores),
+            "--memory",
+            memory,
+            self.master,
+        ]
         self.start(name, _address(len(self.started) + 1), _WORKER, *args)
         return name
 
@@ -104,14 +125,19 @@ def standalone(directory: Path, workers: Sequence[int] = (1, 1)) -> Iterator[Spa
         eventually(lambda: master.poll() is not None or not can_bind(cluster.port), DEADLINE)
         assert master.poll() is None, cluster.log("master")
         names = [cluster.start_worker(cores) for cores in workers]
-        eventually(lambda: all("Successfully registered with master" in cluster.log(n) for n in names), DEADLINE)
+        eventually(
+            lambda: all("Successfully registered with master" in cluster.log(n) for n in names),
+            DEADLINE,
+        )
         yield cluster
     finally:
         cluster.close()
 
 
 def _address(number: int) -> str:
-    """A loopback address of its own; the one that there always is, where the machine has no other."""
+    """A loopback address of its own; the one that there always is, where the machine has no
+    other.
+    """
     address = f"127.0.0.{number}"
     try:
         socket.create_server((address, 0)).close()
@@ -130,8 +156,14 @@ def below(started: Sequence[Any]) -> list[psutil.Process]:
 
 
 def executors(*started: Any) -> list[psutil.Process]:
-    """The executors' JVMs below processes: below a worker's, or, with local-cluster, below the driver's."""
-    return [p for p in below(started) if EXECUTOR in " ".join(_command(p)) and _command(p)[0].endswith("java")]
+    """The executors' JVMs below processes: below a worker's, or, with local-cluster, below the
+    driver's.
+    """
+    return [
+        p
+        for p in below(started)
+        if EXECUTOR in " ".join(_command(p)) and _command(p)[0].endswith("java")
+    ]
 
 
 def python_workers(executor: psutil.Process) -> list[psutil.Process]:
@@ -155,8 +187,9 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 def history(events: Path) -> dict[str, int]:
-    """What Spark's event log says of attempts: failed ones, speculative ones that were started, executors lost, stages that
-    were run again. The end of a copy that is killed may come after that of the application, and then is in no log.
+    """What Spark's event log says of attempts: failed ones, speculative ones that were started,
+    executors lost, stages that were run again. The end of a copy that is killed may come after that
+    of the application, and then is in no log.
     """
     told: Counter[str] = Counter()
     for file in events.iterdir():
@@ -181,20 +214,17 @@ PATIENCE = 600.0
 def python_without(directory: Path, *modules: str) -> str:
     """An interpreter that finds connectctl in no place but a zip, and ``modules`` nowhere."""
     (directory / "sitecustomize.py").write_text(
-        "import sys\n"
-        "from importlib.machinery import PathFinder\n"
-        f"sys.modules.update(dict.fromkeys({modules!r}))\n"
-        "class OnlyInZips:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'connectctl':\n"
-        "            raise_if_none = PathFinder.find_spec(name, [p for p in sys.path if p.endswith('.zip')])\n"
-        "            if raise_if_none is None:\n"
-        "                raise ModuleNotFoundError(name)\n"
-        "            return raise_if_none\n"
-        "sys.meta_path.insert(0, OnlyInZips())\n"
-        "sys.path[:] = [p for p in sys.path if not p.startswith('__editable__')]\n"
+        "import sys\nfrom importlib.machinery import PathFinder\n"
+        f"sys.modules.update(dict.fromkeys({modules!r}))\nclass OnlyInZips:\n    def "
+        "find_spec(self, name, path=None, target=None):\n        if name == 'connectctl':\n       "
+        "     raise_if_none = PathFinder.find_spec(name, [p for p in sys.path if "
+        "p.endswith('.zip')])\n            if raise_if_none is None:\n                raise "
+        "ModuleNotFoundError(name)\n            return raise_if_none\nsys.meta_path.insert(0, "
+        "OnlyInZips())\nsys.path[:] = [p for p in sys.path if not p.startswith('__editable__')]\n"
     )
     python = directory / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{directory}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{directory}:$PYTHONPATH" exec "{sys.executable}" "$@"\n'
+    )
     python.chmod(0o755)
     return str(python)

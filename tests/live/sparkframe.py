@@ -1,4 +1,6 @@
-"""A DataFrame that is written in a process of its own, on a Spark cluster whose executors may be killed meanwhile."""
+"""A DataFrame that is written in a process of its own, on a Spark cluster whose executors may be
+killed meanwhile.
+"""
 
 from __future__ import annotations
 

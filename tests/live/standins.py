@@ -1,4 +1,6 @@
-"""Connectors that ask for the source partitions of well-known ones: compiled here, and put on the plugin path of workers."""
+"""Connectors that ask for the source partitions of well-known ones: compiled here, and put on the
+plugin path of workers.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +32,24 @@ CLASSES = (
 def compiled(connect: Path, directory: Path) -> Path:
     """A plugin directory with the classes. Skips where Java has no compiler."""
     java = find_java().path
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=600).stdout
+    modules = subprocess.run(
+        [java, "--list-modules"], capture_output=True, text=True, check=True, timeout=600
+    ).stdout
     if "jdk.compiler" not in modules:
         pytest.skip("the connectors are compiled here, and this Java has no compiler")
     sources = [SOURCE]
     for path in CLASSES:
         package, _, name = path.rpartition(".")
         sources.append(directory / f"{name}.java")
-        sources[-1].write_text(f"package {package};\npublic class {name} extends standin.StandIn {{}}\n")
+        sources[-1].write_text(
+            f"package {package};\npublic class {name} extends standin.StandIn {{}}\n"
+        )
     plugin = directory / "plugins/standins"
     services = plugin / "META-INF/services"
     services.mkdir(parents=True)
-    (services / "org.apache.kafka.connect.source.SourceConnector").write_text("\n".join(CLASSES) + "\n")
+    (services / "org.apache.kafka.connect.source.SourceConnector").write_text(
+        "\n".join(CLASSES) + "\n"
+    )
     jars = os.pathsep.join(map(str, sorted(connect.glob("*.jar"))))
     compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(plugin)]
     subprocess.run([*compiler, *map(str, sources)], check=True, timeout=600)
@@ -55,7 +63,11 @@ def cluster_with_stand_ins(directory: Path) -> Iterator[Sandbox]:
     assert jars is not None
     own = compiled(jars.root / "connect", directory)
     properties = {"plugin.path": f"{jars.plugins},{own}"}
-    sandbox = up(SandboxSpec(name="standins", workers=1, support="enabled", extra_worker_properties=properties))
+    sandbox = up(
+        SandboxSpec(
+            name="standins", workers=1, support="enabled", extra_worker_properties=properties
+        )
+    )
     try:
         yield sandbox
     finally:

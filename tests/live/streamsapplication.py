@@ -1,4 +1,6 @@
-"""A real Kafka Streams application of two instances, each a JVM with a properties file of its own."""
+"""A real Kafka Streams application of two instances, each a JVM with a properties file of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def class_path(version: str = VERSION) -> str:
     modules = dict.fromkeys(("kafka-streams", "kafka-clients"), ("org.apache.kafka", version))
     modules["slf4j-api"] = ("org.slf4j", "1.7.36")
     if len(jars) < len(modules):
-        wanted = [Dependency(org, name, rev, "streams", transitive=False) for name, (org, rev) in modules.items()]
+        wanted = [
+            Dependency(org, name, rev, "streams", transitive=False)
+            for name, (org, rev) in modules.items()
+        ]
         ivy.retrieve(wanted, root, cache=paths.cache_directory() / "ivy", java=find_java().path)
         jars = sorted(root.glob("streams/*.jar"))
     return os.pathsep.join(map(str, jars))
@@ -45,17 +50,23 @@ def class_path(version: str = VERSION) -> str:
 def compiled(jars: str, directory: Path) -> str:
     """The class path with the application on it. Skips where Java has no compiler."""
     java = find_java().path
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=600).stdout
+    modules = subprocess.run(
+        [java, "--list-modules"], capture_output=True, text=True, check=True, timeout=600
+    ).stdout
     if "jdk.compiler" not in modules:
         pytest.skip("the application is compiled here, and this Java has no compiler")
     compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-    subprocess.run([*compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], check=True, timeout=600)
+    subprocess.run(
+        [*compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], check=True, timeout=600
+    )
     return f"{directory}{os.pathsep}{jars}"
 
 
 @dataclass
 class Pipe:
-    """Copies the topic ``<name>-in`` to ``<name>-out``. ``ports`` name its instances, ``127.0.0.1:<port>``."""
+    """Copies the topic ``<name>-in`` to ``<name>-out``. ``ports`` name its instances,
+    ``127.0.0.1:<port>``.
+    """
 
     name: str
     directory: Path
@@ -73,7 +84,9 @@ class Pipe:
         return self.directory / f"{port}.properties"
 
     def guarantee(self, port: int) -> str:
-        lines = dict(line.split("=", 1) for line in self.file(port).read_text().splitlines() if "=" in line)
+        lines = dict(
+            line.split("=", 1) for line in self.file(port).read_text().splitlines() if "=" in line
+        )
         return lines["processing.guarantee"]
 
     @property
@@ -85,10 +98,12 @@ class Pipe:
     def begin(self) -> None:
         for port in self.ports:
             self.file(port).write_text(
-                f"# instance {port}\nbootstrap.servers={self.bootstrap}\napplication.id={self.name}\n"
+                "# instance "
+                f"{port}\nbootstrap.servers={self.bootstrap}\napplication.id={self.name}\n"
                 f"processing.guarantee=exactly_once\nin={self.name}-in\nout={self.name}-out\n"
                 f"application.server=127.0.0.1:{port}\nstate.dir={self.directory}/state-{port}\n"
-                # A member that stops leaves at once; Streams would otherwise wait for its session to time out.
+                # A member that stops leaves at once; Streams would otherwise wait for its session
+                # to time out.
                 "main.consumer.internal.leave.group.on.close=true\ncommit.interval.ms=100\n"
                 "consumer.session.timeout.ms=10000\nconsumer.heartbeat.interval.ms=1000\n"
                 "consumer.metadata.max.age.ms=2000\n"

@@ -1,4 +1,6 @@
-"""The audit of topics that real producers and real workers wrote, and of topics that were made wrong by hand."""
+"""The audit of topics that real producers and real workers wrote, and of topics that were made
+wrong by hand.
+"""
 
 from __future__ import annotations
 
@@ -41,18 +43,24 @@ def judged(cluster: Sandbox, *args: str) -> Any:
 
 
 def producer(cluster: Sandbox, id_: str) -> Producer:
-    made = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_, "linger.ms": 0})
+    made = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_, "linger.ms": 0}
+    )
     made.init_transactions(120)
     return made
 
 
-def put(writer: Producer, topic: str, numbers: Iterable[int], task: int = 0, partition: int = 0) -> None:
+def put(
+    writer: Producer, topic: str, numbers: Iterable[int], task: int = 0, partition: int = 0
+) -> None:
     for number in numbers:
         value = json.dumps({"task": task, "seq": number})
         writer.produce(topic, key=f"task-{task}", value=value, partition=partition)
 
 
-def transact(writer: Producer, topic: str, numbers: Iterable[int], task: int = 0, partition: int = 0) -> None:
+def transact(
+    writer: Producer, topic: str, numbers: Iterable[int], task: int = 0, partition: int = 0
+) -> None:
     writer.begin_transaction()
     put(writer, topic, numbers, task, partition)
     writer.commit_transaction(60)
@@ -90,27 +98,45 @@ def test_what_is_right_is_exactly_once_and_aborted_records_do_not_count(cluster:
     ]
     by_value = judged(cluster, name, "--sequence", "$.seq", "--by", "$.task", "--first", "0")
     assert [s["partition"] for s in by_value["bySourcePartition"]] == [{"task": "0"}, {"task": "1"}]
-    part = judged(cluster, name, "--sequence", "$.seq", "--since", "offset:5", "--until", "offset:33")
+    part = judged(
+        cluster, name, "--sequence", "$.seq", "--since", "offset:5", "--until", "offset:33"
+    )
     assert part["verdict"] == "exactly-once"
     assert part["recordsRead"] == part["records"]["committed"] > 20
     later = judged(cluster, name, "--sequence", "$.seq", "--since", "2100-01-01")
-    assert (later["verdict"], later["records"]["committed"], ids(later)) == ("undecided", 0, {"AUDIT020"})
+    assert (later["verdict"], later["records"]["committed"], ids(later)) == (
+        "undecided",
+        0,
+        {"AUDIT020"},
+    )
     assert judged(cluster, name)["verdict"] == "undecided"
     assert audit(cluster, name, "--headers-only").code == 0
 
 
-def test_duplicates_gaps_and_order_are_told_with_their_offsets(cluster: Sandbox, tmp_path: Path) -> None:
+def test_duplicates_gaps_and_order_are_told_with_their_offsets(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     name = topic(cluster, "audit-wrong")
     writer = producer(cluster, "audit-wrong")
     transact(writer, name, [*range(10), *range(7, 10), *range(15, 20)])
     transact(writer, name, [0, 1, 2, 4, 3, 5], task=1, partition=1)
-    for number in (0, 1, 2, 3, 4, 3):  # every record is a transaction, whose marker takes an offset, too
+    # every record is a transaction, whose marker takes an offset, too
+    for number in (0, 1, 2, 3, 4, 3):
         transact(writer, name, [number], task=2, partition=1)
     found = {}
     for engine in ("local", "spark"):
         bad, html = tmp_path / engine, tmp_path / f"{engine}.html"
         found[engine] = judged(
-            cluster, name, "--sequence", "$.seq", "--engine", engine, "--evidence", str(bad), "--html", str(html)
+            cluster,
+            name,
+            "--sequence",
+            "$.seq",
+            "--engine",
+            engine,
+            "--evidence",
+            str(bad),
+            "--html",
+            str(html),
         )
         import pyarrow.parquet as pq
 
@@ -124,9 +150,17 @@ def test_duplicates_gaps_and_order_are_told_with_their_offsets(cluster: Sandbox,
         assert not re.search(r'src="|href="[^#]|url\(|@import', html.read_text())
     data = found["local"]
     assert data == found["spark"]
-    assert (data["verdict"], data["duplicates"], data["gaps"], data["reordered"]) == ("duplicates", 4, 5, 1)
+    assert (data["verdict"], data["duplicates"], data["gaps"], data["reordered"]) == (
+        "duplicates",
+        4,
+        5,
+        1,
+    )
     copies = [e for e in data["evidence"] if e["kind"] == "duplicate"]
-    assert [(e["first"], e["offset"], e["otherOffset"]) for e in copies] == [(7, 10, 7), (3, 17, 13)]
+    assert [(e["first"], e["offset"], e["otherOffset"]) for e in copies] == [
+        (7, 10, 7),
+        (3, 17, 13),
+    ]
     assert ids(data) == {"AUDIT001", "AUDIT002", "AUDIT003"}
 
 
@@ -173,10 +207,22 @@ def test_records_and_source_offsets_are_compared_both_ways(cluster: Sandbox) -> 
     writer = producer(cluster, "audit-offsets")
     transact(writer, name, range(10))
     transact(writer, name, range(10), task=1, partition=1)
-    wish = (name, "--sequence", "$.seq", "--by", "$.task", "--connector", "nobody", "--offset-field", "seqno")
+    wish = (
+        name,
+        "--sequence",
+        "$.seq",
+        "--by",
+        "$.task",
+        "--connector",
+        "nobody",
+        "--offset-field",
+        "seqno",
+    )
 
     def look(*committed: int) -> Any:
-        keys = [(["nobody", {"id": task}], {"seqno": seqno}) for task, seqno in enumerate(committed)]
+        keys = [
+            (["nobody", {"id": task}], {"seqno": seqno}) for task, seqno in enumerate(committed)
+        ]
         write(cluster.bootstrap_servers, offsets, *keys)
         return judged(cluster, "--offsets-topic", offsets, *wish)
 
@@ -208,7 +254,9 @@ def test_a_transform_is_compared_with_what_its_group_has_committed(cluster: Sand
         return judged(cluster, name, "--from", source, "--group", group, *args)
 
     def wrong(data: Any) -> set[tuple[str, str, int]]:
-        return {(e["kind"], f"{e['topic']}-{e['partition']}", e["offset"]) for e in data["evidence"]}
+        return {
+            (e["kind"], f"{e['topic']}-{e['partition']}", e["offset"]) for e in data["evidence"]
+        }
 
     sequence = ("--sequence", "$.seq", "--by", "$.task")
     add(source, *range(20))
@@ -218,7 +266,11 @@ def test_a_transform_is_compared_with_what_its_group_has_committed(cluster: Sand
     commit(8, 8)
     for how in ((), sequence):
         clean = look(*how)
-        assert (clean["verdict"], clean["inputs"]["processed"], clean["inputs"]["notYetProcessed"]) == (
+        assert (
+            clean["verdict"],
+            clean["inputs"]["processed"],
+            clean["inputs"]["notYetProcessed"],
+        ) == (
             "exactly-once",
             16,
             4,
@@ -230,7 +282,12 @@ def test_a_transform_is_compared_with_what_its_group_has_committed(cluster: Sand
     for how in ((), sequence):
         data = look(*how)
         assert data == look(*how, "--engine", "spark")
-        assert (data["verdict"], data["duplicates"], data["gaps"], data["torn"]) == ("torn", 1, 1, 1)
+        assert (data["verdict"], data["duplicates"], data["gaps"], data["torn"]) == (
+            "torn",
+            1,
+            1,
+            1,
+        )
         assert wrong(data) == {missing, ("duplicate", f"{name}-1", 8), ("torn", f"{name}-1", 9)}
         assert {"AUDIT021", "AUDIT022", "AUDIT023", "AUDIT027"} <= ids(data)
         subset = look(*how, "--subset")
@@ -249,7 +306,9 @@ def test_a_transform_is_compared_with_what_its_group_has_committed(cluster: Sand
     reader.close()
 
 
-def test_what_a_real_worker_writes_with_exactly_once_is_proven(cluster: Sandbox, tmp_path: Path) -> None:
+def test_what_a_real_worker_writes_with_exactly_once_is_proven(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     name = topic(cluster, "audit-file", 1)
     source = tmp_path / "in.txt"
     source.write_text("".join(f'{{"line":{n}}}\n' for n in range(500)))
@@ -261,7 +320,17 @@ def test_what_a_real_worker_writes_with_exactly_once_is_proven(cluster: Sandbox,
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
         "batch.size": "50",
     }
-    wish = (name, "--sequence", "$.line", "--by", "partition", "--first", "0", "--connector", "audit-file")
+    wish = (
+        name,
+        "--sequence",
+        "$.line",
+        "--by",
+        "partition",
+        "--first",
+        "0",
+        "--connector",
+        "audit-file",
+    )
     with connector(cluster, "audit-file", config):
         data = eventually(lambda: _if_whole(cluster, wish, 500))
         assert data["verdict"] == "exactly-once"

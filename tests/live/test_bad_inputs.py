@@ -1,4 +1,6 @@
-"""What people and scripts get wrong: one line that says what, with the documented exit code, and never a traceback."""
+"""What people and scripts get wrong: one line that says what, with the documented exit code, and
+never a traceback.
+"""
 
 from __future__ import annotations
 
@@ -71,13 +73,18 @@ def check(case: Case, dead: int, context: str = "") -> None:
     words, environment = shlex.split(case.command.replace("{dead}", str(dead))), {}
     while "=" in words[0] and words[0].startswith("CONNECTCTL_"):
         name, _, environment[name] = words.pop(0).partition("=")
-    args = [Path(word[1:]).read_text() if word.startswith("@") and word != "@" else word for word in words]
+    args = [
+        Path(word[1:]).read_text() if word.startswith("@") and word != "@" else word
+        for word in words
+    ]
     args = [part for word in args for part in ((["--context", context]) if word == "@" else [word])]
     result = invoke(args, env=environment, input="")
     assert (result.exit_code, result.stdout) == (case.code, ""), result.output
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
-    missing = [word for word in case.words if word.replace("{dead}", str(dead)) not in result.stderr]
+    missing = [
+        word for word in case.words if word.replace("{dead}", str(dead)) not in result.stderr
+    ]
     assert not missing, result.stderr
 
 
@@ -92,7 +99,9 @@ def test_what_is_wrong_is_said_in_one_line(case: Case, here: Path, dead: int) ->
 
 @pytest.mark.live
 @pytest.mark.parametrize("case", [case for case in CASES if case.on_cluster], ids=name)
-def test_what_is_wrong_on_a_cluster_is_said_in_one_line(case: Case, cluster: Sandbox, here: Path, dead: int) -> None:
+def test_what_is_wrong_on_a_cluster_is_said_in_one_line(
+    case: Case, cluster: Sandbox, here: Path, dead: int
+) -> None:
     check(case, dead, f"sandbox-{cluster.spec.name}")
 
 

@@ -1,6 +1,8 @@
-"""Every changing command on real workers, where the REST server in use is another group's or none answers: nothing changes.
+"""Every changing command on real workers, where the REST server in use is another group's or none
+answers: nothing changes.
 
-``pytest tests/live/test_blind_changes.py -m 'slow or not slow' -s`` runs every cell, and prints the table.
+``pytest tests/live/test_blind_changes.py -m 'slow or not slow' -s`` runs every cell, and prints the
+table.
 """
 
 from __future__ import annotations
@@ -61,7 +63,12 @@ def place(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         assert backup.code == 0, backup.err
         (directory / "backup.jsonl").write_text(backup.out)
         given = [{"partition": {"filename": str(lines)}, "offset": {"position": 0}}]
-        job = {"name": NAME, "config": config, "spark": {"master": "local[1]"}, "until": {"idle": "1s"}}
+        job = {
+            "name": NAME,
+            "config": config,
+            "spark": {"master": "local[1]"},
+            "until": {"idle": "1s"},
+        }
         for name, content in (
             ("new.json", config | {"name": f"{NAME}-new"}),
             ("same.json", config | {"name": NAME, "batch.size": "9"}),
@@ -74,11 +81,16 @@ def place(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def others(cluster: Sandbox) -> dict[str, str]:
-    """The addresses that are given with ``--rest``: a worker of another group, and one at which nobody listens."""
+    """The addresses that are given with ``--rest``: a worker of another group, and one at which
+    nobody listens.
+    """
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{bound.getsockname()[1]}"
-    return {"another group": extra_group(cluster, "blind", support="enabled").rest_urls[0], "dead": nobody}
+    return {
+        "another group": extra_group(cluster, "blind", support="enabled").rest_urls[0],
+        "dead": nobody,
+    }
 
 
 def ctl(cluster: Sandbox, *args: str) -> Ran:
@@ -86,16 +98,27 @@ def ctl(cluster: Sandbox, *args: str) -> Ran:
 
 
 def state(cluster: Sandbox, rest: str) -> Any:
-    """All that a command may change: configurations, offsets, levels of loggers, and connectors of ``rest``.
+    """All that a command may change: configurations, offsets, levels of loggers, and connectors of
+    ``rest``.
 
     Loggers begin to be listed when their class is loaded: only levels that somebody changed count.
     """
     own = workers(cluster)
-    configs = {name: each["info"]["config"] for name, each in own.call("GET", "/connectors?expand=info").json().items()}
+    configs = {
+        name: each["info"]["config"]
+        for name, each in own.call("GET", "/connectors?expand=info").json().items()
+    }
     loggers = own.call("GET", "/admin/loggers").json()
     levels = {name: each for name, each in loggers.items() if each["last_modified"] is not None}
     offsets = live(cluster, cluster.topics["offsets"], NAME)
-    return configs.get(NAME), f"{NAME}-new" in configs, offsets, levels, own.state(NAME), _listed(rest)
+    return (
+        configs.get(NAME),
+        f"{NAME}-new" in configs,
+        offsets,
+        levels,
+        own.state(NAME),
+        _listed(rest),
+    )
 
 
 def _listed(rest: str) -> Any:
@@ -107,7 +130,8 @@ def _listed(rest: str) -> Any:
 
 @pytest.mark.parametrize("situation", ["another group", "dead"])
 @pytest.mark.parametrize(
-    "command", [pytest.param(each, marks=() if each in OFTEN else pytest.mark.slow) for each in COMMANDS]
+    "command",
+    [pytest.param(each, marks=() if each in OFTEN else pytest.mark.slow) for each in COMMANDS],
 )
 def test_a_command_changes_nothing_on_a_blind_view(
     cluster: Sandbox, place: Path, others: dict[str, str], command: str, situation: str
@@ -115,9 +139,14 @@ def test_a_command_changes_nothing_on_a_blind_view(
     rest = others[situation]
     before = state(cluster, rest)
     history = ctl(cluster, "connectors", "history", NAME, "-o", "json").json["revisions"]
-    words = [word.format(directory=place, revision=history[0]["revision"]) for word in COMMANDS[command]]
+    words = [
+        word.format(directory=place, revision=history[0]["revision"]) for word in COMMANDS[command]
+    ]
     verb = command.removesuffix(" --stop").removesuffix(" job").split()
     ran = ctl(cluster, "--rest", rest, *verb, *words, "--yes")
-    print(f"{command:20} {situation:15} exit {ran.code}: {ran.err.strip().splitlines()[-1][:160] if ran.err else ''}")
+    print(
+        f"{command:20} {situation:15} exit {ran.code}: "
+        f"{ran.err.strip().splitlines()[-1][:160] if ran.err else ''}"
+    )
     assert ran.code in (2, 4, 5, 6), ran
     assert state(cluster, rest) == before

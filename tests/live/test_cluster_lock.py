@@ -1,4 +1,6 @@
-"""The lock of a cluster on a real broker: one holder, seen by others, freed by a death, and lost by who was not heard."""
+"""The lock of a cluster on a real broker: one holder, seen by others, freed by a death, and lost by
+who was not heard.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class Process:
 
     def __init__(self, sandbox: Sandbox, group: str, run: str):
         command = [sys.executable, "-c", HOLDER, sandbox.bootstrap_servers, group, run]
-        self._process: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process: Any = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.says() == "held"
 
     def says(self) -> str:
@@ -88,7 +92,9 @@ def test_of_those_that_start_at_once_exactly_one_gets_the_lock(cluster: Sandbox)
         start, over = threading.Barrier(len(names)), threading.Barrier(len(names))
         outcomes: dict[str, str | None] = {}
 
-        def take(name: str, start: threading.Barrier = start, over: threading.Barrier = over) -> None:
+        def take(
+            name: str, start: threading.Barrier = start, over: threading.Barrier = over
+        ) -> None:
             edge = lock(cluster, "at-once")
             start.wait()
             try:
@@ -106,7 +112,9 @@ def test_of_those_that_start_at_once_exactly_one_gets_the_lock(cluster: Sandbox)
         for thread in threads:
             thread.join()
         (winner,) = [name for name, refusal in outcomes.items() if refusal is None]
-        assert all(f"run {winner} of " in said for said in outcomes.values() if said is not None), outcomes
+        assert all(f"run {winner} of " in said for said in outcomes.values() if said is not None), (
+            outcomes
+        )
     assert lock(cluster, "at-once").holder() is None
 
 
@@ -115,7 +123,10 @@ def test_a_death_frees_the_lock_and_who_was_not_heard_has_lost_it(cluster: Sandb
         assert sleeps.confirms() == "confirmed"
         dies.signal(signal.SIGKILL)
         sleeps.signal(signal.SIGSTOP)
-        with pytest.raises(Refused, match=r"run run-d of .*since"), lock(cluster, "dies").held("run-e"):
+        with (
+            pytest.raises(Refused, match=r"run run-d of .*since"),
+            lock(cluster, "dies").held("run-e"),
+        ):
             pass
         eventually(lambda: lock(cluster, "dies").holder() is None)
         eventually(lambda: lock(cluster, "sleeps").holder() is None)
@@ -127,7 +138,10 @@ def test_a_death_frees_the_lock_and_who_was_not_heard_has_lost_it(cluster: Sandb
 
 def test_a_killed_run_of_the_same_journal_keeps_nobody_waiting(cluster: Sandbox) -> None:
     with process(cluster, "again", "run-1") as killed:
-        with pytest.raises(Refused, match=r"run run-1 of .*since"), lock(cluster, "again").held("run-1"):
+        with (
+            pytest.raises(Refused, match=r"run run-1 of .*since"),
+            lock(cluster, "again").held("run-1"),
+        ):
             pass
         assert killed.confirms() == "confirmed"
         killed.signal(signal.SIGKILL)
@@ -136,15 +150,21 @@ def test_a_killed_run_of_the_same_journal_keeps_nobody_waiting(cluster: Sandbox)
             confirm()
 
 
-def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     name, file = "locked-lines", tmp_path / "in.txt"
     file.write_text("one\n")
     rest = workers(cluster)
-    rest.create(name, {"connector.class": FILE_SOURCE, "topic": name, "file": str(file), "tasks.max": "1"})
+    rest.create(
+        name, {"connector.class": FILE_SOURCE, "topic": name, "file": str(file), "tasks.max": "1"}
+    )
     context = ("--context", f"sandbox-{cluster.spec.name}")
     try:
         eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
-        ran = connectctl(*context, "connectors", "stop", name, "--wait", "--yes", "--timeout", "120")
+        ran = connectctl(
+            *context, "connectors", "stop", name, "--wait", "--yes", "--timeout", "120"
+        )
         assert ran.code == 0, ran.err
         reset = (*context, "offsets", "reset", name, "--yes")
         with process(cluster, cluster.group_id, "20260101-103100-ab12") as other:
@@ -159,7 +179,10 @@ def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster
                 ("fence", "--transactional-id", name, "--create"),
             ):
                 ran = connectctl(*context, *change, "--yes")
-                assert (ran.code, "its lock is held by run 20260101-103100-ab12 of " in ran.err) == (4, True), ran
+                assert (
+                    ran.code,
+                    "its lock is held by run 20260101-103100-ab12 of " in ran.err,
+                ) == (4, True), ran
             assert "since 20" in ran.err
             status = connectctl(*context, "upgrade", "status", "-o", "json").json
             assert status["lock"]["holder"]["run"] == "20260101-103100-ab12"
@@ -173,7 +196,9 @@ def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster
 def waited_for(holder: Process, *change: str) -> None:
     """A change that waits for the lock of ``holder`` is done when that leaves it."""
     command = [sys.executable, "-m", "connectctl.cli", *change, "--lock-wait", "240"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         assert any("Waiting up to 240 s." in line for line in process.stderr)
         holder.leave()
@@ -181,7 +206,9 @@ def waited_for(holder: Process, *change: str) -> None:
         assert process.returncode == 0, out + err
 
 
-def test_brokers_that_wait_for_more_members_keep_nobody_waiting_and_let_nobody_else_in(state_home: Path) -> None:
+def test_brokers_that_wait_for_more_members_keep_nobody_waiting_and_let_nobody_else_in(
+    state_home: Path,
+) -> None:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
@@ -194,7 +221,10 @@ def test_brokers_that_wait_for_more_members_keep_nobody_waiting_and_let_nobody_e
                 group = described(kafka, "connectctl-lock-delays")
                 assert (group and group.state) == "PreparingRebalance"
                 confirm()
-                with pytest.raises(Refused, match=f"run {run} of .*since"), lock(broker, "delays").held("other"):
+                with (
+                    pytest.raises(Refused, match=f"run {run} of .*since"),
+                    lock(broker, "delays").held("other"),
+                ):
                     pass
                 confirm()
             assert lock(broker, "delays").holder() is None

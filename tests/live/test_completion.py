@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 ASK = {
-    "bash": 'source {script}; COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; _connectctl connectctl; '
-    'printf "%s\\n" "${{COMPREPLY[@]}}"',
+    "bash": 'source {script}; COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; _connectctl '
+    'connectctl; printf "%s\\n" "${{COMPREPLY[@]}}"',
     "fish": 'source {script}; complete --do-complete "{line}"',
 }
 
@@ -33,7 +33,11 @@ def candidates(shell: str, line: str) -> list[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     script = ASK[shell].format(script=SCRIPTS / FILES[shell], line=line)
     done = subprocess.run(
-        [shell, "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        [shell, "-c", script],
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stderr == ""
     return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
@@ -44,7 +48,9 @@ def _offers(shell: str, line: str, names: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("shell", ASK)
-def test_a_shell_offers_commands_options_and_live_connector_names(cluster: Sandbox, shell: str) -> None:
+def test_a_shell_offers_commands_options_and_live_connector_names(
+    cluster: Sandbox, shell: str
+) -> None:
     config = {"connector.class": FILE_SOURCE, "file": "/nowhere", "topic": "nowhere"}
     with connector(cluster, "tab-source", config, "STOPPED"):
         assert "offsets" in candidates(shell, "connectctl off")
@@ -56,7 +62,8 @@ def test_a_shell_offers_commands_options_and_live_connector_names(cluster: Sandb
 
 
 @pytest.mark.parametrize(
-    "where", ["--context nowhere", f"--timeout {2 * DEADLINE} --bootstrap-servers 127.0.0.1:1 --group-id g"]
+    "where",
+    ["--context nowhere", f"--timeout {2 * DEADLINE} --bootstrap-servers 127.0.0.1:1 --group-id g"],
 )
 def test_a_cluster_that_does_not_answer_is_no_noise_and_no_wait(where: str) -> None:
     started = time.monotonic()

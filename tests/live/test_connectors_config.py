@@ -1,4 +1,6 @@
-"""Connectors are created, changed, deleted and brought back on a real broker and real workers, as files of each form say."""
+"""Connectors are created, changed, deleted and brought back on a real broker and real workers, as
+files of each form say.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,30 @@ __all__ = ["name"]
 pytestmark = pytest.mark.live
 
 
-def test_a_connector_lives_its_life_and_every_change_is_taken_back(cluster: Sandbox, name: str, tmp_path: Path) -> None:
+def test_a_connector_lives_its_life_and_every_change_is_taken_back(
+    cluster: Sandbox, name: str, tmp_path: Path
+) -> None:
     first = config(name, tmp_path, **{"database.password": "hush-hush"})
-    created = run(cluster, "connectors", "create", "-f", file(tmp_path, ".json", first), "--yes", "--wait")
+    created = run(
+        cluster, "connectors", "create", "-f", file(tmp_path, ".json", first), "--yes", "--wait"
+    )
     assert f"create {name}" in created.out
     assert config_of(cluster, name) == first
-    refused = run(cluster, "connectors", "create", "-f", file(tmp_path, ".json", first), "--yes", code=4)
+    refused = run(
+        cluster, "connectors", "create", "-f", file(tmp_path, ".json", first), "--yes", code=4
+    )
     assert f"Connector already exists: {name}" in refused.err
 
-    run(cluster, "connectors", "patch", name, "batch.size=7", "database.password=other-one", "--yes", "--wait")
+    run(
+        cluster,
+        "connectors",
+        "patch",
+        name,
+        "batch.size=7",
+        "database.password=other-one",
+        "--yes",
+        "--wait",
+    )
     patching = last_run()
     second = first | {"batch.size": "7", "database.password": "other-one"}
     assert config_of(cluster, name) == second
@@ -34,7 +51,18 @@ def test_a_connector_lives_its_life_and_every_change_is_taken_back(cluster: Sand
     third = file(tmp_path, ".properties", first | {"batch.size": "9"})
     differs = run(cluster, "connectors", "diff", name, "-f", third, "--exit-code", code=3)
     assert "batch.size" in differs.out
-    planned = run(cluster, "connectors", "apply", "-f", third, "--dry-run", "-o", "json", "--exit-code", code=3)
+    planned = run(
+        cluster,
+        "connectors",
+        "apply",
+        "-f",
+        third,
+        "--dry-run",
+        "-o",
+        "json",
+        "--exit-code",
+        code=3,
+    )
     (tmp_path / "plan.json").write_text(planned.out)
     applied = run(cluster, "runs", "apply", str(tmp_path / "plan.json"), "--yes")
     assert config_of(cluster, name) == first | {"batch.size": "9"}
@@ -48,7 +76,9 @@ def test_a_connector_lives_its_life_and_every_change_is_taken_back(cluster: Sand
     assert config_of(cluster, name) is None
     run(cluster, "runs", "undo", last_run(), "--yes", "--wait")
     assert config_of(cluster, name) == first
-    said = "".join(ran.out + ran.err for ran in (created, refused, differs, planned, applied, deleted))
+    said = "".join(
+        ran.out + ran.err for ran in (created, refused, differs, planned, applied, deleted)
+    )
     assert "hush-hush" not in said
     assert "other-one" not in said
 
@@ -61,7 +91,18 @@ def test_offsets_are_there_before_a_connector_runs_and_go_and_come_with_it(
     offsets = tmp_path / "offsets.json"
     offsets.write_text(json.dumps({"offsets": [entry]}))
     given = file(tmp_path, ".json", config(name, tmp_path))
-    run(cluster, "connectors", "create", "-f", given, "--offsets", str(offsets), "--stopped", "--yes", "--wait")
+    run(
+        cluster,
+        "connectors",
+        "create",
+        "-f",
+        given,
+        "--offsets",
+        str(offsets),
+        "--stopped",
+        "--yes",
+        "--wait",
+    )
     assert workers(cluster).offsets(name) == [entry]
     run(cluster, "connectors", "resume", name, "--yes", "--wait")
     eventually(lambda: workers(cluster).offsets(name) == [entry | {"offset": {"position": 8}}])
@@ -74,7 +115,9 @@ def test_offsets_are_there_before_a_connector_runs_and_go_and_come_with_it(
     assert workers(cluster).offsets(name) == [entry | {"offset": {"position": 8}}]
 
 
-def test_a_directory_of_strimzis_manifests_is_applied_as_one(cluster: Sandbox, name: str, tmp_path: Path) -> None:
+def test_a_directory_of_strimzis_manifests_is_applied_as_one(
+    cluster: Sandbox, name: str, tmp_path: Path
+) -> None:
     directory = tmp_path / "connectors"
     directory.mkdir()
     for each, state in ((name, "running"), (f"{name}-b", "stopped")):
@@ -91,7 +134,10 @@ spec:
         (directory / f"{each}.yaml").write_text(manifest)
     run(cluster, "connectors", "apply", "-f", str(directory), "--yes", "--wait")
     assert config_of(cluster, name) == config(name, tmp_path, **{"batch.size": "5"})
-    states = {c["name"]: c["state"] for c in run(cluster, "connectors", "list", "-o", "json").json["connectors"]}
+    states = {
+        c["name"]: c["state"]
+        for c in run(cluster, "connectors", "list", "-o", "json").json["connectors"]
+    }
     assert (states[name], states[f"{name}-b"]) == ("RUNNING", "STOPPED")
     again = run(cluster, "connectors", "apply", "-f", str(directory), "--dry-run", "--exit-code")
     assert again.out.count("unchanged") == 2
@@ -101,7 +147,11 @@ spec:
 
 
 def runs_of(operation: str) -> Iterator[str]:
-    return (r["id"] for r in connectctl("runs", "list", "-o", "json").json["runs"] if r["operation"] == operation)
+    return (
+        r["id"]
+        for r in connectctl("runs", "list", "-o", "json").json["runs"]
+        if r["operation"] == operation
+    )
 
 
 def test_what_workers_would_refuse_is_refused_before_anything_is_done(

@@ -1,4 +1,6 @@
-"""A directory of connectors is applied as one to a real cluster: pruned, with drift told, killed anywhere, by two people."""
+"""A directory of connectors is applied as one to a real cluster: pruned, with drift told, killed
+anywhere, by two people.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,15 @@ class Person:
         return [*self.command, "connectors", "apply", "-f", str(self.place / "d"), "--prune"]
 
     def give(self, name: str, state: str = "STOPPED", **more: str) -> None:
-        """Write a file for a connector, which is created STOPPED if nothing else is said: that costs its workers nothing."""
-        config = {"connector.class": FILE_SOURCE, "tasks.max": "1", "topic": name, "file": f"/in/{name}"} | more
+        """Write a file for a connector, which is created STOPPED if nothing else is said: that
+        costs its workers nothing.
+        """
+        config = {
+            "connector.class": FILE_SOURCE,
+            "tasks.max": "1",
+            "topic": name,
+            "file": f"/in/{name}",
+        } | more
         data = {"name": name, "config": config, "initial_state": state}
         (self.place / "d" / f"{name}.json").write_text(json.dumps(data))
 
@@ -70,7 +79,13 @@ class Person:
     def settle(self) -> None:
         """Wait until every worker has what was applied: each reads the config topic by itself."""
         for _ in range(4):
-            eventually(lambda: connectctl(*self.applying, "--dry-run", "--exit-code").out.rstrip().endswith(NOTHING))
+            eventually(
+                lambda: (
+                    connectctl(*self.applying, "--dry-run", "--exit-code")
+                    .out.rstrip()
+                    .endswith(NOTHING)
+                )
+            )
 
     @contextmanager
     def process(self) -> Iterator[subprocess.Popen[str]]:
@@ -78,9 +93,13 @@ class Person:
         known = len(self.journal.runs())
         env = os.environ | {"CONNECTCTL_JOURNAL": str(self.place / "journal")}
         command = [sys.executable, "-m", "connectctl.cli", *self.applying, "--yes"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
+        ) as process:
             try:
-                while process.poll() is None and not (len(runs := self.journal.runs()) > known and runs[0].marks):
+                while process.poll() is None and not (
+                    len(runs := self.journal.runs()) > known and runs[0].marks
+                ):
                     time.sleep(0.002)
                 yield process
             finally:
@@ -115,7 +134,9 @@ def sizes(cluster: Sandbox, prefix: str) -> dict[str, str | None]:
     return {name: size for name, size in found.items() if name.startswith(prefix)}
 
 
-def test_a_directory_is_pruned_and_drift_is_told_with_its_time(cluster: Sandbox, anna: Person, prefix: str) -> None:
+def test_a_directory_is_pruned_and_drift_is_told_with_its_time(
+    cluster: Sandbox, anna: Person, prefix: str
+) -> None:
     a, b, c = (f"{prefix}-{each}" for each in "abc")
     anna.give(a)
     anna.give(b, "RUNNING")
@@ -139,10 +160,16 @@ def test_a_directory_is_pruned_and_drift_is_told_with_its_time(cluster: Sandbox,
         ("CreateConnector", c),
     ]
     drift = plan["steps"][1]["drift"]
-    assert (drift["newer"], drift["cluster"], drift["changed_by"]) == ("cluster", ["batch.size"], "another client")
+    assert (drift["newer"], drift["cluster"], drift["changed_by"]) == (
+        "cluster",
+        ["batch.size"],
+        "another client",
+    )
     assert drift["changed_at"] > time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(before))
     done = anna.apply("--yes")
-    assert f"done       wait until no worker runs {b}, whose source partitions {c} reads" in done.out
+    assert (
+        f"done       wait until no worker runs {b}, whose source partitions {c} reads" in done.out
+    )
     eventually(lambda: sizes(cluster, prefix) == {a: None, c: None})
     anna.settle()
     anna.run(*anna.command, "runs", "undo", anna.journal.runs()[0].id, "--yes")
@@ -150,7 +177,8 @@ def test_a_directory_is_pruned_and_drift_is_told_with_its_time(cluster: Sandbox,
 
 
 @pytest.mark.parametrize(
-    "marks", [25, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 7, 14, 20, 26, 33, 39, 40))]
+    "marks",
+    [25, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 7, 14, 20, 26, 33, 39, 40))],
 )
 def test_an_apply_of_twenty_that_is_killed_is_resumed_to_the_same_end(
     cluster: Sandbox, anna: Person, prefix: str, marks: int
@@ -211,5 +239,9 @@ def test_the_second_of_two_people_is_refused_and_then_merges_what_does_not_touch
     names = {both, f"{prefix}-ben", *(f"{prefix}-anna-{n}" for n in range(4))}
     eventually(lambda: sizes(cluster, prefix).keys() == names)
     assert sizes(cluster, prefix)[both] == "3"
-    drift = next(s["drift"] for s in ben.apply("--dry-run", "-o", "json").json["steps"] if s["subject"] == both)
+    drift = next(
+        s["drift"]
+        for s in ben.apply("--dry-run", "-o", "json").json["steps"]
+        if s["subject"] == both
+    )
     assert (drift["newer"], drift["changed_by"]) == ("both", "another client")

@@ -1,4 +1,6 @@
-"""What a connector was, and the way back to it, on a real broker and real workers: changed by us, by others, and deleted."""
+"""What a connector was, and the way back to it, on a real broker and real workers: changed by us,
+by others, and deleted.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,16 @@ def test_every_version_is_told_and_given_back(cluster: Sandbox, name: str, tmp_p
     first = config(name, tmp_path, **{"database.password": "hush-hush"})
     run(cluster, "connectors", "create", "-f", file(tmp_path, ".json", first), "--yes", "--wait")
     creating = last_run()
-    run(cluster, "connectors", "patch", name, "batch.size=7", "database.password=other-one", "--yes", "--wait")
+    run(
+        cluster,
+        "connectors",
+        "patch",
+        name,
+        "batch.size=7",
+        "database.password=other-one",
+        "--yes",
+        "--wait",
+    )
     patching, second = last_run(), first | {"batch.size": "7", "database.password": "other-one"}
     third = second | {"batch.size": "9"}
     answer = workers(cluster).call("PUT", f"/connectors/{name}/config", third)
@@ -60,7 +71,9 @@ def test_every_version_is_told_and_given_back(cluster: Sandbox, name: str, tmp_p
     run(cluster, "connectors", "delete", name, "--yes", "--wait")
     gone = run(cluster, "connectors", "history", name)
     assert "deleted" in gone.out
-    deletion = run(cluster, "connectors", "history", name, "-o", "json").json["revisions"][0]["revision"]
+    deletion = run(cluster, "connectors", "history", name, "-o", "json").json["revisions"][0][
+        "revision"
+    ]
     refused = run(cluster, "connectors", "rollback", name, "--to", deletion, "--yes", code=2)
     assert f"Revision {deletion} of {name} is its deletion" in refused.err
     run(cluster, "connectors", "rollback", name, "--to", newest, "--yes", "--wait")

@@ -32,7 +32,9 @@ def run(cluster: Sandbox, *args: str, code: int = 0) -> Ran:
 
 def bare(cluster: Sandbox, *args: str) -> Ran:
     """A run that is told nothing but the brokers and the group."""
-    return connectctl("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", cluster.group_id, *args)
+    return connectctl(
+        "--bootstrap-servers", cluster.bootstrap_servers, "--group-id", cluster.group_id, *args
+    )
 
 
 def checked(ran: Ran, schema: str) -> Any:
@@ -57,7 +59,9 @@ def running(cluster: Sandbox, tmp_path: Path, **more: str) -> Iterator[str]:
         yield name
 
 
-def test_the_cluster_is_seen_whole_from_brokers_and_group_alone(cluster: Sandbox, tmp_path: Path) -> None:
+def test_the_cluster_is_seen_whole_from_brokers_and_group_alone(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     with running(cluster, tmp_path) as name:
         view = checked(bare(cluster, "cluster", "show", "-o", "json"), "cluster")
     assert view["group"]["state"] == "Stable"
@@ -78,7 +82,9 @@ def test_show_tells_a_running_connector_whole(cluster: Sandbox, tmp_path: Path) 
     assert "hush" not in json.dumps(shown) + text
 
 
-def test_stop_resume_pause_and_restart_reach_what_they_say(cluster: Sandbox, tmp_path: Path) -> None:
+def test_stop_resume_pause_and_restart_reach_what_they_say(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     with running(cluster, tmp_path) as name:
         for verb, state in [
             ("stop", "STOPPED"),
@@ -87,7 +93,18 @@ def test_stop_resume_pause_and_restart_reach_what_they_say(cluster: Sandbox, tmp
             ("resume", "RUNNING"),
             ("restart", "RUNNING"),
         ]:
-            ran = run(cluster, "connectors", verb, name, "--yes", "--wait", "--timeout", "60", "-o", "json")
+            ran = run(
+                cluster,
+                "connectors",
+                verb,
+                name,
+                "--yes",
+                "--wait",
+                "--timeout",
+                "60",
+                "-o",
+                "json",
+            )
             assert [r["outcome"] for r in checked(ran, "result")["results"]] == ["done", "done"]
             assert verdict(cluster, name) == state
         assert "already RUNNING" in run(cluster, "connectors", "resume", name, "--yes").out
@@ -96,7 +113,9 @@ def test_stop_resume_pause_and_restart_reach_what_they_say(cluster: Sandbox, tmp
 def test_a_saved_plan_is_carried_out_later_and_once(cluster: Sandbox, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     with running(cluster, tmp_path) as name:
-        plan.write_text(run(cluster, "connectors", "stop", name, "--wait", "--dry-run", "-o", "json").out)
+        plan.write_text(
+            run(cluster, "connectors", "stop", name, "--wait", "--dry-run", "-o", "json").out
+        )
         assert verdict(cluster, name) == "RUNNING"
         applied = run(cluster, "runs", "apply", str(plan), "--yes", "--timeout", "60", "-o", "json")
         assert [r["outcome"] for r in checked(applied, "result")["results"]] == ["done", "done"]
@@ -113,31 +132,72 @@ def test_stopping_leaves_no_task_running(cluster: Sandbox, tmp_path: Path) -> No
 
 def test_a_restart_of_what_fails_again_is_told_and_not_waited_for(cluster: Sandbox) -> None:
     name = f"live-{uuid.uuid4().hex[:8]}"
-    config = {"connector.class": TESTABLE, "topic": name, "tasks.max": "1", "connector.start.inject.error": "true"}
+    config = {
+        "connector.class": TESTABLE,
+        "topic": name,
+        "tasks.max": "1",
+        "connector.start.inject.error": "true",
+    }
     with connector(cluster, name, config):
         eventually(lambda: verdict(cluster, name) == "FAILED")
-        ran = run(cluster, "connectors", "restart", name, "--only-failed", "--yes", "--wait", "--timeout", "60", code=1)
+        ran = run(
+            cluster,
+            "connectors",
+            "restart",
+            name,
+            "--only-failed",
+            "--yes",
+            "--wait",
+            "--timeout",
+            "60",
+            code=1,
+        )
         assert "FAILED" in ran.err
         assert "Injecting errors during connector start" in ran.err
 
 
-def test_a_task_that_was_fenced_runs_again_after_a_restart_of_what_failed(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_task_that_was_fenced_runs_again_after_a_restart_of_what_failed(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     with running(cluster, tmp_path) as name:
-        eventually(lambda: run(cluster, "connectors", "show", name, "-o", "json").json["taskCountRecord"] == 1)
+        eventually(
+            lambda: (
+                run(cluster, "connectors", "show", name, "-o", "json").json["taskCountRecord"] == 1
+            )
+        )
         intruder = Producer(
-            {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"{cluster.group_id}-{name}-0"}
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "transactional.id": f"{cluster.group_id}-{name}-0",
+            }
         )
         intruder.init_transactions(120)
         source = tmp_path / "in.txt"
         source.write_text(source.read_text() + "three\n")
         eventually(lambda: verdict(cluster, name) == "FAILED")
-        ran = run(cluster, "connectors", "restart", name, "--only-failed", "--yes", "--wait", "--timeout", "60")
+        ran = run(
+            cluster,
+            "connectors",
+            "restart",
+            name,
+            "--only-failed",
+            "--yes",
+            "--wait",
+            "--timeout",
+            "60",
+        )
         assert f"wait until {name} is RUNNING: RUNNING" in ran.out
 
 
 def test_without_a_terminal_and_yes_a_change_is_refused(cluster: Sandbox, tmp_path: Path) -> None:
     with running(cluster, tmp_path) as name:
-        command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{cluster.spec.name}"]
+        command = [
+            sys.executable,
+            "-m",
+            "connectctl.cli",
+            "--context",
+            f"sandbox-{cluster.spec.name}",
+        ]
         done = subprocess.run(
             [*command, "connectors", "stop", name],
             stdin=subprocess.DEVNULL,
@@ -151,14 +211,20 @@ def test_without_a_terminal_and_yes_a_change_is_refused(cluster: Sandbox, tmp_pa
 
 
 def test_many_changes_during_rebalances_all_succeed(cluster: Sandbox, tmp_path: Path) -> None:
-    with running(cluster, tmp_path) as one, running(cluster, tmp_path) as two, running(cluster, tmp_path) as three:
+    with (
+        running(cluster, tmp_path) as one,
+        running(cluster, tmp_path) as two,
+        running(cluster, tmp_path) as three,
+    ):
         names = [one, two, three]
         for verb in ("stop", "resume", "stop"):
             run(cluster, "connectors", verb, *names, "--yes", "--wait", "--timeout", "90")
         assert {verdict(cluster, name) for name in names} == {"STOPPED"}
 
 
-def test_a_group_of_todays_consumers_is_not_taken_for_workers_that_are_down(cluster: Sandbox) -> None:
+def test_a_group_of_todays_consumers_is_not_taken_for_workers_that_are_down(
+    cluster: Sandbox,
+) -> None:
     topic = create_topic(cluster.bootstrap_servers, "read-by-consumers", 1, "delete")
     client = {
         "bootstrap.servers": cluster.bootstrap_servers,
@@ -169,8 +235,15 @@ def test_a_group_of_todays_consumers_is_not_taken_for_workers_that_are_down(clus
     consumer.subscribe([topic])
     try:
         eventually(lambda: consumer.poll(0.5) or consumer.assignment())
-        where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", "consumers-of-today")
+        where = (
+            "--bootstrap-servers",
+            cluster.bootstrap_servers,
+            "--group-id",
+            "consumers-of-today",
+        )
         ran = connectctl(*where, "cluster", "show")
-        assert (ran.code, "it is a consumer group (KIP-848)" in ran.err) == (2, True), ran.out + ran.err
+        assert (ran.code, "it is a consumer group (KIP-848)" in ran.err) == (2, True), (
+            ran.out + ran.err
+        )
     finally:
         consumer.close()

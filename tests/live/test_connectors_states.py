@@ -1,4 +1,6 @@
-"""What ``connectors apply`` waits for, refuses and reports, on real workers: states, health, the rules of ``validate``."""
+"""What ``connectors apply`` waits for, refuses and reports, on real workers: states, health, the
+rules of ``validate``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ spec:
 
 
 class Place:
-    """A directory of configurations that are applied to the cluster, and removed from it in the end."""
+    """A directory of configurations that are applied to the cluster, and removed from it in the
+    end.
+    """
 
     def __init__(self, cluster: Sandbox, directory: Path):
         self.cluster, self.directory = cluster, directory
@@ -42,12 +46,16 @@ class Place:
 
     def manifest(self, name: str, state: str, marker: str) -> None:
         self.names.add(name)
-        given = MANIFEST.format(name=name, state=state, marker=marker, file=self.directory / "in.txt")
+        given = MANIFEST.format(
+            name=name, state=state, marker=marker, file=self.directory / "in.txt"
+        )
         (self.directory / "manifests").mkdir(exist_ok=True)
         (self.directory / "manifests" / f"{name}.yaml").write_text(given)
 
     def run(self, *words: str) -> Ran:
-        return connectctl("--context", f"sandbox-{self.cluster.spec.name}", "--timeout", "240", *words)
+        return connectctl(
+            "--context", f"sandbox-{self.cluster.spec.name}", "--timeout", "240", *words
+        )
 
     def apply(self, path: str, *more: str) -> Ran:
         return self.run("connectors", "apply", "-f", path, "--yes", "--wait", *more)
@@ -69,9 +77,14 @@ def told(ran: Ran, code: int, *words: str) -> None:
 
 
 def test_a_rerun_of_a_red_job_is_red_until_the_connector_is_healthy(place: Place) -> None:
-    """A sink whose directory is not there: its task fails in its first second. Then somebody stops it by hand."""
+    """A sink whose directory is not there: its task fails in its first second. Then somebody stops
+    it by hand.
+    """
     lines = place.directory / "later" / "out.txt"
-    path = place.file("states-sink", **{"connector.class": "FileStreamSink", "topics": "states-t", "file": str(lines)})
+    path = place.file(
+        "states-sink",
+        **{"connector.class": "FileStreamSink", "topics": "states-t", "file": str(lines)},
+    )
     told(place.apply(path), 1, "states-sink is FAILED")
     told(place.apply(path), 1, "states-sink: unchanged; it is FAILED", "NoSuchFileException")
     lines.parent.mkdir()
@@ -80,15 +93,27 @@ def test_a_rerun_of_a_red_job_is_red_until_the_connector_is_healthy(place: Place
     assert place.run("connectors", "apply", "-f", path, "--dry-run", "--exit-code").code == 0
 
     told(place.run("connectors", "stop", "states-sink", "--yes", "--wait"), 0)
-    told(place.apply(path), 1, "it is STOPPED, and its file means RUNNING", "connectors resume states-sink")
-    told(place.run("connectors", "apply", "-f", path, "--dry-run", "--exit-code"), 3, "its file means RUNNING")
+    told(
+        place.apply(path),
+        1,
+        "it is STOPPED, and its file means RUNNING",
+        "connectors resume states-sink",
+    )
+    told(
+        place.run("connectors", "apply", "-f", path, "--dry-run", "--exit-code"),
+        3,
+        "its file means RUNNING",
+    )
     told(place.run("connectors", "resume", "states-sink", "--yes", "--wait"), 0)
     told(place.apply(path), 0)
 
 
 def test_a_run_that_is_resumed_restarts_the_connector_that_failed(place: Place) -> None:
     lines = place.directory / "later" / "out.txt"
-    path = place.file("states-retry", **{"connector.class": "FileStreamSink", "topics": "states-t", "file": str(lines)})
+    path = place.file(
+        "states-retry",
+        **{"connector.class": "FileStreamSink", "topics": "states-t", "file": str(lines)},
+    )
     told(place.apply(path), 1, "states-retry is FAILED")
     (run,) = [each["id"] for each in place.run("runs", "list", "-o", "json").json["runs"]]
     lines.parent.mkdir()
@@ -102,12 +127,23 @@ def test_connectors_of_one_apply_may_be_meant_to_be_in_different_states(place: P
     told(place.apply(manifests), 0)
     place.manifest("states-a", "running", "2")
     place.manifest("states-b", "paused", "1")
-    told(place.apply(manifests), 0, "wait until states-b is PAUSED: PAUSED", "wait until states-a is RUNNING: RUNNING")
+    told(
+        place.apply(manifests),
+        0,
+        "wait until states-b is PAUSED: PAUSED",
+        "wait until states-a is RUNNING: RUNNING",
+    )
     told(place.apply(manifests), 0, "verify that states-b is PAUSED")
 
 
-def test_what_validate_calls_an_error_is_refused_and_what_it_warns_of_is_in_the_plan(place: Place) -> None:
-    base = {"connector.class": "FileStreamSource", "topic": "states-t", "file": str(place.directory / "in.txt")}
+def test_what_validate_calls_an_error_is_refused_and_what_it_warns_of_is_in_the_plan(
+    place: Place,
+) -> None:
+    base = {
+        "connector.class": "FileStreamSource",
+        "topic": "states-t",
+        "file": str(place.directory / "in.txt"),
+    }
     fails = base | {"topic.creation.default.partitions": "1", "task.max": "2"}
     path = place.file("states-bad", **fails)
     validated = place.run("validate", "-f", path, "-o", "json").json
@@ -116,15 +152,25 @@ def test_what_validate_calls_an_error_is_refused_and_what_it_warns_of_is_in_the_
     for verb in ("create", "apply"):
         told(place.run("connectors", verb, "-f", path, "--yes"), 4, "CONFIG015", "--force")
     assert workers(place.cluster).call("GET", "/connectors/states-bad").status_code == 404
-    forced: Any = place.run("connectors", "apply", "-f", path, "--force", "--dry-run", "-o", "json").json
+    forced: Any = place.run(
+        "connectors", "apply", "-f", path, "--force", "--dry-run", "-o", "json"
+    ).json
     assert [line.split()[1] for line in forced["warnings"]] == ["CONFIG015", "CONFIG016"]
 
     good = place.file("states-bad", **base)
     told(place.apply(good), 0)
     patch = ("connectors", "patch", "states-bad", "topic.creation.default.partitions=1", "--yes")
     told(place.run(*patch), 4, "CONFIG015")
-    told(place.run("connectors", "patch", "states-bad", "errors.tolerance=all", "--dry-run"), 0, "CONFIG018")
-    told(place.run("connectors", "patch", "states-bad", "tasks.max=0", "--yes"), 2, "The workers do not accept")
+    told(
+        place.run("connectors", "patch", "states-bad", "errors.tolerance=all", "--dry-run"),
+        0,
+        "CONFIG018",
+    )
+    told(
+        place.run("connectors", "patch", "states-bad", "tasks.max=0", "--yes"),
+        2,
+        "The workers do not accept",
+    )
     missing = place.file("states-none", **{"connector.class": "FileStreamSorce", "topic": "t"})
     refused = place.run("connectors", "apply", "-f", missing, "--yes")
     told(refused, 2, "CONFIG001", "Failed to find any class")
@@ -136,7 +182,11 @@ def test_a_sink_that_fails_at_its_first_record_is_not_healthy(place: Place) -> N
     producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers})
     producer.produce("states-words", b"not JSON")
     producer.flush()
-    config = {"connector.class": "FileStreamSink", "topics": "states-words", "file": str(place.directory / "out")}
+    config = {
+        "connector.class": "FileStreamSink",
+        "topics": "states-words",
+        "file": str(place.directory / "out"),
+    }
     json_ = {"value.converter": "org.apache.kafka.connect.json.JsonConverter"}
     earliest = {"consumer.override.auto.offset.reset": "earliest"}
     path = place.file("states-words", **config, **json_, **earliest)

@@ -64,7 +64,12 @@ def test_a_server_that_only_a_connector_names_gets_no_credentials_and_the_offset
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
         }
-        config = {"connector.class": FILE_SOURCE, "file": "x", "topic": name, "offsets.storage.topic": f"{name}-o"}
+        config = {
+            "connector.class": FILE_SOURCE,
+            "file": "x",
+            "topic": name,
+            "offsets.storage.topic": f"{name}-o",
+        }
         config |= {f"producer.override.{key}": value for key, value in override.items()}
         (tmp_path / "c.json").write_text(json.dumps({"name": name, "config": config}))
         workers.create(name, config, "STOPPED")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-# Tells that the worker runs with the new file: what it is called by the brokers, which it prints at its start.
+# Tells that the worker runs with the new file: what it is called by the brokers, which it prints at
+# its start.
 KEY = "client.rack"
 
 
@@ -59,7 +60,9 @@ def test_a_sandboxes_context_changes_and_restarts_its_worker(cluster: Sandbox, w
     eventually(lambda: answers(worker))
 
 
-def test_a_properties_file_and_a_shell_command_do_the_same(cluster: Sandbox, worker: str, tmp_path: Path) -> None:
+def test_a_properties_file_and_a_shell_command_do_the_same(
+    cluster: Sandbox, worker: str, tmp_path: Path
+) -> None:
     file, original = properties_file(cluster, 2), properties_file(cluster, 2).read_text()
     # As an operator would restart a service, with a program that knows the sandbox.
     script = tmp_path / "restart.py"
@@ -79,9 +82,14 @@ def test_a_properties_file_and_a_shell_command_do_the_same(cluster: Sandbox, wor
     eventually(lambda: answers(worker))
 
 
-def test_a_restart_that_hangs_or_fails_leaves_the_worker_serving(worker: str, cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_restart_that_hangs_or_fails_leaves_the_worker_serving(
+    worker: str, cluster: Sandbox, tmp_path: Path
+) -> None:
     pid = cluster.group.workers[1].pid
-    for command, why in (("sleep 600", "took longer than 1 s"), ("echo no such unit; exit 5", "no such unit")):
+    for command, why in (
+        ("sleep 600", "took longer than 1 s"),
+        ("echo no such unit; exit 5", "no such unit"),
+    ):
         driver = described(tmp_path, properties_file(cluster, 2), command, "      timeout: 1\n")
         with pytest.raises(ConnectctlError, match=why):
             driver.restart(worker)

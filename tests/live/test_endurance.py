@@ -1,4 +1,6 @@
-"""All kinds of tasks under faults of brokers, connections and processes: each record is there once, and no driver ends."""
+"""All kinds of tasks under faults of brokers, connections and processes: each record is there once,
+and no driver ends.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
 FAULTS = int(os.environ.get("CONNECTCTL_TEST_FAULTS", "30"))
-"""How many a campaign of every day has: ``.ci/run`` has a hundred, a tenth of what shows that it holds."""
+"""How many a campaign of every day has: ``.ci/run`` has a hundred, a tenth of what shows that it
+holds.
+"""
 CORES = (10, 10)
-"""Of the Spark cluster's workers: four for each driver, and four for one that is started beside what is left of another.
-A driver's executors are on both, and so are the attempts of a task.
+"""Of the Spark cluster's workers: four for each driver, and four for one that is started beside
+what is left of another. A driver's executors are on both, and so are the attempts of a task.
 """
 QUIET = Pace(trigger="6 seconds", pause="3", program=(localrun.__file__,), lease=15, cores=2)
 
@@ -35,7 +39,10 @@ def withstand(directory: Path, faults: int, pace: Pace) -> None:
             assert not campaign.still_open()
             assert not campaign.turns.findings()
             for name, verdict in campaign.verdicts().items():
-                print(f"{name}: {sum(verdict.records.values())} records of {len(verdict.records)} source partitions")
+                print(
+                    f"{name}: {sum(verdict.records.values())} records of {len(verdict.records)} "
+                    "source partitions"
+                )
                 assert not verdict.findings, f"{name}: {verdict.findings}\n{campaign.state()}"
                 assert verdict.records
         finally:

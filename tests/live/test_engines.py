@@ -1,4 +1,6 @@
-"""Both engines on a real topic: aborted and open transactions, tombstones, garbage, and changes carried out on Spark."""
+"""Both engines on a real topic: aborted and open transactions, tombstones, garbage, and changes
+carried out on Spark.
+"""
 
 from __future__ import annotations
 
@@ -29,35 +31,56 @@ ENGINES = ("local", "spark")
 
 @pytest.fixture(scope="module")
 def topics(cluster: Sandbox) -> tuple[str, str]:
-    """A global topic and a dedicated one, written by more than one transaction, one of them aborted."""
+    """A global topic and a dedicated one, written by more than one transaction, one of them
+    aborted.
+    """
     bootstrap = cluster.bootstrap_servers
     global_, own = (create_topic(bootstrap, name, 3) for name in ("engines-global", "engines-own"))
     for topic, first in ((global_, 0), (own, 100)):
-        write(bootstrap, topic, *[(["moved", {"t": n}], {"o": n}) for n in range(first, first + 150)])
-    write(bootstrap, global_, (["other", {"t": 1}], {"o": 1}), ("garbage", "x"), (["moved", {"t": 3}], None))
+        write(
+            bootstrap, topic, *[(["moved", {"t": n}], {"o": n}) for n in range(first, first + 150)]
+        )
+    write(
+        bootstrap,
+        global_,
+        (["other", {"t": 1}], {"o": 1}),
+        ("garbage", "x"),
+        (["moved", {"t": 3}], None),
+    )
     write(bootstrap, global_, (["moved", {"t": 5}], {"o": 55}), partition=1)
     for topic in (global_, own):
-        aborted = write_uncommitted(bootstrap, topic, f"engines-{topic}", (["moved", {"t": 7}], {"o": 777}))
+        aborted = write_uncommitted(
+            bootstrap, topic, f"engines-{topic}", (["moved", {"t": 7}], {"o": 777})
+        )
         aborted.abort_transaction(30)
-    committed = write_uncommitted(bootstrap, own, "engines-committed", (["moved", {"t": 120}], {"o": 121}))
+    committed = write_uncommitted(
+        bootstrap, own, "engines-committed", (["moved", {"t": 120}], {"o": 121})
+    )
     committed.commit_transaction(30)
     return global_, own
 
 
 def offsets(cluster: Sandbox, topics: tuple[str, str], *args: str) -> Ran:
-    return connectctl("--context", f"sandbox-{cluster.spec.name}", "--offsets-topic", topics[0], "offsets", *args)
+    return connectctl(
+        "--context", f"sandbox-{cluster.spec.name}", "--offsets-topic", topics[0], "offsets", *args
+    )
 
 
 def saved(path: Path) -> list[Any]:
     """The records of a backup, in an order that is the same for the same records."""
     files = sorted(path.glob("part-*")) if path.is_dir() else [path]
     found = [
-        json.loads(line) for file in files for line in file.read_text().splitlines() if "kind" not in json.loads(line)
+        json.loads(line)
+        for file in files
+        for line in file.read_text().splitlines()
+        if "kind" not in json.loads(line)
     ]
     return sorted(found, key=lambda d: (d["topic"], d["partition"], d["offset"]))
 
 
-def test_both_engines_save_the_same_records(cluster: Sandbox, topics: tuple[str, str], tmp_path: Path) -> None:
+def test_both_engines_save_the_same_records(
+    cluster: Sandbox, topics: tuple[str, str], tmp_path: Path
+) -> None:
     found = []
     for engine in ENGINES:
         path = tmp_path / f"{engine}.jsonl"
@@ -69,7 +92,10 @@ def test_both_engines_save_the_same_records(cluster: Sandbox, topics: tuple[str,
     assert not any("777" in (d["value"] or "") for d in found[0])
     parts = tmp_path / "parts"
     parts.mkdir()
-    assert offsets(cluster, topics, "backup", "moved", "--engine", "spark", "--out", str(parts)).code == 0
+    assert (
+        offsets(cluster, topics, "backup", "moved", "--engine", "spark", "--out", str(parts)).code
+        == 0
+    )
     assert saved(parts) == found[0]
 
 
@@ -103,21 +129,42 @@ def stopped(cluster: Sandbox, topics: tuple[str, str]) -> Iterator[None]:
 def test_both_engines_see_plan_and_carry_out_the_same(
     cluster: Sandbox, topics: tuple[str, str], tmp_path: Path
 ) -> None:
-    diffs = [offsets(cluster, topics, "diff", "moved", "--engine", engine, "-o", "json").json for engine in ENGINES]
+    diffs = [
+        offsets(cluster, topics, "diff", "moved", "--engine", engine, "-o", "json").json
+        for engine in ENGINES
+    ]
     assert diffs[0] == diffs[1]
     assert len(diffs[0]["differences"]) > 100
     for into in ("global", "dedicated"):
-        local, spark = (plan(cluster, topics, engine, "merge", "moved", "--into", into) for engine in ENGINES)
+        local, spark = (
+            plan(cluster, topics, engine, "merge", "moved", "--into", into) for engine in ENGINES
+        )
         assert local == spark
         assert writes(local)
     before = tmp_path / "before.jsonl"
     assert offsets(cluster, topics, "backup", "moved", "--out", str(before)).code == 0
-    ran = offsets(cluster, topics, "merge", "moved", "--into", "dedicated", "--engine", "spark", "--yes", "-o", "json")
+    ran = offsets(
+        cluster,
+        topics,
+        "merge",
+        "moved",
+        "--into",
+        "dedicated",
+        "--engine",
+        "spark",
+        "--yes",
+        "-o",
+        "json",
+    )
     assert ran.code == 0, ran.err
     assert writes(plan(cluster, topics, "local", "merge", "moved", "--into", "dedicated")) == []
-    plans = [plan(cluster, topics, engine, "restore", "moved", "-f", str(before)) for engine in ENGINES]
+    plans = [
+        plan(cluster, topics, engine, "restore", "moved", "-f", str(before)) for engine in ENGINES
+    ]
     assert writes(plans[0]) == writes(plans[1]) != []
-    ran = offsets(cluster, topics, "restore", "moved", "-f", str(before), "--engine", "spark", "--yes")
+    ran = offsets(
+        cluster, topics, "restore", "moved", "-f", str(before), "--engine", "spark", "--yes"
+    )
     assert ran.code == 0, ran.err
     assert writes(plan(cluster, topics, "local", "restore", "moved", "-f", str(before))) == []
 
@@ -125,12 +172,17 @@ def test_both_engines_see_plan_and_carry_out_the_same(
 def test_an_open_transaction_stops_both(cluster: Sandbox, topics: tuple[str, str]) -> None:
     from unittest import mock
 
-    open_ = write_uncommitted(cluster.bootstrap_servers, topics[0], "engines-open", (["moved", {"t": 9}], {"o": 9}))
+    open_ = write_uncommitted(
+        cluster.bootstrap_servers, topics[0], "engines-open", (["moved", {"t": 9}], {"o": 9})
+    )
     open_.flush(300)
     try:
         of_sources = mock.patch("connectctl.ops.operations.offsets.sources.PATIENCE", 1.0)
         with of_sources, mock.patch("connectctl.cli.commands.offsets.spark_backup.PATIENCE", 1.0):
-            said = [offsets(cluster, topics, "backup", "moved", "--engine", engine) for engine in ENGINES]
+            said = [
+                offsets(cluster, topics, "backup", "moved", "--engine", engine)
+                for engine in ENGINES
+            ]
     finally:
         open_.abort_transaction(30)
     assert [ran.code for ran in said] == [1, 1]
@@ -138,10 +190,24 @@ def test_an_open_transaction_stops_both(cluster: Sandbox, topics: tuple[str, str
     assert "open transaction" in said[0].err
 
 
-def test_a_spark_that_is_killed_is_an_error_and_no_bug(cluster: Sandbox, topics: tuple[str, str]) -> None:
+def test_a_spark_that_is_killed_is_an_error_and_no_bug(
+    cluster: Sandbox, topics: tuple[str, str]
+) -> None:
     context = ["--context", f"sandbox-{cluster.spec.name}", "--offsets-topic", topics[0]]
-    command = [sys.executable, "-m", "connectctl.cli", *context, "offsets", "backup", "moved", "--engine", "spark"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        *context,
+        "offsets",
+        "backup",
+        "moved",
+        "--engine",
+        "spark",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         killed = False
         while not killed and process.poll() is None:
             time.sleep(0.02)

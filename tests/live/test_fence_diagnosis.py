@@ -1,4 +1,6 @@
-"""What Connect says of fenced tasks and of slow fencing, and what connectctl says beside it; and the cure."""
+"""What Connect says of fenced tasks and of slow fencing, and what connectctl says beside it; and
+the cure.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def run(cluster: Sandbox, *args: str, code: int = 0) -> Any:
 
 
 def findings(cluster: Sandbox, name: str) -> dict[str, Any]:
-    return {finding["id"]: finding for finding in run(cluster, "connectors", "show", name)["findings"]}
+    return {
+        finding["id"]: finding for finding in run(cluster, "connectors", "show", name)["findings"]
+    }
 
 
 def test_a_fenced_task_is_told_to_be_fenced_where_connect_says_expired(cluster: Sandbox) -> None:
@@ -35,12 +39,17 @@ def test_a_fenced_task_is_told_to_be_fenced_where_connect_says_expired(cluster: 
     with connector(cluster, source, config) as workers:
         eventually(lambda: workers.state(source) == ["RUNNING"] * 2)
         assert "FENCE007" not in findings(cluster, source)
-        time.sleep(2)  # or it could be the leader's round by its time, which ended when the task started
+        # or it could be the leader's round by its time, which ended when the task started
+        time.sleep(2)
         run(cluster, "fence", source, "--force", "--yes")
         eventually(lambda: workers.state(source) == ["RUNNING", "FAILED"])
         said = workers.call("GET", f"/connectors/{source}/status").json()["tasks"][0]["trace"]
         # Which of them depends on whether the task was sending or committing when it was fenced.
-        signs = ("before its producer transaction expired", "ProducerFencedException", "InvalidTxnStateException")
+        signs = (
+            "before its producer transaction expired",
+            "ProducerFencedException",
+            "InvalidTxnStateException",
+        )
         assert any(sign in said for sign in signs), said
         told = findings(cluster, source)["FENCE007"]
         assert told["subject"] == f"{source} task 0"
@@ -50,11 +59,17 @@ def test_a_fenced_task_is_told_to_be_fenced_where_connect_says_expired(cluster: 
 
 def test_fencing_that_stalls_is_recognised_predicted_and_cured(cluster: Sandbox) -> None:
     source = f"s{uuid.uuid4().hex[:8]}"
-    config = {"connector.class": SOURCE, "tasks.max": str(TASKS), "topic": source, "throughput": "1"}
+    config = {
+        "connector.class": SOURCE,
+        "tasks.max": str(TASKS),
+        "topic": source,
+        "throughput": "1",
+    }
     with connector(cluster, source, config) as workers:
         eventually(lambda: workers.state(source) == ["RUNNING"] * (TASKS + 1))
         eventually(lambda: "FENCE008" not in findings(cluster, source))
-        # Two tasks less make new task configs, for which the leader fences the ids of all that were.
+        # Two tasks less make new task configs, for which the leader fences the ids of all that
+        # were.
         fewer = config | {"tasks.max": str(TASKS - 2), "name": source}
         workers.call("PUT", f"/connectors/{source}/config", fewer)
         told = eventually(lambda: findings(cluster, source).get("FENCE008"))
@@ -63,7 +78,11 @@ def test_fencing_that_stalls_is_recognised_predicted_and_cured(cluster: Sandbox)
         assert told["nextStep"].endswith(f" connectors cure {source}")
 
         planned = run(cluster, "connectors", "cure", source, "--dry-run")
-        assert [step["step"] for step in planned["steps"]] == ["SetOverrides", "AwaitRound", "RestartWhatFailed"]
+        assert [step["step"] for step in planned["steps"]] == [
+            "SetOverrides",
+            "AwaitRound",
+            "RestartWhatFailed",
+        ]
         run(cluster, "connectors", "cure", source, "--yes", "--timeout", "60")
         assert workers.state(source) == ["RUNNING"] * (TASKS - 1)
         assert "FENCE008" not in findings(cluster, source)

@@ -1,4 +1,6 @@
-"""Many ids at once on a broker with ACLs: some unknown, some forbidden, some just being committed; the broker killed."""
+"""Many ids at once on a broker with ACLs: some unknown, some forbidden, some just being committed;
+the broker killed.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,13 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 # kafka-python forgets to close the sockets of connections that are refused.
-pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 SCHEMAS = {
-    path.stem: json.loads(path.read_text()) for path in (Path(__file__).parents[2] / "docs/schema").glob("*.json")
+    path.stem: json.loads(path.read_text())
+    for path in (Path(__file__).parents[2] / "docs/schema").glob("*.json")
 }
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ops="secret";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -64,24 +70,50 @@ BROKER = {
 def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and a certificate that signs itself, for 127.0.0.1."""
     directory = tmp_path_factory.mktemp("tls")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=broker"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=broker",
+    ]
+    command += [
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        "key.pem",
+        "-out",
+        "certificate.pem",
+    ]
     subprocess.run(command, cwd=directory, check=True, capture_output=True)
     return directory
 
 
 @pytest.fixture(scope="module")
 def broker(state_home: Path, identity: Path) -> Iterator[Sandbox]:
-    """A broker of its own, for tests that kill it; ``ops`` may fence ``open-``, see ``seen-`` and not even see ``shut-``."""
+    """A broker of its own, for tests that kill it; ``ops`` may fence ``open-``, see ``seen-`` and
+    not even see ``shut-``.
+    """
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     tls = {
         "listener.name.tls.ssl.keystore.type": "PEM",
-        "listener.name.tls.ssl.keystore.certificate.chain": (identity / "certificate.pem").read_text(),
+        "listener.name.tls.ssl.keystore.certificate.chain": (
+            identity / "certificate.pem"
+        ).read_text(),
         "listener.name.tls.ssl.keystore.key": (identity / "key.pem").read_text(),
     }
     listeners = {"SASL": "SASL_PLAINTEXT", "TLS": "SSL"}
-    sandbox = up(SandboxSpec("acls", workers=0, extra_broker_properties=BROKER | tls, extra_listeners=listeners))
+    sandbox = up(
+        SandboxSpec(
+            "acls", workers=0, extra_broker_properties=BROKER | tls, extra_listeners=listeners
+        )
+    )
     allow(sandbox, "open-", AclOperation.WRITE)
     allow(sandbox, "open-", AclOperation.DESCRIBE)
     allow(sandbox, "seen-", AclOperation.DESCRIBE)
@@ -117,7 +149,11 @@ def allow(sandbox: Sandbox, prefix: str, operation: AclOperation) -> None:
 @pytest.fixture
 def as_ops(broker: Sandbox, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Global options of the principal ``ops``, whose password comes from the environment."""
-    client = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "ops"}
+    client = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "ops",
+    }
     with_client(monkeypatch, **client, sasl_password="secret")
     return ["--bootstrap-servers", broker.listeners["SASL"]]
 
@@ -160,7 +196,11 @@ def being_committed(raw: RawProducers, ids: list[str], topic: str) -> list[str]:
         some = ids[first : first + 40]
         raw.begin(some, topic, list(range(100)))
         raw.commit(some)
-        if any(t.state == "PrepareCommit" for t in raw.calls.describe(some).values() if isinstance(t, Transaction)):
+        if any(
+            t.state == "PrepareCommit"
+            for t in raw.calls.describe(some).values()
+            if isinstance(t, Transaction)
+        ):
             return ids[: first + 40]
     pytest.fail("every commit was over before it was seen")
 
@@ -177,11 +217,15 @@ def test_a_thousand_ids_some_unknown_some_unauthorized_some_in_prepare_commit(
 
     unknown = [f"open-never-{n}" for n in range(200)]
     ids = [*known, *seen, *shut, *unknown]
-    done = checked(connectctl(*as_ops, "fence", "-f", file_of(tmp_path, ids), "--yes", "-o", "json"), 1)
+    done = checked(
+        connectctl(*as_ops, "fence", "-f", file_of(tmp_path, ids), "--yes", "-o", "json"), 1
+    )
     by_id = {result["transactionalId"]: result for result in done["results"]}
     assert {by_id[id]["outcome"] for id in known} == {"fenced"}
     assert {by_id[id]["abortedTransaction"] for id in left_open} == {True}
-    assert {by_id[id]["abortedTransaction"] for id in committed} == {False}, "what is being committed stays committed"
+    assert {by_id[id]["abortedTransaction"] for id in committed} == {False}, (
+        "what is being committed stays committed"
+    )
     assert {by_id[id]["outcome"] for id in unknown} == {"unknown"}
     assert {(by_id[id]["outcome"], by_id[id]["error"]["code"]) for id in [*seen, *shut]} == {
         ("failed", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
@@ -215,17 +259,27 @@ def test_create_makes_an_id_that_nobody_knew(broker: Sandbox) -> None:
 
 
 def test_scram_and_tls_reach_the_coordinators_and_a_wrong_password_does_not(
-    broker: Sandbox, raw: RawProducers, identity: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Sandbox,
+    raw: RawProducers,
+    identity: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ids = [f"open-secure-{n}-x" for n in range(init_producer_ids.MANY)]
     raw.init(ids)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    for future in admin.alter_user_scram_credentials([UserScramCredentialUpsertion("ops", info, b"scr4m")]).values():
+    for future in admin.alter_user_scram_credentials(
+        [UserScramCredentialUpsertion("ops", info, b"scr4m")]
+    ).values():
         future.result()
     fence = ("fence", "-f", file_of(tmp_path, ids), "--yes", "-o", "json")
     with monkeypatch.context() as patch:
-        client = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "ops"}
+        client = {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": "ops",
+        }
         with_client(patch, **client, sasl_password="scr4m")
         secure = ("--bootstrap-servers", broker.listeners["SASL"])
         assert checked(connectctl(*secure, *fence), 0)["summary"]["fenced"] == len(ids)
@@ -234,7 +288,9 @@ def test_scram_and_tls_reach_the_coordinators_and_a_wrong_password_does_not(
         assert refused.code == 5
         assert json.loads(refused.err)["error"]["code"] == "not-authorized"
     with monkeypatch.context() as patch:
-        with_client(patch, security_protocol="SSL", ssl_ca_location=str(identity / "certificate.pem"))
+        with_client(
+            patch, security_protocol="SSL", ssl_ca_location=str(identity / "certificate.pem")
+        )
         done = connectctl("--bootstrap-servers", broker.listeners["TLS"], *fence)
         # Over TLS without a certificate of our own we are ANONYMOUS, who may do everything here.
         assert checked(done, 0)["summary"]["fenced"] == len(ids)
@@ -243,11 +299,27 @@ def test_scram_and_tls_reach_the_coordinators_and_a_wrong_password_does_not(
 def test_the_output_of_a_list_is_what_fence_reads(broker: Sandbox, raw: RawProducers) -> None:
     raw.init(["piped-1", "piped-2"])
     listed = connectctl(
-        "--bootstrap-servers", broker.bootstrap_servers, "transactions", "list", "--prefix", "piped-", "-ojson"
+        "--bootstrap-servers",
+        broker.bootstrap_servers,
+        "transactions",
+        "list",
+        "--prefix",
+        "piped-",
+        "-ojson",
     )
-    assert [t["transactionalId"] for t in checked(listed, 0)["transactions"]] == ["piped-1", "piped-2"]
+    assert [t["transactionalId"] for t in checked(listed, 0)["transactions"]] == [
+        "piped-1",
+        "piped-2",
+    ]
     ran = connectctl(
-        "--bootstrap-servers", broker.bootstrap_servers, "fence", "-f", "-", "--yes", "-ojson", stdin=listed.out
+        "--bootstrap-servers",
+        broker.bootstrap_servers,
+        "fence",
+        "-f",
+        "-",
+        "--yes",
+        "-ojson",
+        stdin=listed.out,
     )
     assert checked(ran, 0)["summary"]["fenced"] == 2
 
@@ -272,17 +344,27 @@ def test_the_broker_killed_and_restarted_in_the_middle(broker: Sandbox, raw: Raw
     time.sleep(1)
     start_broker(broker)
     work.join(300)
-    assert Counter(result.outcome for result in fencer.results.values()) == {FenceOutcome.FENCED: len(ids)}
+    assert Counter(result.outcome for result in fencer.results.values()) == {
+        FenceOutcome.FENCED: len(ids)
+    }
     now = raw.calls.describe(ids)
     spent = [now[id].epoch - raw.who[id][1] for id in ids]  # type: ignore[union-attr]
     assert max(spent) <= 2, "an id whose answer was lost is looked at before it is asked again"
     assert all(fencer.results[id].epoch_after == now[id].epoch for id in ids)  # type: ignore[union-attr]
 
 
-def test_an_interruption_tells_which_ids_are_done(broker: Sandbox, raw: RawProducers, tmp_path: Path) -> None:
+def test_an_interruption_tells_which_ids_are_done(
+    broker: Sandbox, raw: RawProducers, tmp_path: Path
+) -> None:
     ids = [f"stop-{n}" for n in range(15_000)]
     raw.init(ids)
-    command = [sys.executable, "-m", "connectctl.cli", "--bootstrap-servers", broker.bootstrap_servers]
+    command = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--bootstrap-servers",
+        broker.bootstrap_servers,
+    ]
     command += ["fence", "-f", file_of(tmp_path, ids), "--yes", "-o", "json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = init_producer_ids.IN_FLIGHT + 2_000
@@ -306,7 +388,9 @@ def test_an_interruption_tells_which_ids_are_done(broker: Sandbox, raw: RawProdu
     assert json.loads(err.splitlines()[-1])["error"]["exitCode"] == 130
 
 
-def test_a_hanging_transaction_is_found_named_and_aborted(broker: Sandbox, raw: RawProducers) -> None:
+def test_a_hanging_transaction_is_found_named_and_aborted(
+    broker: Sandbox, raw: RawProducers
+) -> None:
     topic = create_topic(broker.bootstrap_servers, "haunted", 2, "delete")
     raw.init(["ghost"])
     raw.write_behind("ghost", topic, 1)
@@ -320,29 +404,50 @@ def test_a_hanging_transaction_is_found_named_and_aborted(broker: Sandbox, raw: 
     assert lag["partitions"][1]["suspect"]["hangs"] is True
 
     place = ("--topic", topic, "--partition", "1")
-    assert connectctl("--bootstrap-servers", broker.bootstrap_servers, "transactions", "abort", *place).code == 2
+    assert (
+        connectctl(
+            "--bootstrap-servers", broker.bootstrap_servers, "transactions", "abort", *place
+        ).code
+        == 2
+    )
     run(broker, "transactions", "abort", *place, "--start-offset", "0", "--yes")
     assert run(broker, "transactions", "hanging")["hanging"] == []
     assert run(broker, "transactions", "lag", "--topic", topic)["partitions"][1]["lag"] == 0
-    again = connectctl("--bootstrap-servers", broker.bootstrap_servers, "transactions", "abort", *place, "--yes")
+    again = connectctl(
+        "--bootstrap-servers", broker.bootstrap_servers, "transactions", "abort", *place, "--yes"
+    )
     assert again.code == 4
 
 
-def test_an_open_transaction_is_listed_shown_and_aborted_by_its_id(broker: Sandbox, raw: RawProducers) -> None:
+def test_an_open_transaction_is_listed_shown_and_aborted_by_its_id(
+    broker: Sandbox, raw: RawProducers
+) -> None:
     topic = create_topic(broker.bootstrap_servers, "held", 3, "delete")
     raw.init(["holder"], timeout_ms=120_000)
     raw.begin(["holder"], topic, [0, 2])
     listed = run(broker, "transactions", "list", "--open", "--prefix", "hold")
-    assert [(t["transactionalId"], t["state"]) for t in listed["transactions"]] == [("holder", "Ongoing")]
+    assert [(t["transactionalId"], t["state"]) for t in listed["transactions"]] == [
+        ("holder", "Ongoing")
+    ]
     assert run(broker, "transactions", "list", "--longer-than", "3600")["transactions"] == []
     shown = run(broker, "transactions", "show", "holder")["transaction"]
-    assert shown["topicPartitions"] == [{"topic": topic, "partition": 0}, {"topic": topic, "partition": 2}]
+    assert shown["topicPartitions"] == [
+        {"topic": topic, "partition": 0},
+        {"topic": topic, "partition": 2},
+    ]
     assert shown["timeoutMs"] == 120_000
     run(broker, "transactions", "abort", "holder", "--yes")
     after = run(broker, "transactions", "show", "holder")["transaction"]
     assert (after["state"], after["timeoutMs"]) == ("Empty", 120_000)
     assert after["producerEpoch"] > shown["producerEpoch"]
     assert (
-        connectctl("--bootstrap-servers", broker.bootstrap_servers, "transactions", "abort", "holder", "--yes").code
+        connectctl(
+            "--bootstrap-servers",
+            broker.bootstrap_servers,
+            "transactions",
+            "abort",
+            "holder",
+            "--yes",
+        ).code
         == 4
     )

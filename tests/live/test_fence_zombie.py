@@ -1,4 +1,6 @@
-"""What a fence is for: a zombie that was asleep can commit nothing; real tasks are fenced, told truthfully, restarted."""
+"""What a fence is for: a zombie that was asleep can commit nothing; real tasks are fenced, told
+truthfully, restarted.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from live.real import Ran, connectctl, connector, create_topic, eventually, follow_next_commands, write_uncommitted
+from live.real import (
+    Ran,
+    connectctl,
+    connector,
+    create_topic,
+    eventually,
+    follow_next_commands,
+    write_uncommitted,
+)
 from live.real import workers as rest
 from nextsteps import commands_in
 
@@ -113,11 +123,17 @@ def test_a_zombie_that_slept_in_an_open_transaction_commits_nothing(cluster: San
         os.kill(process.pid, signal.SIGSTOP)
         planned = fence(cluster, "--transactional-id", id, "--dry-run")
         assert planned["preview"][0]["plan"]["state"] == "Ongoing"
-        assert planned["preview"][0]["plan"]["topicPartitions"] == [{"topic": topic, "partition": 0}]
+        assert planned["preview"][0]["plan"]["topicPartitions"] == [
+            {"topic": topic, "partition": 0}
+        ]
 
         done = fence(cluster, "--transactional-id", id, "--yes")
         (result,) = done["results"]
-        assert (result["outcome"], result["abortedTransaction"], result["error"]) == ("fenced", True, None)
+        assert (result["outcome"], result["abortedTransaction"], result["error"]) == (
+            "fenced",
+            True,
+            None,
+        )
         assert result["epochAfter"] > result["epochBefore"]
         assert done["summary"]["fenced"] == 1
         assert read(cluster, topic, "read_committed") == []
@@ -126,7 +142,11 @@ def test_a_zombie_that_slept_in_an_open_transaction_commits_nothing(cluster: San
         assert process.stdin
         assert process.stdout
         print("go on", file=process.stdin, flush=True)
-        assert process.stdout.readline().strip() in ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
+        assert process.stdout.readline().strip() in (
+            "_FENCED",
+            "INVALID_PRODUCER_EPOCH",
+            "PRODUCER_FENCED",
+        )
     assert read(cluster, topic, "read_committed") == []
     assert len(read(cluster, topic, "read_uncommitted")) == 100
 
@@ -136,7 +156,9 @@ def test_a_successor_goes_on_after_the_fence(cluster: Sandbox) -> None:
     with zombie(cluster, id, topic) as process:
         os.kill(process.pid, signal.SIGSTOP)
         fence(cluster, "--transactional-id", id, "--yes")
-        write_uncommitted(cluster.bootstrap_servers, topic, id, ("k", "good")).commit_transaction(30)
+        write_uncommitted(cluster.bootstrap_servers, topic, id, ("k", "good")).commit_transaction(
+            30
+        )
         os.kill(process.pid, signal.SIGCONT)
         print("go on", file=process.stdin, flush=True)
         assert process.stdout
@@ -160,8 +182,12 @@ def test_a_running_task_is_not_fenced_without_force_and_then_restarted(cluster: 
         assert fenced.code == 0, fenced.out + fenced.err
         eventually(lambda: workers.state(source)[1:] == ["FAILED"] * 2)
         (restart,) = commands_in(fenced.err)
-        restarted = connectctl(*(word for option in restart[0] for word in option), *restart[1], "--yes", "--wait")
-        assert (restarted.code, workers.state(source)) == (0, ["RUNNING"] * 3), restarted.out + restarted.err
+        restarted = connectctl(
+            *(word for option in restart[0] for word in option), *restart[1], "--yes", "--wait"
+        )
+        assert (restarted.code, workers.state(source)) == (0, ["RUNNING"] * 3), (
+            restarted.out + restarted.err
+        )
 
         done = fence(cluster, source, "--yes", "--force", "--restart-failed")
         assert [(r["task"], r["connector"], r["outcome"]) for r in done["results"]] == [
@@ -171,10 +197,17 @@ def test_a_running_task_is_not_fenced_without_force_and_then_restarted(cluster: 
         assert workers.state(source) == ["RUNNING"] * 3
 
 
-def test_a_fenced_task_that_has_nothing_to_write_is_restarted_too(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_fenced_task_that_has_nothing_to_write_is_restarted_too(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     source, file = name(), tmp_path / "lines.txt"
     file.write_text("one\n")
-    config = {"connector.class": "FileStreamSource", "tasks.max": "1", "topic": source, "file": str(file)}
+    config = {
+        "connector.class": "FileStreamSource",
+        "tasks.max": "1",
+        "topic": source,
+        "file": str(file),
+    }
     with connector(cluster, source, config) as workers:
         eventually(lambda: read(cluster, source, "read_committed") == [b'"one"'])
         fence(cluster, source, "--yes", "--force", "--restart-failed")
@@ -187,7 +220,12 @@ def test_a_fenced_task_that_has_nothing_to_write_is_restarted_too(cluster: Sandb
 
 def test_without_a_terminal_and_without_yes_nothing_is_done(cluster: Sandbox) -> None:
     id = name()
-    write_uncommitted(cluster.bootstrap_servers, create_topic(cluster.bootstrap_servers, name(), 1), id, ("k", "v"))
+    write_uncommitted(
+        cluster.bootstrap_servers,
+        create_topic(cluster.bootstrap_servers, name(), 1),
+        id,
+        ("k", "v"),
+    )
     ran = run(cluster, "fence", "--transactional-id", id)
     assert ran.code == 2
     assert "fence 1 transactional id; this will abort 1 open transaction" in ran.err
@@ -200,7 +238,9 @@ def test_a_task_set_that_shrank_still_has_its_old_ids_fenced(cluster: Sandbox) -
     config = {"connector.class": SOURCE, "tasks.max": "3", "topic": source, "throughput": "20"}
     with connector(cluster, source, config) as workers:
         eventually(lambda: workers.state(source) == ["RUNNING"] * 4)
-        workers.call("PUT", f"/connectors/{source}/config", config | {"tasks.max": "1", "name": source})
+        workers.call(
+            "PUT", f"/connectors/{source}/config", config | {"tasks.max": "1", "name": source}
+        )
         eventually(lambda: workers.state(source) == ["RUNNING"] * 2)
         workers.call("PUT", f"/connectors/{source}/stop")
         eventually(lambda: workers.state(source) == ["STOPPED"])
@@ -219,12 +259,26 @@ def test_a_task_set_that_shrank_still_has_its_old_ids_fenced(cluster: Sandbox) -
 
 def test_the_leader_is_fenced_only_when_asked_for_and_takes_its_id_back(cluster: Sandbox) -> None:
     leader = f"connect-cluster-{cluster.group_id}"
-    by_prefix = fence(cluster, "--prefix", leader, "--yes")  # groups of other tests have leaders, too
-    assert [(r["transactionalId"], r["outcome"]) for r in by_prefix["results"]] == [(leader, "skipped")]
+    # groups of other tests have leaders, too
+    by_prefix = fence(cluster, "--prefix", leader, "--yes")
+    assert [(r["transactionalId"], r["outcome"]) for r in by_prefix["results"]] == [
+        (leader, "skipped")
+    ]
     assert fence(cluster, "--leader", "--yes")["summary"]["fenced"] == 1
-    # The first write may fail, by which the leader learns that it was fenced; connectctl's own retries are for that.
+    # The first write may fail, by which the leader learns that it was fenced; connectctl's own
+    # retries are for that.
     source = name()
-    config = {"connector.class": SOURCE, "tasks.max": "1", "topic": source, "throughput": "1", "name": source}
+    config = {
+        "connector.class": SOURCE,
+        "tasks.max": "1",
+        "topic": source,
+        "throughput": "1",
+        "name": source,
+    }
     workers = rest(cluster)
-    eventually(lambda: workers.call("PUT", f"/connectors/{source}/config", config).status_code in (200, 201))
+    eventually(
+        lambda: (
+            workers.call("PUT", f"/connectors/{source}/config", config).status_code in (200, 201)
+        )
+    )
     workers.delete(source)

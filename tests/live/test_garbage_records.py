@@ -1,4 +1,6 @@
-"""Two hundred records of garbage in the topics of a Connect cluster: every reading command tells the rest of the truth."""
+"""Two hundred records of garbage in the topics of a Connect cluster: every reading command tells
+the rest of the truth.
+"""
 
 from __future__ import annotations
 
@@ -58,25 +60,47 @@ READING = (
     ("run", "status"),
 )
 OF_WORKERS = ("plugins", "loggers")
-NAMING = (("cluster", "show"), ("connectors", "list"), ("offsets", "show", "NAME"), ("tasks", "check"), ("preflight",))
+NAMING = (
+    ("cluster", "show"),
+    ("connectors", "list"),
+    ("offsets", "show", "NAME"),
+    ("tasks", "check"),
+    ("preflight",),
+)
 """Commands that read the config topic, whatever else they do."""
 
 
 def garbage(name: str, number: int) -> Iterator[tuple[str, Any, Any]]:
-    """A role and a record each, the same in each run: of the connector ``name``, of others, and of none."""
+    """A role and a record each, the same in each run: of the connector ``name``, of others, and of
+    none.
+    """
     drawn = random.Random(35)
     keys = {
-        "config": ["connector-", "task-", "commit-", "target-state-", "tasks-fencing-", "restart-connector-", "other-"],
+        "config": [
+            "connector-",
+            "task-",
+            "commit-",
+            "target-state-",
+            "tasks-fencing-",
+            "restart-connector-",
+            "other-",
+        ],
         "status": ["status-connector-", "status-task-", "status-topic-t:connector-", "status-"],
         "offsets": ['["', "[", "{", ""],
     }
     for n in range(number):
         role = drawn.choice(list(keys))
         prefix = drawn.choice(keys[role])
-        tail = drawn.choice([name, f"{name}-0", f"{name}-²", f"other-{n}", f"other-{n}-{'9' * 5000}", "", "-"])
+        tail = drawn.choice(
+            [name, f"{name}-0", f"{name}-²", f"other-{n}", f"other-{n}-{'9' * 5000}", "", "-"]
+        )
         if role == "config" and (prefix, tail) == ("connector-", name):
             tail = f"{name}-too"  # the configuration itself stays, or it would be another connector
-        yield role, f"{prefix}{tail}".encode() + drawn.choice([b"", b"", b"\xff"]), drawn.choice(GARBAGE)
+        yield (
+            role,
+            f"{prefix}{tail}".encode() + drawn.choice([b"", b"", b"\xff"]),
+            drawn.choice(GARBAGE),
+        )
 
 
 @pytest.fixture(scope="module")
@@ -87,20 +111,39 @@ def group(cluster: Sandbox) -> Iterator[Group]:
         group.stop_worker(1, kill=True)
 
 
-def test_every_reading_command_survives_garbage(cluster: Sandbox, group: Group, tmp_path: Path) -> None:
+def test_every_reading_command_survives_garbage(
+    cluster: Sandbox, group: Group, tmp_path: Path
+) -> None:
     name, rest = f"good-{secrets.token_hex(2)}", Workers(group.rest_urls[0])
     (tmp_path / "in.txt").write_text("a\nb\n")
-    config = {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": str(tmp_path / "in.txt"), "topic": name}
+    config = {
+        "connector.class": FILE_SOURCE,
+        "tasks.max": "1",
+        "file": str(tmp_path / "in.txt"),
+        "topic": name,
+    }
     rest.create(name, config)
     eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
     eventually(lambda: rest.offsets(name))
     records = [*garbage(name, 199), ("config", f"commit-{name}", {"tasks": None})]
     for role, topic in group.topics.items():
-        write(cluster.bootstrap_servers, topic, *((key, value) for of, key, value in records if of == role))
+        write(
+            cluster.bootstrap_servers,
+            topic,
+            *((key, value) for of, key, value in records if of == role),
+        )
 
     def run(*args: str) -> Ran:
-        topics = [flag for role, topic in group.topics.items() for flag in (f"--{role}-topic", topic)]
-        at = ["--bootstrap-servers", cluster.bootstrap_servers, "--group-id", group.group_id, *topics]
+        topics = [
+            flag for role, topic in group.topics.items() for flag in (f"--{role}-topic", topic)
+        ]
+        at = [
+            "--bootstrap-servers",
+            cluster.bootstrap_servers,
+            "--group-id",
+            group.group_id,
+            *topics,
+        ]
         return connectctl(*at, *(arg.replace("NAME", name) for arg in args))
 
     for workers in (True, False):
@@ -110,25 +153,43 @@ def test_every_reading_command_survives_garbage(cluster: Sandbox, group: Group, 
         told = {args: run(*args) for args in READING if workers or args[0] not in OF_WORKERS}
         print(*(f"{' '.join(args):24} {ran.code}" for args, ran in told.items()), sep="\n")
         # Neither a bug nor a refusal: 1 and 3 are findings.
-        assert {args: (ran.code, ran.err) for args, ran in told.items() if ran.code not in (0, 1, 3)} == {}
-        assert {args: ran.err for args, ran in told.items() if args in NAMING and "RECORD001" not in ran.err} == {}
+        assert {
+            args: (ran.code, ran.err) for args, ran in told.items() if ran.code not in (0, 1, 3)
+        } == {}
+        assert {
+            args: ran.err
+            for args, ran in told.items()
+            if args in NAMING and "RECORD001" not in ran.err
+        } == {}
         assert name in told["connectors", "list"].out
         assert '{"position"' in told["offsets", "backup", "NAME"].out.replace("\\", "")
         shown = run("connectors", "list", "-o", "json").json["connectors"]
         (own,) = [each for each in shown if each["name"] == name]
         assert len(own["tasks"]) == 1
         found = run("cluster", "show", "-o", "json").json["findings"]
-        ignored = {finding["subject"]: finding["message"] for finding in found if finding["id"] == "RECORD001"}
-        assert any(f"'commit-{name}'" in message and "tasks is null" in message for message in ignored.values())
+        ignored = {
+            finding["subject"]: finding["message"]
+            for finding in found
+            if finding["id"] == "RECORD001"
+        }
+        assert any(
+            f"'commit-{name}'" in message and "tasks is null" in message
+            for message in ignored.values()
+        )
         assert all(subject.startswith(f"{group.topics['config']}-0@") for subject in ignored)
 
-    # What was ignored does not matter any more once a valid record has superseded it, while it still lies in the log.
+    # What was ignored does not matter any more once a valid record has superseded it, while it
+    # still lies in the log.
     for key, value in (
         (f"commit-{name}", {"tasks": 1}),
         (f"target-state-{name}", {"state": "STARTED", "state.v2": "STARTED"}),
     ):
         write(cluster.bootstrap_servers, group.topics["config"], (key, value))
-    for args in (("cluster", "show", "-o", "json"), ("preflight", "-o", "json"), ("tasks", "check", "-o", "json")):
+    for args in (
+        ("cluster", "show", "-o", "json"),
+        ("preflight", "-o", "json"),
+        ("tasks", "check", "-o", "json"),
+    ):
         ran = run(*args)
         assert ran.code != 70, ran.err
         assert f"'commit-{name}'" not in ran.out + ran.err

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.live
 PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 
 
-def test_a_new_attempt_takes_its_slot_over_at_once_and_fences_the_older_one(cluster: Sandbox) -> None:
+def test_a_new_attempt_takes_its_slot_over_at_once_and_fences_the_older_one(
+    cluster: Sandbox,
+) -> None:
     with Slots.new(cluster) as slots:
         older = slots.joined(0)
         assert older.assignment == slots.places
@@ -42,7 +44,9 @@ def test_a_new_attempt_takes_its_slot_over_at_once_and_fences_the_older_one(clus
         assert slots.committed() == {}
 
 
-def test_of_two_attempts_of_one_slot_the_older_ends_as_fenced_and_each_record_is_there_once(cluster: Sandbox) -> None:
+def test_of_two_attempts_of_one_slot_the_older_ends_as_fenced_and_each_record_is_there_once(
+    cluster: Sandbox,
+) -> None:
     with Slots.new(cluster) as slots:
         slots.write()
         older = slots.slot(0, interval=LONG)  # it has a transaction open when it is overtaken
@@ -79,7 +83,9 @@ def test_a_lease_that_ends_and_begins_again_rebalances_nobody(cluster: Sandbox) 
         assert other.calls == calls
 
 
-def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialised_anew(cluster: Sandbox) -> None:
+def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialised_anew(
+    cluster: Sandbox,
+) -> None:
     with Slots.new(cluster, 1) as slots:
         (place,) = slots.places
         # A group that nobody is a member of takes offsets of any transaction.
@@ -148,7 +154,9 @@ def test_a_doubt_within_a_revocation_comes_out_of_the_poll(cluster: Sandbox, pro
         assert member.committed(slots.places, PATIENCE) == {}  # it can still be asked
 
 
-def test_a_static_member_is_removed_by_its_instance_id_and_others_get_its_partitions(cluster: Sandbox) -> None:
+def test_a_static_member_is_removed_by_its_instance_id_and_others_get_its_partitions(
+    cluster: Sandbox,
+) -> None:
     with Slots.new(cluster) as slots:
         gone = slots.joined(0)
         slots.polling(gone)
@@ -156,7 +164,10 @@ def test_a_static_member_is_removed_by_its_instance_id_and_others_get_its_partit
         slots.polling(kept)
         eventually(lambda: len(gone.assignment) == len(kept.assignment) == 2)
         slots.end_of(gone)
-        assert {m.instance_id for m in slots.ask(lambda c: c.describe()).members} == {slots.id_of(0), slots.id_of(1)}
+        assert {m.instance_id for m in slots.ask(lambda c: c.describe()).members} == {
+            slots.id_of(0),
+            slots.id_of(1),
+        }
         began = time.monotonic()
         assert slots.ask(lambda c: c.remove_static([slots.id_of(0), "never-there"])) == {}
         eventually(lambda: kept.assignment == slots.places)

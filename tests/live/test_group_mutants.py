@@ -1,7 +1,9 @@
-"""Transforms that leave out one part of KIP-447: each meets the moment that the part is for, and readers of the output tell.
+"""Transforms that leave out one part of KIP-447: each meets the moment that the part is for, and
+readers of the output tell.
 
-The whole transform goes through the same moments beside them, and nothing is found. Files of an archive that are named by
-their first offset are in ``tests/ops/task_runtime/connectors/parquet_archive/test_connector.py``.
+The whole transform goes through the same moments beside them, and nothing is found. Files of an
+archive that are named by their first offset are in
+``tests/ops/task_runtime/connectors/parquet_archive/test_connector.py``.
 """
 
 from __future__ import annotations
@@ -32,13 +34,20 @@ pytestmark = pytest.mark.live
 TIMEOUT_MS = 240_000
 """Of transactions: only what is looked at may end one."""
 WITHIN, LATE = 8.0, 200.0
-"""Seconds within which what is missing does not come, and within which everything else does on a slow machine."""
+"""Seconds within which what is missing does not come, and within which everything else does on a
+slow machine.
+"""
 
 
 def found(slots: Slots, wrong: set[str]) -> set[str]:
-    """What readers with read_committed find wrong when all is there; ``wrong`` is what they are to find."""
+    """What readers with read_committed find wrong when all is there; ``wrong`` is what they are to
+    find.
+    """
     end = time.monotonic() + (WITHIN if "missing" in wrong else LATE)
-    while not set(slots.each_once) <= (seen := Counter(slots.seen())).keys() and time.monotonic() < end:
+    while (
+        not set(slots.each_once) <= (seen := Counter(slots.seen())).keys()
+        and time.monotonic() < end
+    ):
         time.sleep(0.2)
     seen_wrong = {"twice": seen.total() > len(seen), "missing": set(slots.each_once) - seen.keys()}
     seen_wrong["never committed to the input"] = seen.keys() - set(slots.each_once)
@@ -60,14 +69,18 @@ class Dying(TaskProducer):
 class OffsetsBefore(Dying):
     """Commits the offsets beside the transaction of their records, before that ends."""
 
-    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
         consumer.commit(offsets)
 
 
 class OffsetsAfter(Dying):
     """Commits the offsets when the transaction of their records has ended."""
 
-    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
         pass
 
     def commit(self, patience: float) -> None:
@@ -75,13 +88,17 @@ class OffsetsAfter(Dying):
         raise Died
 
 
-@pytest.mark.parametrize(("kind", "wrong"), [(Dying, set()), (OffsetsBefore, {"missing"}), (OffsetsAfter, {"twice"})])
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [(Dying, set()), (OffsetsBefore, {"missing"}), (OffsetsAfter, {"twice"})]
+)
 def test_offsets_outside_the_transaction_and_their_records_do_not_die_together(
     cluster: Sandbox, kind: type[Dying], wrong: set[str]
 ) -> None:
     with Slots.new(cluster) as slots:
         slots.write()
-        older = slots.slot(0, open_producer=lambda: kind(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS))
+        older = slots.slot(
+            0, open_producer=lambda: kind(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)
+        )
         eventually(lambda: older.ended)
         assert isinstance(older.error, Died)
         slots.slot(0)
@@ -90,7 +107,8 @@ def test_offsets_outside_the_transaction_and_their_records_do_not_die_together(
 
 
 @pytest.mark.parametrize(
-    ("level", "wrong"), [("read_committed", set()), ("read_uncommitted", {"never committed to the input"})]
+    ("level", "wrong"),
+    [("read_committed", set()), ("read_uncommitted", {"never committed to the input"})],
 )
 def test_a_read_uncommitted_member_carries_over_what_was_aborted(
     cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, level: str, wrong: set[str]
@@ -104,7 +122,9 @@ def test_a_read_uncommitted_member_carries_over_what_was_aborted(
     with Slots.new(cluster) as slots:
         slots.write()
         aborted = [(None, f"aborted {n}") for n in range(5)]
-        write_uncommitted(slots.bootstrap, slots.source, f"input-{slots.name}", *aborted).abort_transaction(PATIENCE)
+        write_uncommitted(
+            slots.bootstrap, slots.source, f"input-{slots.name}", *aborted
+        ).abort_transaction(PATIENCE)
         with monkeypatch.context() as patch:
             patch.setattr(confluent_kafka, "Consumer", opened)
             slot = slots.slot(0)

@@ -1,4 +1,6 @@
-"""What becomes of a member's topics while it reads them: partitions that are added, a topic that is made again."""
+"""What becomes of a member's topics while it reads them: partitions that are added, a topic that is
+made again.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_partitions_that_are_added_are_read(cluster: Sandbox, protocol: str) -> 
 
 @pytest.mark.drawn
 @PROTOCOLS
-def test_a_topic_that_is_deleted_and_made_again_is_read_from_its_beginning(cluster: Sandbox, protocol: str) -> None:
+def test_a_topic_that_is_deleted_and_made_again_is_read_from_its_beginning(
+    cluster: Sandbox, protocol: str
+) -> None:
     with Slots.new(cluster, 2, group_protocol=protocol, metadata_max_age_ms="1000") as slots:
         slots.write()
         slot = slots.slot(0)

@@ -1,4 +1,6 @@
-"""Offsets of a group in a transaction (KIP-447), through librdkafka and through the producer of whole batches."""
+"""Offsets of a group in a transaction (KIP-447), through librdkafka and through the producer of
+whole batches.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, TaskProducer
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    Rebalancing,
+    TaskProducer,
+)
 from fakes.faultproxy import ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT, FaultProxy
 from live.groupslots import LONG, PATIENCE, Generation, Slots
 from live.real import eventually
@@ -91,7 +97,10 @@ def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
         offsets = {place: GroupOffset(5 + place.partition) for place in slots.places}
 
         def committed() -> dict[TopicPartition, int]:
-            return {place: each.offset for place, each in member.committed(slots.places, PATIENCE).items()}
+            return {
+                place: each.offset
+                for place, each in member.committed(slots.places, PATIENCE).items()
+            }
 
         producer = begun(slots, 0, kind)
         producer.send(TransactionBatch([ProducerRecord(slots.target, None, b"0:0")]))
@@ -117,11 +126,20 @@ def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
 
 @pytest.mark.drawn(each="api")
 @pytest.mark.parametrize("api", [ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN])
-@pytest.mark.parametrize(("kind", "new"), [(TaskProducer, False), (ColumnarProducer, False), (ColumnarProducer, True)])
+@pytest.mark.parametrize(
+    ("kind", "new"), [(TaskProducer, False), (ColumnarProducer, False), (ColumnarProducer, True)]
+)
 def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
-    cluster: Sandbox, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, kind: type[TaskProducer], new: bool, api: int
+    cluster: Sandbox,
+    proxy: FaultProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[TaskProducer],
+    new: bool,
+    api: int,
 ) -> None:
-    """Under transaction version 2 (``new``) a group is added by its offsets, and a commit is repeated and answered."""
+    """Under transaction version 2 (``new``) a group is added by its offsets, and a commit is
+    repeated and answered.
+    """
     if new and not VERSION_2:
         pytest.skip("the brokers of this run do not have transaction version 2")
     if not new:
@@ -157,7 +175,9 @@ def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
         assert slots.seen() == slots.each_once
 
 
-def test_columns_go_on_over_a_revocation_and_a_take_over_and_each_record_is_there_once(cluster: Sandbox) -> None:
+def test_columns_go_on_over_a_revocation_and_a_take_over_and_each_record_is_there_once(
+    cluster: Sandbox,
+) -> None:
     def opened(number: int) -> Any:
         return lambda: slots.producer(number, kind=ColumnarProducer)
 

@@ -1,4 +1,6 @@
-"""KIP-447's zombies: a task that sleeps past its session with a transaction open, and then wants to commit it."""
+"""KIP-447's zombies: a task that sleeps past its session with a transaction open, and then wants to
+commit it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ pytestmark = pytest.mark.live
 SESSION = {"session_timeout_ms": "6000", "heartbeat_interval_ms": "1500"}
 KINDS = {
     "classic static": (ConsumerSettings, SESSION),
-    "classic dynamic": (DynamicSettings, {**SESSION, "partition_assignment_strategy": "cooperative-sticky"}),
+    "classic dynamic": (
+        DynamicSettings,
+        {**SESSION, "partition_assignment_strategy": "cooperative-sticky"},
+    ),
     "KIP-848": (ConsumerSettings, {"group_protocol": "consumer"}),
 }
 
@@ -35,7 +40,14 @@ def zombie(slots: Slots, *, columnar: bool = False) -> Iterator[subprocess.Popen
     """A slot that has stopped itself."""
     settings = slots.settings
     given = [slots.bootstrap, slots.name, str(isinstance(settings, DynamicSettings)), str(columnar)]
-    command = [sys.executable, "-m", "live.zombieslot", *given, json.dumps(settings.properties), str(slots.partitions)]
+    command = [
+        sys.executable,
+        "-m",
+        "live.zombieslot",
+        *given,
+        json.dumps(settings.properties),
+        str(slots.partitions),
+    ]
     path = str(Path(__file__).parent.parent)
     environ = os.environ | {"PYTHONPATH": path}
     pipe = subprocess.PIPE
@@ -54,7 +66,8 @@ def zombie(slots: Slots, *, columnar: bool = False) -> Iterator[subprocess.Popen
         ("classic static", False),
         ("classic dynamic", False),
         ("classic dynamic", True),
-        pytest.param("KIP-848", False, marks=pytest.mark.slow),  # the brokers' session time-out of 45 s
+        # the brokers' session time-out of 45 s
+        pytest.param("KIP-848", False, marks=pytest.mark.slow),
         pytest.param("KIP-848", True, marks=pytest.mark.slow),
     ],
 )
@@ -68,7 +81,8 @@ def test_a_zombie_that_sleeps_past_its_session_writes_nothing_that_readers_see(
         with zombie(slots, columnar=columnar) as process:
             successor = slots.slot(1)
             eventually(lambda: successor.assignment == slots.places)
-            eventually(lambda: len(slots.committed()) == slots.partitions)  # of all that the zombie has read
+            # of all that the zombie has read
+            eventually(lambda: len(slots.committed()) == slots.partitions)
             process.send_signal(signal.SIGCONT)
             eventually(lambda: slots.seen() == slots.each_once)
             slots.write()

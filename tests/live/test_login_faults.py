@@ -21,17 +21,42 @@ pytestmark = pytest.mark.live
 TIMEOUT = 120.0
 """Seconds that nobody waits for."""
 FAULTS: dict[str, tuple[str, dict[str, Any], type[ConnectctlError], str]] = {
-    "a wrong SCRAM password": (SCRAM, {"sasl.password": "wrong"}, NotAuthorized, "the user name, the password"),
-    "a wrong PLAIN password": (PLAIN, {"sasl.password": "wrong"}, NotAuthorized, "the user name, the password"),
+    "a wrong SCRAM password": (
+        SCRAM,
+        {"sasl.password": "wrong"},
+        NotAuthorized,
+        "the user name, the password",
+    ),
+    "a wrong PLAIN password": (
+        PLAIN,
+        {"sasl.password": "wrong"},
+        NotAuthorized,
+        "the user name, the password",
+    ),
     "a token whose principal is in another claim": (
         OAUTH,
         {"sasl.oauthbearer.config": "principal=admin lifeSeconds=60"},
         NotAuthorized,
         "Authentication failed",
     ),
-    "no certificate": (MTLS, {"ssl.certificate.location": None, "ssl.key.location": None}, NotTrusted, "certificate"),
-    "an authority that is not trusted": (SCRAM, {"ssl.ca.location": None}, NotTrusted, "not trusted here"),
-    "no TLS": (SCRAM, {"security.protocol": "PLAINTEXT"}, NotTrusted, "it requires TLS on this port"),
+    "no certificate": (
+        MTLS,
+        {"ssl.certificate.location": None, "ssl.key.location": None},
+        NotTrusted,
+        "certificate",
+    ),
+    "an authority that is not trusted": (
+        SCRAM,
+        {"ssl.ca.location": None},
+        NotTrusted,
+        "not trusted here",
+    ),
+    "no TLS": (
+        SCRAM,
+        {"security.protocol": "PLAINTEXT"},
+        NotTrusted,
+        "it requires TLS on this port",
+    ),
 }
 
 
@@ -66,4 +91,5 @@ def test_what_a_broker_refuses_is_named_before_the_time_is_over(
         if kind is NotAuthorized:
             assert error.what.startswith("Authentication failed"), fault
         del caught, error
-    gc.collect()  # kafka-python forgets its socket where a handshake fails; found here, and not in another test
+    # kafka-python forgets its socket where a handshake fails; found here, and not in another test
+    gc.collect()

@@ -1,4 +1,6 @@
-"""Three secured brokers of which one after the other is killed while clients log in: nobody is told that he is refused."""
+"""Three secured brokers of which one after the other is killed while clients log in: nobody is told
+that he is refused.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,28 @@ from live.securedcluster import as_admin
 pytestmark = [
     pytest.mark.live,
     pytest.mark.slow,
-    # kafka-python leaves the socket of a connection that broke within its login to the garbage collector.
+    # kafka-python leaves the socket of a connection that broke within its login to the garbage
+    # collector.
     pytest.mark.filterwarnings("ignore:.*<ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning"),
 ]
 TIMEOUT, ROUNDS = 3.0, 8
 EACH = {"librdkafka Unreachable", "kafka-python Unreachable", "librdkafka in", "kafka-python in"}
-"""What is to be seen. Which clients are logging in when a broker dies is chance: there are more rounds until each was."""
+"""What is to be seen. Which clients are logging in when a broker dies is chance: there are more
+rounds until each was.
+"""
 
 
 @pytest.fixture
 def three() -> Iterator[Broker]:
     name = f"logins-{secrets.token_hex(3)}"
-    spec = SandboxSpec(name=name, workers=0, brokers=3, secured=True, support="disabled", extra_broker_properties=QUICK)
+    spec = SandboxSpec(
+        name=name,
+        workers=0,
+        brokers=3,
+        secured=True,
+        support="disabled",
+        extra_broker_properties=QUICK,
+    )
     broker = Broker(up(spec))
     try:
         yield broker
@@ -52,7 +64,9 @@ def client(three: Broker, way: str, broker: int | None = None) -> dict[str, Any]
     }
 
 
-def test_a_broker_that_is_killed_while_clients_log_in_is_an_outage_and_no_refusal(three: Broker) -> None:
+def test_a_broker_that_is_killed_while_clients_log_in_is_an_outage_and_no_refusal(
+    three: Broker,
+) -> None:
     seen: Counter[str] = Counter()
     wrong: list[ConnectctlError] = []
     over = threading.Event()

@@ -1,4 +1,6 @@
-"""Migrations that change connectors on real workers: own offsets topics and back, stale ones, tasks.max."""
+"""Migrations that change connectors on real workers: own offsets topics and back, stale ones,
+tasks.max.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,29 @@ def _nothing_unfinished(cluster: Sandbox) -> Iterator[None]:
 
 
 def plan(cluster: Sandbox, migration: str, *sets: str, code: int = 0) -> Any:
-    ran = ctl(cluster, "upgrade", "plan", "--migration", migration, *_sets(sets), "-o", "json", code=code)
+    ran = ctl(
+        cluster, "upgrade", "plan", "--migration", migration, *_sets(sets), "-o", "json", code=code
+    )
     if code == 0:
         jsonschema.validate(ran.json, SCHEMAS["Plan"])
         return ran.json
     return ran.err
 
 
-def apply(cluster: Sandbox, migration: str, *sets: str, more: tuple[str, ...] = (), code: int = 0) -> Any:
-    command = ("upgrade", "apply", "--migration", migration, *_sets(sets), "--yes", "--gate-timeout", "600", *more)
+def apply(
+    cluster: Sandbox, migration: str, *sets: str, more: tuple[str, ...] = (), code: int = 0
+) -> Any:
+    command = (
+        "upgrade",
+        "apply",
+        "--migration",
+        migration,
+        *_sets(sets),
+        "--yes",
+        "--gate-timeout",
+        "600",
+        *more,
+    )
     ran = ctl(cluster, *command, "-o", "json", code=code)
     return ran.json if code == 0 else ran.err
 
@@ -67,9 +83,14 @@ def test_a_connector_gets_its_own_topic_and_gives_it_back_and_loses_no_line(
     with file.growing(), connector(cluster, name, file_source(tmp_path / "lines", name)) as rest:
         eventually(lambda: live(cluster, cluster.topics["offsets"], name))
         made = plan(cluster, "own-offsets-topic", f"connector={name}")
-        assert f"set offsets.storage.topic={name}-offsets of {name}" in [step["description"] for step in made["steps"]]
+        assert f"set offsets.storage.topic={name}-offsets of {name}" in [
+            step["description"] for step in made["steps"]
+        ]
         apply(cluster, "own-offsets-topic", f"connector={name}")
-        assert rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"] == f"{name}-offsets"
+        assert (
+            rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"]
+            == f"{name}-offsets"
+        )
         assert live(cluster, f"{name}-offsets", name)
         eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
         listed = standing(cluster, "own-offsets-topic")
@@ -78,7 +99,10 @@ def test_a_connector_gets_its_own_topic_and_gives_it_back_and_loses_no_line(
         assert plan(cluster, "own-offsets-topic", f"connector={name}")["steps"] == []
 
         back = plan(cluster, "global-offsets-topic", f"connector={name}")
-        assert any(line.startswith(f"{name}: {name}-offsets has 1 source partition;") for line in back["warnings"])
+        assert any(
+            line.startswith(f"{name}: {name}-offsets has 1 source partition;")
+            for line in back["warnings"]
+        )
         apply(cluster, "global-offsets-topic", f"connector={name}")
         assert "offsets.storage.topic" not in rest.call("GET", f"/connectors/{name}/config").json()
         written = file.stop()
@@ -86,14 +110,24 @@ def test_a_connector_gets_its_own_topic_and_gives_it_back_and_loses_no_line(
     assert sorted(read_all(cluster, name)) == sorted(written)
 
 
-def test_a_run_that_was_paused_in_the_middle_is_taken_back_whole(cluster: Sandbox, name: str, tmp_path: Path) -> None:
+def test_a_run_that_was_paused_in_the_middle_is_taken_back_whole(
+    cluster: Sandbox, name: str, tmp_path: Path
+) -> None:
     (tmp_path / "lines").write_text("one\n")
     with connector(cluster, name, file_source(tmp_path / "lines", name)) as rest:
         before = eventually(lambda: live(cluster, cluster.topics["offsets"], name))
-        says = [step["description"] for step in plan(cluster, "own-offsets-topic", f"connector={name}")["steps"]]
-        number = next(n for n, step in enumerate(says, 1) if step.startswith("set offsets.storage.topic"))
-        run = apply(cluster, "own-offsets-topic", f"connector={name}", more=("--pause-after", str(number)))["run"]
-        eventually(lambda: rest.state(name) == ["STOPPED"])  # its new configuration makes the workers rebalance
+        says = [
+            step["description"]
+            for step in plan(cluster, "own-offsets-topic", f"connector={name}")["steps"]
+        ]
+        number = next(
+            n for n, step in enumerate(says, 1) if step.startswith("set offsets.storage.topic")
+        )
+        run = apply(
+            cluster, "own-offsets-topic", f"connector={name}", more=("--pause-after", str(number))
+        )["run"]
+        # its new configuration makes the workers rebalance
+        eventually(lambda: rest.state(name) == ["STOPPED"])
         ctl(cluster, "upgrade", "abort", run, "--yes", "--gate-timeout", "600")
         assert "offsets.storage.topic" not in rest.call("GET", f"/connectors/{name}/config").json()
         assert live(cluster, cluster.topics["offsets"], name) == before
@@ -114,7 +148,9 @@ def test_a_stale_topic_is_found_and_refreshed(cluster: Sandbox, name: str, tmp_p
         ((_, key),) = live(cluster, f"{name}-offsets", name)
         later = {"position": 4, "later": True}
         write_later(cluster, key, later)
-        assert "is neither" not in (err := plan(cluster, "stale-offsets-topics", f"connector={name}", code=2))
+        assert "is neither" not in (
+            err := plan(cluster, "stale-offsets-topics", f"connector={name}", code=2)
+        )
         assert "looks stale" in err
         before = live(cluster, f"{name}-offsets", name)
         run = apply(cluster, "stale-offsets-topics", f"connector={name}", "stale=merge")["run"]
@@ -140,7 +176,14 @@ def write_later(cluster: Sandbox, key: bytes, value: dict[str, Any]) -> None:
 def test_too_many_tasks_are_allowed_for_good_or_for_now(cluster: Sandbox, name: str) -> None:
     names = (f"{name}-a", f"{name}-b")
     configs = [
-        {"connector.class": PLUGIN, "name": n, "topic": n, "throughput": "5", "tasks.max": "1", "num.tasks": "2"}
+        {
+            "connector.class": PLUGIN,
+            "name": n,
+            "topic": n,
+            "throughput": "5",
+            "tasks.max": "1",
+            "num.tasks": "2",
+        }
         for n in names
     ]
     with connector(cluster, names[0], configs[0]) as rest, connector(cluster, names[1], configs[1]):

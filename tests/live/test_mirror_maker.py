@@ -1,4 +1,6 @@
-"""MirrorMaker 2 in dedicated mode has no REST API: it is read from topics, and changed by its operator."""
+"""MirrorMaker 2 in dedicated mode has no REST API: it is read from topics, and changed by its
+operator.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def mirror(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     topic = f"{source}-in"
     create_topic(cluster.bootstrap_servers, topic, 1, "delete")
     write(cluster.bootstrap_servers, topic, *((None, str(n)) for n in range(RECORDS)))
-    made = MirrorMaker(tmp_path_factory.mktemp("mm2"), cluster.bootstrap_servers, source, "dr", topic)
+    made = MirrorMaker(
+        tmp_path_factory.mktemp("mm2"), cluster.bootstrap_servers, source, "dr", topic
+    )
     made.start()
     try:
         yield made
@@ -48,7 +52,9 @@ def mirror(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def of(mirror: MirrorMaker, *args: str, stdin: str | None = None) -> Ran:
-    return connectctl("--bootstrap-servers", mirror.bootstrap, "--group-id", mirror.group, *args, stdin=stdin)
+    return connectctl(
+        "--bootstrap-servers", mirror.bootstrap, "--group-id", mirror.group, *args, stdin=stdin
+    )
 
 
 def states(mirror: MirrorMaker) -> dict[str, str]:
@@ -59,7 +65,11 @@ def states(mirror: MirrorMaker) -> dict[str, str]:
 def offset(mirror: MirrorMaker) -> int:
     """The offset after the last record that was copied, -1 where there is none."""
     ran = of(mirror, "offsets", "show", SOURCE, "-o", "json")
-    found = [each["effective"] for c in ran.json["connectors"] for each in c["offsets"]] if ran.code == 0 else []
+    found = (
+        [each["effective"] for c in ran.json["connectors"] for each in c["offsets"]]
+        if ran.code == 0
+        else []
+    )
     return int(found[0]["offset"]) if found and found[0] else -1
 
 
@@ -77,7 +87,11 @@ def test_its_state_configurations_and_offsets_are_read_from_its_topics(mirror: M
     shown = of(mirror, "cluster", "show", "-o", "json")
     assert shown.code == 0, shown.err
     (worker,) = shown.json["workers"]
-    assert (worker["address"], worker["url"], worker["leader"]) == (f"{mirror.source}->dr@127.0.0.1", None, True)
+    assert (worker["address"], worker["url"], worker["leader"]) == (
+        f"{mirror.source}->dr@127.0.0.1",
+        None,
+        True,
+    )
     assert {each["name"] for each in shown.json["topics"]} == set(mirror.topics.values())
     assert [(f["id"], f["severity"]) for f in shown.json["findings"]] == [("CLUSTER010", "info")]
     one = of(mirror, "connectors", "show", SOURCE, "-o", "json")
@@ -104,11 +118,16 @@ def test_what_needs_rest_is_refused_with_the_reason(mirror: MirrorMaker) -> None
     copying(mirror)
     for command in REFUSED:
         ran = of(mirror, *command)
-        assert (ran.code, "MirrorMaker 2 in dedicated mode" in ran.err) == (4, True), (command, ran.err)
+        assert (ran.code, "MirrorMaker 2 in dedicated mode" in ran.err) == (4, True), (
+            command,
+            ran.err,
+        )
     assert states(mirror) == dict.fromkeys(CONNECTORS, "RUNNING")
 
 
-def test_offsets_are_changed_with_the_process_stopped_and_it_resumes_from_them(mirror: MirrorMaker) -> None:
+def test_offsets_are_changed_with_the_process_stopped_and_it_resumes_from_them(
+    mirror: MirrorMaker,
+) -> None:
     copying(mirror)
     mirror.stop()
     eventually(lambda: of(mirror, "cluster", "show", "-o", "json").json["workers"] == [], DEADLINE)
@@ -120,7 +139,9 @@ def test_offsets_are_changed_with_the_process_stopped_and_it_resumes_from_them(m
     copying(mirror)
 
 
-def test_its_rest_server_for_its_own_processes_is_not_taken_for_connects(mirror: MirrorMaker) -> None:
+def test_its_rest_server_for_its_own_processes_is_not_taken_for_connects(
+    mirror: MirrorMaker,
+) -> None:
     copying(mirror)
     mirror.stop()
     mirror.more = {"dedicated.mode.enable.internal.rest": "true", "listeners": "http://127.0.0.1:0"}

@@ -1,4 +1,6 @@
-"""Changes of source offsets on a real broker, beside what real workers write, read, and fail to do."""
+"""Changes of source offsets on a real broker, beside what real workers write, read, and fail to
+do.
+"""
 
 from __future__ import annotations
 
@@ -55,15 +57,18 @@ def key(name: str, partition: Any) -> bytes:
 
 def values(found: dict[tuple[int, bytes], bytes]) -> dict[str, Any]:
     """Offsets by the source partition's first value."""
-    return {str(next(iter(json.loads(k)[1].values()))): json.loads(v) for (_, k), v in found.items()}
+    return {
+        str(next(iter(json.loads(k)[1].values()))): json.loads(v) for (_, k), v in found.items()
+    }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
     """DELETE …/offsets of a worker, which takes long to fail, while the other tests run.
 
-    The worker is alone in its group: the producer that it failed with goes round and round until the worker ends (4.3.1).
-    So that it does not take a processor from the other tests, it is suspended until its request is about to time out.
+    The worker is alone in its group: the producer that it failed with goes round and round until
+    the worker ends (4.3.1). So that it does not take a processor from the other tests, it is
+    suspended until its request is about to time out.
     """
     name, answer = "delete-by-worker", dict[str, Any]()
     group = extra_group(cluster, "deleting", support="enabled")
@@ -102,7 +107,7 @@ def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
     thread.join()
 
 
-# ------------------------------------------------------------------------------------------------------------- merging
+# ------------------------------------------------------------------------------------------ merging
 
 
 @pytest.fixture
@@ -117,7 +122,11 @@ def kip(cluster: Sandbox, request: pytest.FixtureRequest) -> Iterator[tuple[str,
             (own, "CatsStandingUp", "2169"),
             (own, "grilledcheese", "489"),
         ):
-            write(cluster.bootstrap_servers, topic, (key(name, {"subreddit": subreddit}), {"timestamp": timestamp}))
+            write(
+                cluster.bootstrap_servers,
+                topic,
+                (key(name, {"subreddit": subreddit}), {"timestamp": timestamp}),
+            )
         yield name, own
 
 
@@ -130,12 +139,19 @@ def test_the_kips_example_is_merged_and_workers_read_what_was_promised(
     plan = ctl(cluster, "offsets", "merge", name, "--into", into, "--dry-run", "-o", "json").json
     jsonschema.validate(plan, SCHEMAS["Plan"])
     conflicts = [item["conflict"] for item in plan["preview"] if "conflict" in item]
-    assert [(c["global"], c["dedicated"]) for c in conflicts] == [('{"timestamp":"2112"}', '{"timestamp":"2169"}')]
+    assert [(c["global"], c["dedicated"]) for c in conflicts] == [
+        ('{"timestamp":"2112"}', '{"timestamp":"2169"}')
+    ]
     before = {topic: live(cluster, topic, name) for topic in (own, cluster.topics["offsets"])}
-    run = changed(cluster, "merge", name, "--into", into, *(["--unset-topic"] if into == "global" else []))
+    run = changed(
+        cluster, "merge", name, "--into", into, *(["--unset-topic"] if into == "global" else [])
+    )
     merged = values(live(cluster, own if into == "dedicated" else cluster.topics["offsets"], name))
     assert merged == {subreddit: {"timestamp": at} for subreddit, at in expected.items()}
-    theirs = {o["partition"]["subreddit"]: o["offset"]["timestamp"] for o in workers(cluster).offsets(name)}
+    theirs = {
+        o["partition"]["subreddit"]: o["offset"]["timestamp"]
+        for o in workers(cluster).offsets(name)
+    }
     assert theirs == expected
     assert (
         ctl(cluster, "offsets", "merge", name, "--into", into, "--yes").out == "Nothing to do.\n"
@@ -154,7 +170,10 @@ def test_a_file_goes_on_in_its_own_topic_and_back_without_a_line_twice_or_missin
     with file.growing(), connector(cluster, name, file_source(file.path, "grows-lines")) as rest:
         eventually(lambda: rest.offsets(name))
         changed(cluster, "merge", name, "--into", "dedicated", "--topic", "grows-offsets", "--stop")
-        assert rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"] == "grows-offsets"
+        assert (
+            rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"]
+            == "grows-offsets"
+        )
         moved = live(cluster, "grows-offsets", name)
         eventually(lambda: live(cluster, "grows-offsets", name) != moved)
         changed(cluster, "merge", name, "--into", "global", "--unset-topic", "--stop")
@@ -165,7 +184,7 @@ def test_a_file_goes_on_in_its_own_topic_and_back_without_a_line_twice_or_missin
         assert read_all(cluster, "grows-lines") == lines
 
 
-# ------------------------------------------------------------------------------------------- beside what workers write
+# ------------------------------------------------------------------------ beside what workers write
 
 ODD: list[dict[str, Any]] = [
     {"partition": {"id": 0}, "offset": {"seqno": 41}},
@@ -173,15 +192,23 @@ ODD: list[dict[str, Any]] = [
         "partition": {"zeta": 1, "table": 'é "\\/ €\U0001f600', "alpha": None},
         "offset": {"b": True, "a": 1.5, "c": None},
     },
-    {"partition": {f"member-{n}": n for n in range(20)}, "offset": {"big": (1 << 63) - 1, "small": -(1 << 63)}},
-    {"partition": {"f": 1.0, "g": 1e10, "h": 1e-5}, "offset": {"lsn": 12345678.9, "x": "\u2028\t\u001f"}},
+    {
+        "partition": {f"member-{n}": n for n in range(20)},
+        "offset": {"big": (1 << 63) - 1, "small": -(1 << 63)},
+    },
+    {
+        "partition": {"f": 1.0, "g": 1e10, "h": 1e-5},
+        "offset": {"lsn": 12345678.9, "x": "\u2028\t\u001f"},
+    },
 ]
 OFFSETS = json.dumps({"offsets": ODD})
 
 
 @pytest.fixture
 def three(cluster: Sandbox) -> Iterator[None]:
-    """Stopped connectors whose offsets we, the workers, and we through the workers are going to write."""
+    """Stopped connectors whose offsets we, the workers, and we through the workers are going to
+    write.
+    """
     with ExitStack() as stack:
         for name in ("by-us", "by-it", "by-re"):
             stack.enter_context(connector(cluster, name, VERIFIABLE, "STOPPED"))
@@ -226,7 +253,7 @@ def test_reset_works_where_the_workers_own_delete_does_not(cluster: Sandbox) -> 
         assert rest.offsets(name) == []
 
 
-# --------------------------------------------------------------------------------------------------- what is not changed
+# ------------------------------------------------------------------------------ what is not changed
 
 
 def test_undo_brings_everything_back_byte_for_byte(cluster: Sandbox) -> None:
@@ -263,7 +290,10 @@ def test_a_backup_can_be_compared_and_restored(cluster: Sandbox, tmp_path: Path)
     own = create_topic(cluster.bootstrap_servers, "saved-offsets", 5)
     with connector(cluster, name, VERIFIABLE | {"offsets.storage.topic": own}, "STOPPED"):
         write(
-            cluster.bootstrap_servers, topic, (key(name, {"id": 0}), {"seqno": 1}), (key(name, {"id": 1}), {"seqno": 2})
+            cluster.bootstrap_servers,
+            topic,
+            (key(name, {"id": 0}), {"seqno": 1}),
+            (key(name, {"id": 1}), {"seqno": 2}),
         )
         write(cluster.bootstrap_servers, own, (key(name, {"id": 0}), {"seqno": 3}))
         ctl(cluster, "offsets", "backup", name, "--out", str(path))
@@ -279,19 +309,33 @@ def test_a_backup_can_be_compared_and_restored(cluster: Sandbox, tmp_path: Path)
         assert {at: live(cluster, at, name) for at in (topic, own)} == before
 
 
-def test_a_running_connector_is_refused_and_so_is_a_second_operator(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_running_connector_is_refused_and_so_is_a_second_operator(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     name, file = "runs-on", GrowingFile(tmp_path / "lines.txt")
-    patch = json.dumps({"offsets": [{"partition": {"filename": "/else"}, "offset": {"position": 1}}]})
+    patch = json.dumps(
+        {"offsets": [{"partition": {"filename": "/else"}, "offset": {"position": 1}}]}
+    )
     with file.growing(), connector(cluster, name, file_source(file.path, "runs-on-lines")) as rest:
         eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
         refused = ctl(cluster, "offsets", "set", name, "-f", "-", "--yes", code=4, stdin=patch)
         assert "stop it first" in refused.err
         assert rest.state(name) == ["RUNNING", "RUNNING"]
-        command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{cluster.spec.name}"]
+        command = [
+            sys.executable,
+            "-m",
+            "connectctl.cli",
+            "--context",
+            f"sandbox-{cluster.spec.name}",
+        ]
         known = len(journal().runs())
-        first = subprocess.Popen([*command, "offsets", "reset", name, "--stop", "--yes"], stdout=subprocess.PIPE)
+        first = subprocess.Popen(
+            [*command, "offsets", "reset", name, "--stop", "--yes"], stdout=subprocess.PIPE
+        )
         eventually(lambda: len(journal().runs()) > known and journal().runs()[0].marks)
-        second = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "copy", name, "nobody", "--yes")
+        second = connectctl(
+            "--context", f"sandbox-{cluster.spec.name}", "offsets", "copy", name, "nobody", "--yes"
+        )
         out, _ = first.communicate(timeout=900)
         assert first.returncode == 0, out
         assert second.code == 4, second.err
@@ -299,7 +343,7 @@ def test_a_running_connector_is_refused_and_so_is_a_second_operator(cluster: San
         assert live(cluster, cluster.topics["offsets"], "nobody") == {}
 
 
-# ------------------------------------------------------------------------------------------------------- interrupted
+# -------------------------------------------------------------------------------------- interrupted
 
 
 def marked(step: int, what: str, run: Run) -> bool:
@@ -312,12 +356,23 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_end(cluster: Sandbox, tmp_
         eventually(lambda: rest.offsets(name))
         steps = [(0, "begun"), (4, "begun"), (5, "begun")]
         for number, point in enumerate(steps):
-            there = ("merge", name, "--into", "dedicated", "--topic", f"killed-offsets-{number}", "--stop")
+            there = (
+                "merge",
+                name,
+                "--into",
+                "dedicated",
+                "--topic",
+                f"killed-offsets-{number}",
+                "--stop",
+            )
             run = killed_when(cluster, partial(marked, *point), "offsets", *there)
             assert run.state is RunState.OPEN
             ctl(cluster, "runs", "resume", run.id, "--yes")
             assert journal().get(run.id).state is RunState.DONE
-            assert rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"] == there[5]
+            assert (
+                rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"]
+                == there[5]
+            )
             ctl(cluster, "runs", "resume", run.id, "--yes", code=4)
             changed(cluster, "merge", name, "--into", "global", "--unset-topic", "--stop")
         lines = file.stop()
@@ -336,7 +391,11 @@ def test_a_reader_sees_all_of_a_change_or_nothing(cluster: Sandbox) -> None:
     def stable() -> int:
         place = TopicPartition(own, 0)
         level = IsolationLevel.READ_COMMITTED
-        return int(admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level)[place].result().offset)
+        return int(
+            admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level)[place]
+            .result()
+            .offset
+        )
 
     def watch() -> None:
         while not done.is_set():
@@ -354,13 +413,19 @@ def test_a_reader_sees_all_of_a_change_or_nothing(cluster: Sandbox) -> None:
         assert len(live(cluster, own, name)) == count
 
 
-def test_a_broker_that_is_lost_between_backup_and_write_leaves_a_run_to_resume(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_is_lost_between_backup_and_write_leaves_a_run_to_resume(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     small = up(SandboxSpec(name="lost", workers=1, support="enabled"))
     try:
         with connector(small, "lost", VERIFIABLE, "STOPPED"):
-            write(small.bootstrap_servers, small.topics["offsets"], (key("lost", {"id": 0}), {"seqno": 1}))
+            write(
+                small.bootstrap_servers,
+                small.topics["offsets"],
+                (key("lost", {"id": 0}), {"seqno": 1}),
+            )
             real = offsets_steps.Backup.apply
 
             def apply(self: Any, context: Any) -> str | None:
@@ -375,19 +440,26 @@ def test_a_broker_that_is_lost_between_backup_and_write_leaves_a_run_to_resume(m
             monkeypatch.undo()
             start_broker(small)
             assert live(small, small.topics["offsets"], "lost") != {}
-            eventually(lambda: connectctl("--context", "sandbox-lost", "runs", "resume", run.id, "--yes").code == 0)
+            eventually(
+                lambda: (
+                    connectctl("--context", "sandbox-lost", "runs", "resume", run.id, "--yes").code
+                    == 0
+                )
+            )
             assert live(small, small.topics["offsets"], "lost") == {}
     finally:
         down("lost")
 
 
-# --------------------------------------------------------------------------------------------------- at the very end
+# ---------------------------------------------------------------------------------- at the very end
 
 
 def test_the_workers_own_delete_fails_with_exactly_once_and_a_dedicated_topic(
     cluster: Sandbox, the_workers_own_delete: dict[str, Any]
 ) -> None:
-    """Tied to the version (3.8 to 4.3.1): when this fails, a worker can do it, and ``--via rest`` may."""
+    """Tied to the version (3.8 to 4.3.1): when this fails, a worker can do it, and ``--via rest``
+    may.
+    """
     the_workers_own_delete["thread"].join()
     assert str(cluster.spec.version).startswith("4.")
     assert the_workers_own_delete["status"] == 500, the_workers_own_delete

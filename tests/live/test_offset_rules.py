@@ -1,4 +1,6 @@
-"""Offsets of Kafka's own connectors beside ``PATCH …/offsets`` of a real worker, and what a mirror makes of them."""
+"""Offsets of Kafka's own connectors beside ``PATCH …/offsets`` of a real worker, and what a mirror
+makes of them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def stopped(cluster: Sandbox) -> Iterator[None]:
     """A stopped connector of each of Kafka's classes."""
     with ExitStack() as stack:
         for kind in CONFIGS:
-            stack.enter_context(connector(cluster, name_of(kind), config_of(cluster, kind), "STOPPED"))
+            stack.enter_context(
+                connector(cluster, name_of(kind), config_of(cluster, kind), "STOPPED")
+            )
         yield
 
 
@@ -49,9 +53,13 @@ def patched(cluster: Sandbox, kind: str, partition: Any, offset: Any) -> int:
     return workers(cluster).call("PATCH", f"/connectors/{name_of(kind)}/offsets", body).status_code
 
 
-def test_a_worker_accepts_what_is_accepted_and_refuses_what_is_refused(cluster: Sandbox, stopped: None) -> None:
+def test_a_worker_accepts_what_is_accepted_and_refuses_what_is_refused(
+    cluster: Sandbox, stopped: None
+) -> None:
     """Only a source partition that no task asks for is refused although a worker accepts it."""
-    answers = {case.name: patched(cluster, case.kind, case.partition, case.offset) for case in CASES}
+    answers = {
+        case.name: patched(cluster, case.kind, case.partition, case.offset) for case in CASES
+    }
     assert answers == {case.name: 200 if case.worker else FAILED for case in CASES}
     for case in CASES:
         accepts = validator_of(CONFIGS[case.kind], ()).problem(case.partition, case.offset) is None
@@ -63,20 +71,30 @@ def offsets(case: Case) -> str:
     return json.dumps({"offsets": [{"partition": case.partition, "offset": case.offset}]})
 
 
-def test_set_refuses_for_a_stopped_mirror_what_its_workers_refuse(cluster: Sandbox, stopped: None) -> None:
+def test_set_refuses_for_a_stopped_mirror_what_its_workers_refuse(
+    cluster: Sandbox, stopped: None
+) -> None:
     name, case = name_of(SOURCE), CASES[0]
     before = live(cluster, cluster.topics["offsets"], name)
     args = ("offsets", "set", name, "-f", "-", "--yes")
     said = ctl(cluster, *args, code=REFUSED, stdin=offsets(case)).err
-    assert 'partition is the string "0", and the connector requires an integer from 0 to 2147483647' in said
+    assert (
+        'partition is the string "0", and the connector requires an integer from 0 to 2147483647'
+        in said
+    )
     assert live(cluster, cluster.topics["offsets"], name) == before
     ctl(cluster, *args, "--force", stdin=offsets(case))
     assert len(live(cluster, cluster.topics["offsets"], name)) == len(before) + 1
 
 
 def test_a_mirror_resumes_where_it_was_set_and_copies_nothing_twice(cluster: Sandbox) -> None:
-    """The public report: five records, a start at 3; a partition that is a string made the mirror start at 0."""
-    topic, name = create_topic(cluster.bootstrap_servers, "rules-orders", 1, "delete"), "rules-mirror"
+    """The public report: five records, a start at 3; a partition that is a string made the mirror
+    start at 0.
+    """
+    topic, name = (
+        create_topic(cluster.bootstrap_servers, "rules-orders", 1, "delete"),
+        "rules-mirror",
+    )
     write(cluster.bootstrap_servers, topic, *((b"k", b"%d" % n) for n in range(5)))
     config = config_of(cluster, SOURCE) | {
         "topics": topic,
@@ -88,7 +106,9 @@ def test_a_mirror_resumes_where_it_was_set_and_copies_nothing_twice(cluster: San
     }
     partition = {"cluster": "live", "topic": topic, "partition": 0}
     with connector(cluster, name, config, "STOPPED") as rest:
-        text = json.dumps({"offsets": [{"partition": partition | {"partition": "0"}, "offset": {"offset": 2}}]})
+        text = json.dumps(
+            {"offsets": [{"partition": partition | {"partition": "0"}, "offset": {"offset": 2}}]}
+        )
         ctl(cluster, "offsets", "set", name, "-f", "-", "--yes", code=REFUSED, stdin=text)
         changed(cluster, "set", name, "-f", "-", stdin=text.replace('"0"', "0"))
         rest.call("PUT", f"/connectors/{name}/resume")

@@ -1,4 +1,6 @@
-"""A file source on real workers that goes on while its offsets are moved: no line is lost or twice, or it is refused."""
+"""A file source on real workers that goes on while its offsets are moved: no line is lost or twice,
+or it is refused.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from connectctl.ops.operations.connectors.config.steps import ChangeConnector
 from connectctl.ops.operations.connectors.steps import Await
 from live.offsetchanges import ctl, live, read_all
 from live.real import eventually
-from live.runningsource import PROPERTY, Lines, at_the_answer, at_the_stop, broken_off, broken_off_after, file_lines
+from live.runningsource import (
+    PROPERTY,
+    Lines,
+    at_the_answer,
+    at_the_stop,
+    broken_off,
+    broken_off_after,
+    file_lines,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -92,10 +102,17 @@ def test_a_dedicated_topic_that_is_a_little_older_is_stale(lines: Lines) -> None
     assert lines.twice() == 0
 
 
-def test_an_undo_of_offsets_that_somebody_gave_is_refused_after_the_connector_went_on(lines: Lines) -> None:
+def test_an_undo_of_offsets_that_somebody_gave_is_refused_after_the_connector_went_on(
+    lines: Lines,
+) -> None:
     key = {"filename": str(lines.file)}
     body = json.dumps({"offsets": [{"partition": key, "offset": {"position": 0}}]})
-    assert ctl(lines.cluster, "offsets", "set", lines.name, "-f", "-", "--stop", "--yes", stdin=body).code == 0
+    assert (
+        ctl(
+            lines.cluster, "offsets", "set", lines.name, "-f", "-", "--stop", "--yes", stdin=body
+        ).code
+        == 0
+    )
     run = lines.run()
     lines.runs()
     eventually(lambda: lines.position() == lines.file.stat().st_size)
@@ -106,7 +123,9 @@ def test_an_undo_of_offsets_that_somebody_gave_is_refused_after_the_connector_we
     assert lines.rest.state(lines.name) == ["RUNNING", "RUNNING"]
 
 
-def test_the_undo_of_carried_offsets_carries_over_what_was_committed_since_and_before_its_stop(lines: Lines) -> None:
+def test_the_undo_of_carried_offsets_carries_over_what_was_committed_since_and_before_its_stop(
+    lines: Lines,
+) -> None:
     other = lines.file.with_name("other.txt")
     other.hardlink_to(lines.file)
     lines.move("connectors", "patch", lines.name, f"file={other}", "--carry-offsets", "--wait")
@@ -119,7 +138,9 @@ def test_the_undo_of_carried_offsets_carries_over_what_was_committed_since_and_b
     assert lines.twice() == 0
 
 
-def test_carried_offsets_that_are_interrupted_after_a_step_and_resumed_by_hand_read_nothing_twice(lines: Lines) -> None:
+def test_carried_offsets_that_are_interrupted_after_a_step_and_resumed_by_hand_read_nothing_twice(
+    lines: Lines,
+) -> None:
     other = lines.file.with_name("other.txt")
     other.hardlink_to(lines.file)
     patch = ("connectors", "patch", lines.name, f"file={other}", "--carry-offsets")
@@ -140,7 +161,9 @@ def test_carried_offsets_that_are_interrupted_after_a_step_and_resumed_by_hand_r
         assert [each["partition"] for each in offsets] == [{"filename": str(lines.file)}]
 
 
-def test_the_undo_of_a_creation_with_carried_offsets_is_refused_after_the_connector_went_on(lines: Lines) -> None:
+def test_the_undo_of_a_creation_with_carried_offsets_is_refused_after_the_connector_went_on(
+    lines: Lines,
+) -> None:
     lines.stop()
     other = f"{lines.name}-2"
     given = lines.file.with_name("other.json")
@@ -152,7 +175,12 @@ def test_the_undo_of_a_creation_with_carried_offsets_is_refused_after_the_connec
         eventually(lambda: len(read_all(lines.cluster, lines.name)) == lines.count)
         size = lines.file.stat().st_size
         offsets = lines.cluster.topics["offsets"]
-        eventually(lambda: [*map(json.loads, live(lines.cluster, offsets, other).values())] == [{"position": size}])
+        eventually(
+            lambda: (
+                [*map(json.loads, live(lines.cluster, offsets, other).values())]
+                == [{"position": size}]
+            )
+        )
         refused = lines.move("runs", "undo", run, code=4)
         assert f"1 source partition of {other} moved since the run {run}" in refused.err
         assert lines.rest.state(other) == ["RUNNING", "RUNNING"]

@@ -1,8 +1,10 @@
-"""Plans on a source that its workers have stopped, beside what somebody commits all the same: nothing twice or lost.
+"""Plans on a source that its workers have stopped, beside what somebody commits all the same:
+nothing twice or lost.
 
-Somebody is a worker of a release before 3.3, which knows no dedicated topic and no transactional id; or a task that did not
-hear of the stop. Migration 0008 has no row of a source that runs: on workers from 3.5 on it commits to the dedicated topic,
-which is not stale then, and older ones cannot stop it. ``-m 'slow or not slow' -s`` runs every cell, and prints the table.
+Somebody is a worker of a release before 3.3, which knows no dedicated topic and no transactional
+id; or a task that did not hear of the stop. Migration 0008 has no row of a source that runs: on
+workers from 3.5 on it commits to the dedicated topic, which is not stale then, and older ones
+cannot stop it. ``-m 'slow or not slow' -s`` runs every cell, and prints the table.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def renamed(lines: Lines) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """A plan; ``start`` is how the source goes on after it, ``again`` how the plan is carried out once it was refused.
+    """A plan; ``start`` is how the source goes on after it, ``again`` how the plan is carried out
+    once it was refused.
 
     ``old``: a worker of an older release commits meanwhile.
     """
@@ -51,7 +54,9 @@ class Row:
     words: Callable[[Lines], Sequence[str]]
     prepare: Callable[[Lines], None]
     start: Callable[[Lines], None] = Lines.resume
-    again: Callable[[Row, Lines], Ran] = lambda row, lines: lines.asked("runs", "resume", lines.run())
+    again: Callable[[Row, Lines], Ran] = lambda row, lines: lines.asked(
+        "runs", "resume", lines.run()
+    )
     old: bool = True
 
     def act(self, lines: Lines) -> Ran:
@@ -65,10 +70,18 @@ class Row:
 
 
 ROWS = {
-    "0008 stale=merge": Row(lambda lines: lines.words_of_migration("stale-offsets-topics", "stale=merge"), stale),
-    "0008 stale=unset": Row(lambda lines: lines.words_of_migration("stale-offsets-topics", "stale=unset"), stale),
+    "0008 stale=merge": Row(
+        lambda lines: lines.words_of_migration("stale-offsets-topics", "stale=merge"), stale
+    ),
+    "0008 stale=unset": Row(
+        lambda lines: lines.words_of_migration("stale-offsets-topics", "stale=unset"), stale
+    ),
     "copy": Row(
-        lambda lines: ("offsets", "copy", lines.data, f"{lines.data}-renamed"), Lines.stop, renamed, Row.act, old=False
+        lambda lines: ("offsets", "copy", lines.data, f"{lines.data}-renamed"),
+        Lines.stop,
+        renamed,
+        Row.act,
+        old=False,
     ),
 }
 
@@ -111,7 +124,9 @@ COLUMNS: dict[str, Callable[[Lines, Row], Ran]] = {
 }
 PLAN, ZOMBIE, RESUME, UNDO = COLUMNS
 REFUSED = {("0008 stale=merge", PLAN), *(("copy", column) for column in COLUMNS)}
-"""The cells that are refused, or where an open transaction hides the offsets of the source from a copy."""
+"""The cells that are refused, or where an open transaction hides the offsets of the source from a
+copy.
+"""
 CELLS = [pytest.param(row, column, marks=pytest.mark.slow) for row in ROWS for column in COLUMNS]
 
 

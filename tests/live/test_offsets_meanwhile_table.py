@@ -1,8 +1,10 @@
-"""Every plan on a source that runs, beside what is committed meanwhile: nothing twice or lost, or refused with the number.
+"""Every plan on a source that runs, beside what is committed meanwhile: nothing twice or lost, or
+refused with the number.
 
-``pytest tests/live/test_offsets_meanwhile_table.py -m 'slow or not slow' -s`` runs every cell, and prints the table.
-``tests/live/test_sinks_meanwhile.py`` has the rows of sinks, ``tests/live/test_run_takeover.py`` take-overs that are killed.
-Changes of tasks.max write no offsets and stop nothing: the workers themselves start the tasks anew. A row shows it.
+``pytest tests/live/test_offsets_meanwhile_table.py -m 'slow or not slow' -s`` runs every cell, and
+prints the table. ``tests/live/test_sinks_meanwhile.py`` has the rows of sinks,
+``tests/live/test_run_takeover.py`` take-overs that are killed. Changes of tasks.max write no
+offsets and stop nothing: the workers themselves start the tasks anew. A row shows it.
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ AS_THE_WORKERS = {
 NUMBER = re.compile(r"\d+ source partitions?")
 
 
-# ------------------------------------------------------------------------------------------------------------- the rows
+# ----------------------------------------------------------------------------------------- the rows
 
 
 @dataclass(frozen=True)
 class Row:
-    """A plan. ``given`` is the line at which a person wants the source to start, None for where it is.
+    """A plan. ``given`` is the line at which a person wants the source to start, None for where it
+    is.
 
     ``prepare`` is what was done earlier, and ``equal`` that nothing was committed since.
     """
@@ -58,7 +61,9 @@ class Row:
     undo: tuple[str, ...] = ("offsets", "undo", "{run}", "--stop")
 
     def act(self, lines: Lines, words: Sequence[str] = ()) -> Ran:
-        return lines.asked(*(words or self.words(lines)), stdin=self.stdin(lines) if self.stdin else None)
+        return lines.asked(
+            *(words or self.words(lines)), stdin=self.stdin(lines) if self.stdin else None
+        )
 
 
 def merge(into: str) -> Callable[[Lines], Sequence[str]]:
@@ -118,9 +123,15 @@ def carrying(lines: Lines) -> Sequence[str]:
 def taking_over(lines: Lines) -> Sequence[str]:
     """A run of connectctl has the connector for a moment, and hands it back to its workers."""
     job = lines.file.with_name("job.yaml")
-    config = {name: value for name, value in lines.config().items() if name != "name"} | AS_THE_WORKERS
+    config = {
+        name: value for name, value in lines.config().items() if name != "name"
+    } | AS_THE_WORKERS
     until = {"idle": "2s"}
-    job.write_text(json.dumps({"name": lines.name, "config": config, "spark": {"master": "local[2]"}, "until": until}))
+    job.write_text(
+        json.dumps(
+            {"name": lines.name, "config": config, "spark": {"master": "local[2]"}, "until": until}
+        )
+    )
     return ("--timeout", "300", "run", str(job), "--take-over")
 
 
@@ -144,7 +155,9 @@ ROWS = {
     "0006 own-offsets-topic": Row(migrate("own-offsets-topic"), moved_back),
     "0007 global-offsets-topic": Row(migrate("global-offsets-topic"), moved),
     "set": Row(change("set", "-f", "-"), given=MORE, stdin=at_line),
-    "set through the workers": Row(change("set", "-f", "-", "--via", "rest"), given=MORE, stdin=at_line),
+    "set through the workers": Row(
+        change("set", "-f", "-", "--via", "rest"), given=MORE, stdin=at_line
+    ),
     "reset": Row(change("reset"), given=0),
     "restore": Row(restoring, backed_up, given=MORE),
     "undo of 0006": Row(undoing, moved),
@@ -155,7 +168,7 @@ ROWS = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------- the columns
+# -------------------------------------------------------------------------------------- the columns
 
 
 def between_plan_and_answer(lines: Lines, row: Row) -> Ran:
@@ -174,7 +187,9 @@ def after_the_stop_by_a_zombie(lines: Lines, row: Row) -> Ran:
 
 
 def after_the_write_by_a_zombie(lines: Lines, row: Row) -> Ran:
-    """Its transaction is open while offsets are written, and is committed when the connector is started again."""
+    """Its transaction is open while offsets are written, and is committed when the connector is
+    started again.
+    """
     with after_the_stop(lines.zombie.begin), at_the_resume(lines.zombie.commit):
         return row.act(lines)
 
@@ -220,7 +235,9 @@ NONE = {
 REFUSED = {(row, UNDO) for row in ("set", "set through the workers", "reset", "restore")}
 """The cells that are refused: an undo would set back what was committed since."""
 BROKEN_OFF = {("set through the workers", WRITTEN), ("--carry-offsets", WRITTEN)}
-"""The cells in which the open transaction hides the offsets, because workers fence later: the run is resumed after it."""
+"""The cells in which the open transaction hides the offsets, because workers fence later: the run
+is resumed after it.
+"""
 OFTEN = {("merge into dedicated", WRITTEN), ("--carry-offsets", UNDO)}
 """The cells that run by default."""
 CELLS = [

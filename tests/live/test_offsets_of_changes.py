@@ -1,4 +1,6 @@
-"""What a plan says of source offsets is what workers make of them: orphaned, begun anew, carried over, resumed, shared."""
+"""What a plan says of source offsets is what workers make of them: orphaned, begun anew, carried
+over, resumed, shared.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ class Lines:
     """A FileStreamSource with the lines ``a 0``, ``a 1``, … of a file of its own."""
 
     def __init__(self, cluster: Sandbox, directory: Path):
-        self.cluster, self.directory, self.name = cluster, directory, f"lines-{uuid.uuid4().hex[:8]}"
+        self.cluster, self.directory, self.name = (
+            cluster,
+            directory,
+            f"lines-{uuid.uuid4().hex[:8]}",
+        )
         self.rest, self.rows = workers(cluster), list[str]()
         self.write("a.txt", 3)
 
@@ -34,7 +40,12 @@ class Lines:
         (self.directory / name).write_text("".join(f"{name[0]} {n}\n" for n in range(count)))
 
     def config(self, **more: str) -> dict[str, str]:
-        config = {"connector.class": FILE_SOURCE, "topic": self.name, "file": self.file("a.txt"), "name": self.name}
+        config = {
+            "connector.class": FILE_SOURCE,
+            "topic": self.name,
+            "file": self.file("a.txt"),
+            "name": self.name,
+        }
         return config | more
 
     def ctl(self, *args: str, code: int = 0) -> Ran:
@@ -45,7 +56,9 @@ class Lines:
     def told(self, *args: str) -> str:
         """The plan's only change, in words."""
         steps = self.ctl("connectors", *args, "--dry-run", "-o", "json").json["steps"]
-        (change,) = (each for each in steps if each["step"] in ("ChangeConnector", "CreateConnector"))
+        (change,) = (
+            each for each in steps if each["step"] in ("ChangeConnector", "CreateConnector")
+        )
         return str(change["description"])
 
     def changed(self, *args: str) -> str:
@@ -54,14 +67,18 @@ class Lines:
         return str(connectctl("runs", "list", "-o", "json").json["runs"][0]["id"])
 
     def came(self, *rows: str) -> None:
-        """Just ``rows`` came to the topic since the last look, and are committed as source offsets."""
+        """Just ``rows`` came to the topic since the last look, and are committed as source
+        offsets.
+        """
         self.rows += rows
         eventually(lambda: len(read_all(self.cluster, self.name)) >= len(self.rows))
         assert read_all(self.cluster, self.name) == self.rows
 
     def offsets(self) -> dict[str, Any]:
         seen = self.rest.call("GET", f"/connectors/{self.name}/offsets").json()["offsets"]
-        return {Path(each["partition"]["filename"]).name: each["offset"]["position"] for each in seen}
+        return {
+            Path(each["partition"]["filename"]).name: each["offset"]["position"] for each in seen
+        }
 
     def committed(self, **expected: int) -> None:
         """The workers have these offsets, by the names of files."""
@@ -78,7 +95,9 @@ def lines(cluster: Sandbox, tmp_path: Path) -> Iterator[Lines]:
     made.rest.delete(made.name)
 
 
-def test_another_file_is_begun_anew_the_old_offset_is_orphaned_and_undo_goes_on_with_it(lines: Lines) -> None:
+def test_another_file_is_begun_anew_the_old_offset_is_orphaned_and_undo_goes_on_with_it(
+    lines: Lines,
+) -> None:
     lines.write("b.txt", 2)
     change = ("patch", lines.name, f"file={lines.file('b.txt')}")
     told = lines.told(*change)
@@ -110,7 +129,9 @@ def test_a_file_that_was_moved_is_read_on_where_its_offset_is_carried_over_and_u
     lines.came("a 4")
 
 
-def test_what_is_no_part_of_a_source_partition_says_nothing_and_keeps_the_offset(lines: Lines) -> None:
+def test_what_is_no_part_of_a_source_partition_says_nothing_and_keeps_the_offset(
+    lines: Lines,
+) -> None:
     assert "offset" not in lines.told("patch", lines.name, "batch.size=10")
     lines.changed("patch", lines.name, "batch.size=10")
     lines.write("a.txt", 4)
@@ -122,7 +143,9 @@ def test_a_connector_that_is_created_again_resumes_and_the_plan_says_so_and_anot
 ) -> None:
     given = lines.directory / "given.json"
     given.write_text(json.dumps(lines.config(name=f"{lines.name}-too")))
-    assert f"reads the same source partitions as {lines.name}" in lines.told("create", "-f", str(given))
+    assert f"reads the same source partitions as {lines.name}" in lines.told(
+        "create", "-f", str(given)
+    )
     lines.ctl("connectors", "delete", lines.name, "--yes", "--wait")
     given.write_text(json.dumps(lines.config()))
     assert "resumes from 1 source offset stored before" in lines.told("create", "-f", str(given))
@@ -137,5 +160,7 @@ def test_offsets_are_not_carried_over_where_they_cannot_all_be(lines: Lines) -> 
     lines.came("b 0", "b 1")
     lines.committed(a=12, b=8)
     # What it read before has its own offset already.
-    refused = lines.ctl("connectors", "patch", lines.name, f"file={lines.file('a.txt')}", "--carry-offsets", code=4)
+    refused = lines.ctl(
+        "connectors", "patch", lines.name, f"file={lines.file('a.txt')}", "--carry-offsets", code=4
+    )
     assert "Not every source offset" in refused.err

@@ -1,4 +1,6 @@
-"""What plans say of source offsets is what tasks are given by their workers after the change, of changes of all kinds."""
+"""What plans say of source offsets is what tasks are given by their workers after the change, of
+changes of all kinds.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ class Change:
     """A connector, the change of a case, and its way back."""
 
     def __init__(self, cluster: Sandbox, case: Case, directory: Path, word: str):
-        self.cluster, self.case, self.directory, self.rest = cluster, case, directory, workers(cluster)
+        self.cluster, self.case, self.directory, self.rest = (
+            cluster,
+            case,
+            directory,
+            workers(cluster),
+        )
         self.first = self.name = f"c-{word}"
         self.asking = KINDS.get(case.kind, StandIns)(cluster, directory, word)
         self.before: Asked = {}
@@ -42,10 +49,16 @@ class Change:
         return ran
 
     def begin(self) -> None:
-        config = {"connector.class": self.case.kind, "name": self.name} | self.asking.config(self.name)
-        self.rest.create(self.name, config | dict(self.case.config), "STOPPED" if self.case.older else "RUNNING")
+        config = {"connector.class": self.case.kind, "name": self.name} | self.asking.config(
+            self.name
+        )
+        self.rest.create(
+            self.name, config | dict(self.case.config), "STOPPED" if self.case.older else "RUNNING"
+        )
         if self.case.older:
-            body = [{"partition": partition, "offset": offset} for partition, offset in self.case.older]
+            body = [
+                {"partition": partition, "offset": offset} for partition, offset in self.case.older
+            ]
             eventually(lambda: self.rest.state(self.name) == ["STOPPED"])
             answer = self.rest.call("PATCH", f"/connectors/{self.name}/offsets", {"offsets": body})
             assert answer.status_code == 200, answer.text
@@ -63,7 +76,10 @@ class Change:
         asked = self.asking.asked(self.name, config, self.before)
         # A worker names a source partition before it has read its offset to the end of the topic.
         eventually(
-            lambda: asked.keys() <= {key for key, offset in self.offsets(self.name).items() if offset is not None}
+            lambda: (
+                asked.keys()
+                <= {key for key, offset in self.offsets(self.name).items() if offset is not None}
+            )
         )
         return asked
 
@@ -93,7 +109,11 @@ class Change:
     def carry_out(self, command: list[str]) -> tuple[str, str]:
         """The id of the run, and what it says of the offsets that workers give at its end."""
         ran = self.ctl("connectors", *command, "--yes", "--wait", "-o", "json").json
-        views = [str(each["detail"]) for each in ran["results"] if each["description"].startswith("read the offsets")]
+        views = [
+            str(each["detail"])
+            for each in ran["results"]
+            if each["description"].startswith("read the offsets")
+        ]
         return str(connectctl("runs", "list", "-o", "json").json["runs"][0]["id"]), "".join(views)
 
 
@@ -109,7 +129,9 @@ def change(request: pytest.FixtureRequest, stand_ins: Sandbox, tmp_path: Path) -
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands wait for RUNNING as long as ever, and not for its lasting: each change is followed by what tasks do."""
+    """Commands wait for RUNNING as long as ever, and not for its lasting: each change is followed
+    by what tasks do.
+    """
     monkeypatch.setattr(target_state_wait, "STEADY", 1.0)
 
 
@@ -124,34 +146,58 @@ def told(plan: dict[str, Any], fate: str) -> set[str]:
 def check_plan(case: Case, plan: dict[str, Any]) -> None:
     """The plan says what the table does."""
     fates = {"orphaned": case.orphaned, "resumed": case.resumed, "begun anew": case.begun}
-    for fate, partitions in (fates | {"carried over": case.carried, "unknown": case.unknown}).items():
-        assert told(plan, fate) == {text_of(each) for each in partitions}, (fate, plan["description"])
+    for fate, partitions in (
+        fates | {"carried over": case.carried, "unknown": case.unknown}
+    ).items():
+        assert told(plan, fate) == {text_of(each) for each in partitions}, (
+            fate,
+            plan["description"],
+        )
     assert case.says in plan["description"]
 
 
 def check_asked(
-    case: Case, plan: dict[str, Any], stored: dict[str, Any], source: dict[str, Any], before: Asked, after: Asked
+    case: Case,
+    plan: dict[str, Any],
+    stored: dict[str, Any],
+    source: dict[str, Any],
+    before: Asked,
+    after: Asked,
 ) -> None:
-    """The tasks are given what the plan says; what it carries over is from ``source``. What it says nothing of is kept."""
+    """The tasks are given what the plan says; what it carries over is from ``source``. What it says
+    nothing of is kept.
+    """
     left = {each for each in stored if each in before and each not in after}
     assert left == told(plan, "orphaned") | (told(plan, "carried over") & stored.keys())
-    assert told(plan, "resumed") == {p for p, o in after.items() if o is not None and p in stored and p not in before}
+    assert told(plan, "resumed") == {
+        p for p, o in after.items() if o is not None and p in stored and p not in before
+    }
     moved = {p: offset for p, offset in after.items() if offset is not None and p not in stored}
     carried = sorted(text_of(source[each]) for each in told(plan, "carried over"))
     assert carried == sorted(map(text_of, moved.values()))
     anew = {each for each, offset in after.items() if offset is None}
     named = [json.loads(each) for each in told(plan, "begun anew")]
     for each in anew if not case.open else ():
-        assert any(stands_for(partition, json.loads(each)) for partition in named), (each, plan["description"])
+        assert any(stands_for(partition, json.loads(each)) for partition in named), (
+            each,
+            plan["description"],
+        )
     for partition in named:
         assert any(stands_for(partition, json.loads(each)) for each in anew), (partition, after)
-    given = {each: offset for each, offset in after.items() if each in stored and offset is not None}
+    given = {
+        each: offset for each, offset in after.items() if each in stored and offset is not None
+    }
     assert case.kind in RESTLESS or given == {each: stored[each] for each in given}
 
 
 def stands_for(partition: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether ``partition``, of which some fields may not be known, is ``other``; a table's name may lack its schema."""
-    return all(other.get(key) == value or str(other.get(key)).endswith(f".{value}") for key, value in partition.items())
+    """Whether ``partition``, of which some fields may not be known, is ``other``; a table's name
+    may lack its schema.
+    """
+    return all(
+        other.get(key) == value or str(other.get(key)).endswith(f".{value}")
+        for key, value in partition.items()
+    )
 
 
 def check_undone(
@@ -162,7 +208,8 @@ def check_undone(
     kept: set[str],
     carried: set[str],
 ) -> None:
-    """The configuration is as before, and so are the offsets but those of what was read until it was stopped.
+    """The configuration is as before, and so are the offsets but those of what was read until it
+    was stopped.
 
     Offsets that were carried over are carried back: those that were committed last.
     """
@@ -172,18 +219,26 @@ def check_undone(
     if change.case.kind == MIRROR and carried:  # it runs again, and copies what came meanwhile
         return
     back = sorted(text_of(now[each]) for each in carried & now.keys())
-    assert back == sorted(text_of(offset) for each, offset in mid.items() if each not in stored and carried)
-    assert {each: now[each] for each in now.keys() - carried} == {each: expected[each] for each in now.keys() - carried}
+    assert back == sorted(
+        text_of(offset) for each, offset in mid.items() if each not in stored and carried
+    )
+    assert {each: now[each] for each in now.keys() - carried} == {
+        each: expected[each] for each in now.keys() - carried
+    }
 
 
 def take_back(change: Change, run: str, moved: bool) -> None:
-    """Undo the run; what went on since it was given offsets is not set back, and is deleted instead."""
+    """Undo the run; what went on since it was given offsets is not set back, and is deleted
+    instead.
+    """
     if not moved:
         change.ctl("runs", "undo", run, "--yes", "--wait")
         return
     where = ("--context", f"sandbox-{change.cluster.spec.name}", "--timeout", "60")
     ran = connectctl(*where, "runs", "undo", run, "--yes", "--wait")
-    assert (ran.code, f"of {change.name} moved since the run {run}" in ran.err) == (4, True), ran.out + ran.err
+    assert (ran.code, f"of {change.name} moved since the run {run}" in ran.err) == (4, True), (
+        ran.out + ran.err
+    )
     change.ctl("connectors", "delete", change.name, "--yes", "--wait")
 
 
@@ -207,7 +262,9 @@ def check(change: Change) -> None:
     given = sorted(text_of(stored[each]) for each in carried & stored.keys())
     if carried:
         change.asking.before_undo()
-    take_back(change, run, bool(case.renamed and carried) and given != sorted(map(text_of, mid.values())))
+    take_back(
+        change, run, bool(case.renamed and carried) and given != sorted(map(text_of, mid.values()))
+    )
     if change.name != first or case.again:
         assert change.rest.call("GET", f"/connectors/{change.name}").status_code == 404
     else:

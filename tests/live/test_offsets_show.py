@@ -35,7 +35,9 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/source-offsets.jso
 
 def show(cluster: Sandbox, *args: str, code: int = 0) -> Any:
     """The JSON of ``offsets show``, which keeps to its schema."""
-    ran = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "show", *args, "-o", "json")
+    ran = connectctl(
+        "--context", f"sandbox-{cluster.spec.name}", "offsets", "show", *args, "-o", "json"
+    )
     assert ran.code == code, ran.err
     jsonschema.validate(ran.json, SCHEMA)
     return ran.json
@@ -61,7 +63,10 @@ def agrees_with_the_workers(cluster: Sandbox, name: str, **kwargs: Any) -> bool:
         json.dumps(e["partition"], sort_keys=True): e["workerReads"]
         for e in offsets(show(cluster, name, **kwargs), name).values()
     }
-    theirs = {json.dumps(o["partition"], sort_keys=True): o["offset"] for o in workers(cluster).offsets(name)}
+    theirs = {
+        json.dumps(o["partition"], sort_keys=True): o["offset"]
+        for o in workers(cluster).offsets(name)
+    }
     return bool(ours) and ours == theirs
 
 
@@ -72,12 +77,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-# ------------------------------------------------------------------------------------------- connectors without oddity
+# ------------------------------------------------------------------------ connectors without oddity
 
 
 def test_a_file_source_stands_where_its_worker_says(cluster: Sandbox, file: Path) -> None:
     with connector(
-        cluster, "plain-file", {"connector.class": FILE_SOURCE, "file": str(file), "topic": "plain-file"}
+        cluster,
+        "plain-file",
+        {"connector.class": FILE_SOURCE, "file": str(file), "topic": "plain-file"},
     ) as rest:
         eventually(lambda: rest.offsets("plain-file"))
         eventually(lambda: agrees_with_the_workers(cluster, "plain-file"))
@@ -87,7 +94,9 @@ def test_a_file_source_stands_where_its_worker_says(cluster: Sandbox, file: Path
         assert show(cluster, "plain-file")["findings"] == []
 
 
-def test_a_stopped_connector_of_many_partitions_stands_where_its_worker_says(cluster: Sandbox) -> None:
+def test_a_stopped_connector_of_many_partitions_stands_where_its_worker_says(
+    cluster: Sandbox,
+) -> None:
     config = {
         "connector.class": "org.apache.kafka.connect.integration.TestableSourceConnector",
         "tasks.max": "3",
@@ -107,7 +116,9 @@ def is_stopped(rest: Workers, name: str) -> bool:
     return rest.state(name) == ["STOPPED"]
 
 
-def test_mirror_maker_and_verifiable_sources_stand_where_their_workers_say(cluster: Sandbox) -> None:
+def test_mirror_maker_and_verifiable_sources_stand_where_their_workers_say(
+    cluster: Sandbox,
+) -> None:
     create_topic(cluster.bootstrap_servers, "mirrored", 3, "delete")
     write(cluster.bootstrap_servers, "mirrored", *[(str(n), "x") for n in range(50)])
     mirror = {
@@ -137,7 +148,7 @@ def test_mirror_maker_and_verifiable_sources_stand_where_their_workers_say(clust
             assert agrees_with_the_workers(cluster, name)
 
 
-# ---------------------------------------------------------------------------------------------------- KIP-618's example
+# -------------------------------------------------------------------------------- KIP-618's example
 
 STOPPED = {"connector.class": FILE_SOURCE, "file": "/nowhere", "topic": "nowhere"}
 
@@ -176,7 +187,9 @@ def test_kip_618s_example_comes_out_as_the_kip_says(cluster: Sandbox, reddit: st
     }
 
 
-def test_a_real_worker_does_not_fall_back_and_we_say_so_loudly(cluster: Sandbox, reddit: str) -> None:
+def test_a_real_worker_does_not_fall_back_and_we_say_so_loudly(
+    cluster: Sandbox, reddit: str
+) -> None:
     assert agrees_with_the_workers(cluster, reddit)
     found = show(cluster, reddit)
     reads = {e["partition"]["subreddit"]: e["workerReads"] for e in offsets(found, reddit).values()}
@@ -184,11 +197,15 @@ def test_a_real_worker_does_not_fall_back_and_we_say_so_loudly(cluster: Sandbox,
     assert "OFFSETS001" in ids(found)
 
 
-def test_a_tombstone_in_the_dedicated_topic_is_an_absent_offset_to_a_real_worker(cluster: Sandbox, reddit: str) -> None:
+def test_a_tombstone_in_the_dedicated_topic_is_an_absent_offset_to_a_real_worker(
+    cluster: Sandbox, reddit: str
+) -> None:
     entry = offsets(show(cluster, reddit), reddit)[spelled(reddit, {"subreddit": "deleted"})]
     assert entry["dedicated"]["offset"] is None
     assert entry["workerReads"] is None
-    (theirs,) = [o for o in workers(cluster).offsets(reddit) if o["partition"] == {"subreddit": "deleted"}]
+    (theirs,) = [
+        o for o in workers(cluster).offsets(reddit) if o["partition"] == {"subreddit": "deleted"}
+    ]
     assert theirs["offset"] is None
 
 
@@ -207,7 +224,7 @@ def test_all_generations_shows_what_newer_records_superseded(cluster: Sandbox, r
     assert [side["offset"] for side in earlier] == [{"timestamp": "8"}]
 
 
-# ------------------------------------------------------------------------------------------------------------ oddities
+# ----------------------------------------------------------------------------------------- oddities
 
 
 @pytest.fixture
@@ -230,7 +247,9 @@ VALUES = {
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_a_worker_reads_an_odd_value_as_we_say(cluster: Sandbox, odd: tuple[str, str], value: str) -> None:
+def test_a_worker_reads_an_odd_value_as_we_say(
+    cluster: Sandbox, odd: tuple[str, str], value: str
+) -> None:
     name, topic = odd
     written, finding = VALUES[value]
     write(cluster.bootstrap_servers, topic, ([name, {"p": 1}], written))
@@ -241,8 +260,12 @@ def test_a_worker_reads_an_odd_value_as_we_say(cluster: Sandbox, odd: tuple[str,
     assert entry["workerReads"] == (theirs[0] if theirs else None)
 
 
-@pytest.mark.parametrize("value", ["junk", b"\xff\xfe", "", {"o": {"deep": 1}}, {"o": [1]}, '{"o":1e400}'])
-def test_a_value_that_no_worker_can_read_is_shown_as_it_is(cluster: Sandbox, odd: tuple[str, str], value: Any) -> None:
+@pytest.mark.parametrize(
+    "value", ["junk", b"\xff\xfe", "", {"o": {"deep": 1}}, {"o": [1]}, '{"o":1e400}']
+)
+def test_a_value_that_no_worker_can_read_is_shown_as_it_is(
+    cluster: Sandbox, odd: tuple[str, str], value: Any
+) -> None:
     name, topic = odd
     write(cluster.bootstrap_servers, topic, ([name, {"p": 1}], value))
     found = show(cluster, name)
@@ -252,25 +275,34 @@ def test_a_value_that_no_worker_can_read_is_shown_as_it_is(cluster: Sandbox, odd
     assert ids(found) == {"OFFSETS005"}
 
 
-def test_two_spellings_are_two_keys_to_a_worker_and_to_us(cluster: Sandbox, odd: tuple[str, str]) -> None:
+def test_two_spellings_are_two_keys_to_a_worker_and_to_us(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
     name, topic = odd
     first, second = f'["{name}",{{"a":1,"b":2}}]', f'["{name}",{{"b":2,"a":1}}]'
     write(cluster.bootstrap_servers, topic, (first, {"o": 1}), (second, {"o": 2}))
     found = show(cluster, name)
-    assert {key: e["effective"] for key, e in offsets(found, name).items()} == {first: {"o": 1}, second: {"o": 2}}
+    assert {key: e["effective"] for key, e in offsets(found, name).items()} == {
+        first: {"o": 1},
+        second: {"o": 2},
+    }
     assert ids(found) == {"OFFSETS002", "OFFSETS019"}
     (theirs,) = workers(cluster).offsets(name)
     assert theirs["offset"] == {"o": 1}
 
 
-def test_a_key_with_white_space_is_found_by_no_worker(cluster: Sandbox, odd: tuple[str, str]) -> None:
+def test_a_key_with_white_space_is_found_by_no_worker(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
     name, topic = odd
     write(cluster.bootstrap_servers, topic, (f'["{name}", {{"p": 1}}]', {"o": 1}))
     assert ids(show(cluster, name)) == {"OFFSETS014"}
     assert agrees_with_the_workers(cluster, name)
 
 
-def test_a_record_where_javas_partitioner_would_not_put_it(cluster: Sandbox, odd: tuple[str, str]) -> None:
+def test_a_record_where_javas_partitioner_would_not_put_it(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
     name, topic = odd
     key = spelled(name, {"p": 1})
     home = java_partition(key.encode(), 25)
@@ -283,9 +315,19 @@ def test_a_record_where_javas_partitioner_would_not_put_it(cluster: Sandbox, odd
     assert ids(found) == {"OFFSETS003"}
 
 
-def test_keys_that_are_none_of_connects_are_told_and_not_dropped(cluster: Sandbox, odd: tuple[str, str]) -> None:
+def test_keys_that_are_none_of_connects_are_told_and_not_dropped(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
     name, topic = odd
-    keys = ["junk", b"\xff", "[]", f'["{name}"]', f'["{name}",1]', '[1,{"p":1}]', f'["{name}",{{}},1]']
+    keys = [
+        "junk",
+        b"\xff",
+        "[]",
+        f'["{name}"]',
+        f'["{name}",1]',
+        '[1,{"p":1}]',
+        f'["{name}",{{}},1]',
+    ]
     write(cluster.bootstrap_servers, topic, *[(key, {"o": 1}) for key in keys])
     found = show(cluster, name)
     assert [finding["id"] for finding in found["findings"]] == ["OFFSETS004"] * len(keys)
@@ -294,7 +336,12 @@ def test_keys_that_are_none_of_connects_are_told_and_not_dropped(cluster: Sandbo
 
 def test_null_and_nested_partitions(cluster: Sandbox, odd: tuple[str, str]) -> None:
     name, topic = odd
-    write(cluster.bootstrap_servers, topic, ([name, None], {"o": 1}), ([name, {"p": {"deep": 1}}], {"o": 2}))
+    write(
+        cluster.bootstrap_servers,
+        topic,
+        ([name, None], {"o": 1}),
+        ([name, {"p": {"deep": 1}}], {"o": 2}),
+    )
     found = show(cluster, name)
     assert ids(found) == {"OFFSETS007", "OFFSETS008"}
     assert offsets(found, name)[spelled(name, None)]["partition"] is None
@@ -319,14 +366,20 @@ def test_an_empty_dedicated_topic_is_no_oddity(cluster: Sandbox, odd: tuple[str,
 
 def test_a_dedicated_topic_that_is_not_compacted_is_refused_by_workers(cluster: Sandbox) -> None:
     topic = create_topic(cluster.bootstrap_servers, "deleting-offsets", policy="delete")
-    with connector(cluster, "deleting", STOPPED | {"offsets.storage.topic": topic}, "STOPPED") as rest:
+    with connector(
+        cluster, "deleting", STOPPED | {"offsets.storage.topic": topic}, "STOPPED"
+    ) as rest:
         assert ids(show(cluster, "deleting")) == {"OFFSETS017"}
         assert rest.call("GET", "/connectors/deleting/offsets").status_code == 500
 
 
-def test_a_dedicated_topic_that_is_never_cleaned_is_taken_by_workers_and_a_warning(cluster: Sandbox) -> None:
+def test_a_dedicated_topic_that_is_never_cleaned_is_taken_by_workers_and_a_warning(
+    cluster: Sandbox,
+) -> None:
     topic = create_topic(cluster.bootstrap_servers, "endless-offsets", policy="")
-    with connector(cluster, "endless", STOPPED | {"offsets.storage.topic": topic}, "STOPPED") as rest:
+    with connector(
+        cluster, "endless", STOPPED | {"offsets.storage.topic": topic}, "STOPPED"
+    ) as rest:
         (found,) = show(cluster, "endless")["findings"]
         assert (found["id"], found["severity"]) == ("OFFSETS017", "warning")
         assert rest.call("GET", "/connectors/endless/offsets").status_code == 200
@@ -339,10 +392,14 @@ def test_offsets_of_a_deleted_connector_are_still_shown(cluster: Sandbox) -> Non
     assert found["connectors"][0]["configured"] is False
 
 
-def test_a_hanging_transaction_is_told_and_not_waited_for(cluster: Sandbox, odd: tuple[str, str]) -> None:
+def test_a_hanging_transaction_is_told_and_not_waited_for(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
     name, topic = odd
     write(cluster.bootstrap_servers, topic, ([name, {"p": 1}], {"o": 1}))
-    hanging = write_uncommitted(cluster.bootstrap_servers, topic, f"hang-{name}", ([name, {"p": 1}], {"o": 2}))
+    hanging = write_uncommitted(
+        cluster.bootstrap_servers, topic, f"hang-{name}", ([name, {"p": 1}], {"o": 2})
+    )
     try:
         found = show(cluster, name, "--patience", "1", code=1)
         assert ids(found) == {"OFFSETS009"}
@@ -352,20 +409,26 @@ def test_a_hanging_transaction_is_told_and_not_waited_for(cluster: Sandbox, odd:
     assert show(cluster, name)["findings"] == []
 
 
-def test_a_transaction_that_ends_in_time_is_waited_for(cluster: Sandbox, odd: tuple[str, str]) -> None:
+def test_a_transaction_that_ends_in_time_is_waited_for(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
     from threading import Timer
 
     name, topic = odd
-    late = write_uncommitted(cluster.bootstrap_servers, topic, f"late-{name}", ([name, {"p": 1}], {"o": 2}))
+    late = write_uncommitted(
+        cluster.bootstrap_servers, topic, f"late-{name}", ([name, {"p": 1}], {"o": 2})
+    )
     ending = Timer(1.0, late.commit_transaction)
     ending.start()
     try:
-        assert offsets(show(cluster, name, "--patience", "20"), name)[spelled(name, {"p": 1})]["effective"] == {"o": 2}
+        assert offsets(show(cluster, name, "--patience", "20"), name)[spelled(name, {"p": 1})][
+            "effective"
+        ] == {"o": 2}
     finally:
         ending.join()
 
 
-# ------------------------------------------------------------------------------------------------------- another cluster
+# ---------------------------------------------------------------------------------- another cluster
 
 
 @pytest.fixture(scope="module")
@@ -377,7 +440,9 @@ def elsewhere(state_home: Path) -> Iterator[Sandbox]:
     down("elsewhere")
 
 
-def test_offsets_live_where_an_exactly_once_connector_writes(cluster: Sandbox, elsewhere: Sandbox, file: Path) -> None:
+def test_offsets_live_where_an_exactly_once_connector_writes(
+    cluster: Sandbox, elsewhere: Sandbox, file: Path
+) -> None:
     overrides = {
         f"{client}.override.bootstrap.servers": elsewhere.bootstrap_servers
         for client in ("producer", "consumer", "admin")
@@ -396,15 +461,21 @@ def test_offsets_live_where_an_exactly_once_connector_writes(cluster: Sandbox, e
 
 
 def test_a_dedicated_topic_that_does_not_exist_yet(cluster: Sandbox, elsewhere: Sandbox) -> None:
-    # With an override for the producer alone the worker creates the topic at home, and writes where there is none.
+    # With an override for the producer alone the worker creates the topic at home, and writes where
+    # there is none.
     override = {"producer.override.bootstrap.servers": elsewhere.bootstrap_servers}
     config = STOPPED | {"offsets.storage.topic": "not-yet-offsets"} | override
     with connector(cluster, "not-yet", config, "STOPPED"):
         assert ids(show(cluster, "not-yet")) == {"OFFSETS010"}
 
 
-def test_another_cluster_that_does_not_answer_costs_only_its_own_rows(cluster: Sandbox, reddit: str) -> None:
-    config = STOPPED | {"offsets.storage.topic": "far", "producer.override.bootstrap.servers": "127.0.0.1:1"}
+def test_another_cluster_that_does_not_answer_costs_only_its_own_rows(
+    cluster: Sandbox, reddit: str
+) -> None:
+    config = STOPPED | {
+        "offsets.storage.topic": "far",
+        "producer.override.bootstrap.servers": "127.0.0.1:1",
+    }
     with connector(cluster, "unreachable", config, "STOPPED"):
         found = show(cluster, "--timeout", "3", code=1)
         assert "OFFSETS011" in ids(found)
@@ -414,12 +485,15 @@ def test_another_cluster_that_does_not_answer_costs_only_its_own_rows(cluster: S
 def test_another_spelling_of_the_same_cluster_is_told(cluster: Sandbox) -> None:
     spelling = cluster.bootstrap_servers.replace("127.0.0.1", "localhost")
     topic = create_topic(cluster.bootstrap_servers, "same-offsets")
-    config = STOPPED | {"offsets.storage.topic": topic, "producer.override.bootstrap.servers": spelling}
+    config = STOPPED | {
+        "offsets.storage.topic": topic,
+        "producer.override.bootstrap.servers": spelling,
+    }
     with connector(cluster, "same", config, "STOPPED"):
         assert ids(show(cluster, "same")) == {"OFFSETS015"}
 
 
-# ------------------------------------------------------------------------------------------------------------ bad input
+# ---------------------------------------------------------------------------------------- bad input
 
 
 def run(*args: str) -> Ran:
@@ -444,7 +518,8 @@ def test_an_unreachable_broker_is_exit_5_within_the_timeout() -> None:
 def test_the_wrong_cluster_is_refused(cluster: Sandbox, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(
-        f"contexts: {{p: {{bootstrap_servers: '{cluster.bootstrap_servers}', group_id: g, cluster_id: other}}}}"
+        f"contexts: {{p: {{bootstrap_servers: '{cluster.bootstrap_servers}', group_id: g, "
+        f"cluster_id: other}}}}"
     )
     ran = run("--config", str(path))
     assert (ran.code, ran.err.count("\n")) == (4, 1)
@@ -456,7 +531,9 @@ def test_an_unknown_connector_is_told_with_the_nearest_name(cluster: Sandbox, re
     assert (ran.code, "Did you mean reddit-source?" in ran.err) == (2, True)
 
 
-def test_client_properties_that_librdkafka_does_not_take_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_properties_that_librdkafka_does_not_take_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CONNECTCTL_CLIENT_SECURITY_PROTOCOL", "nonsense")
     ran = run("--bootstrap-servers", "127.0.0.1:1", "--group-id", "g")
     assert (ran.code, ran.err.count("\n")) == (2, 1)

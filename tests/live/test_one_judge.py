@@ -1,4 +1,6 @@
-"""What decides on a connector's state on real clusters: REST of another group, rebalances, groups that do not exist."""
+"""What decides on a connector's state on real clusters: REST of another group, rebalances, groups
+that do not exist.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def source(cluster: Sandbox, directory: Path, name: str) -> Iterator[str]:
     path.write_text("".join(f"line {n}\n" for n in range(300)))
     with connector(cluster, name, file_source(path, f"{name}-topic")):
         eventually(lambda: live(cluster, f"{cluster.group_id}-offsets", name))
-        yield json.dumps({"offsets": [{"partition": {"filename": str(path)}, "offset": {"position": 0}}]})
+        yield json.dumps(
+            {"offsets": [{"partition": {"filename": str(path)}, "offset": {"position": 0}}]}
+        )
 
 
 @contextmanager
@@ -86,7 +90,11 @@ def test_offsets_are_not_written_under_a_connector_that_only_another_groups_work
             ("fence", name),
         ):
             ran = ctl(cluster, "--rest", other, *args, "--yes", stdin=offsets)
-            assert (ran.code, other in ran.err, cluster.rest_urls[0] in ran.err) == (4, True, True), (args, ran)
+            assert (ran.code, other in ran.err, cluster.rest_urls[0] in ran.err) == (
+                4,
+                True,
+                True,
+            ), (args, ran)
         ran = ctl(cluster, "--rest", other, "offsets", "copy", name, name, "--yes")
         assert ran.code in (2, 4), ran
         assert live(cluster, topic, name) == before
@@ -97,9 +105,16 @@ def test_what_another_groups_worker_does_not_list_is_shown_from_the_topics(
     cluster: Sandbox, other: str, tmp_path: Path
 ) -> None:
     with source(cluster, tmp_path, "judged-shown"):
-        for args in (("connectors", "list"), ("connectors", "show", "judged-shown"), ("tasks", "check")):
+        for args in (
+            ("connectors", "list"),
+            ("connectors", "show", "judged-shown"),
+            ("tasks", "check"),
+        ):
             ran = ctl(cluster, "--rest", other, *args)
-            assert (ran.code, "judged-shown" in ran.out, UNPROVEN in ran.err) == (0, True, True), (args, ran)
+            assert (ran.code, "judged-shown" in ran.out, UNPROVEN in ran.err) == (0, True, True), (
+                args,
+                ran,
+            )
         shown = ctl(cluster, "--rest", other, "cluster", "show", "--exit-code")
         assert (shown.code, "judged-shown" in shown.out) == (1, True), shown
         assert "CLUSTER010" in shown.err
@@ -114,16 +129,30 @@ def test_an_address_that_nobody_advertises_is_the_groups_where_it_lists_the_grou
 ) -> None:
     localhost = cluster.rest_urls[0].replace("127.0.0.1", "localhost")
     with source(cluster, tmp_path, "judged-mapped"), rest_server() as mapped:
-        for path in ("/", "/connectors?expand=info", "/connectors?expand=status&expand=info", "/connectors"):
+        for path in (
+            "/",
+            "/connectors?expand=info",
+            "/connectors?expand=status&expand=info",
+            "/connectors",
+        ):
             mapped.on(f"GET {path}", partial(_forwarded, cluster.rest_urls[0] + path))
         for url in (localhost, mapped.url):
             listed = ctl(cluster, "--rest", url, "connectors", "list", "-o", "json")
             assert (listed.code, listed.json["connectorsFrom"]) == (0, "workers"), listed
         mapped.on("GET /connectors?expand=info", (200, {}))
-        denied = ctl(cluster, "--rest", mapped.url, "connectors", "stop", "judged-mapped", "--dry-run")
+        denied = ctl(
+            cluster, "--rest", mapped.url, "connectors", "stop", "judged-mapped", "--dry-run"
+        )
         assert (denied.code, UNPROVEN in denied.err) == (4, True), denied
         declared = ctl(
-            cluster, "--rest", mapped.url, "--rest-is-group", "connectors", "stop", "judged-mapped", "--dry-run"
+            cluster,
+            "--rest",
+            mapped.url,
+            "--rest-is-group",
+            "connectors",
+            "stop",
+            "judged-mapped",
+            "--dry-run",
         )
         assert declared.code == 0, declared
 
@@ -133,18 +162,32 @@ def _forwarded(url: str, asked: Asked) -> Answer:
     return 200, httpx.get(url, timeout=60).json()
 
 
-def test_a_group_that_does_not_exist_has_no_connectors(cluster: Sandbox, other: str, tmp_path: Path) -> None:
+def test_a_group_that_does_not_exist_has_no_connectors(
+    cluster: Sandbox, other: str, tmp_path: Path
+) -> None:
     with source(cluster, tmp_path, "judged-nobody"):
-        for args in (("connectors", "list"), ("connectors", "show", "judged-nobody"), ("cluster", "show")):
+        for args in (
+            ("connectors", "list"),
+            ("connectors", "show", "judged-nobody"),
+            ("cluster", "show"),
+        ):
             ran = connectctl(
-                "--bootstrap-servers", cluster.bootstrap_servers, "--group-id", "nobodys", "--rest", other, *args
+                "--bootstrap-servers",
+                cluster.bootstrap_servers,
+                "--group-id",
+                "nobodys",
+                "--rest",
+                other,
+                *args,
             )
             assert (ran.code, ran.out) == (2, ""), (args, ran)
             assert "Kafka has no group nobodys" in ran.err
             assert cluster.group_id in ran.err
 
 
-def test_a_rebalance_hides_no_running_task_and_invents_no_silent_worker(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_rebalance_hides_no_running_task_and_invents_no_silent_worker(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     name = "judged-rebalance"
     with source(cluster, tmp_path, name), rebalancing(cluster):
         for _ in range(6):
@@ -170,7 +213,18 @@ def test_a_task_of_a_worker_that_is_suspended_is_not_taken_for_one_that_has_ende
         process.send_signal(signal.SIGSTOP)
         try:
             ran = ctl(
-                cluster, "--rest", awake, "--timeout", "5", "offsets", "set", name, "-f", "-", "--yes", stdin=offsets
+                cluster,
+                "--rest",
+                awake,
+                "--timeout",
+                "5",
+                "offsets",
+                "set",
+                name,
+                "-f",
+                "-",
+                "--yes",
+                stdin=offsets,
             )
             assert ran.code in (4, 6), ran
             assert live(cluster, f"{cluster.group_id}-offsets", name) == before
@@ -181,8 +235,12 @@ def test_a_task_of_a_worker_that_is_suspended_is_not_taken_for_one_that_has_ende
 
 def _listening(port: int) -> psutil.Process:
     """The process that listens on ``port``."""
-    found = (each for each in psutil.net_connections("tcp") if each.laddr and each.laddr.port == port)
-    return psutil.Process(next(each.pid for each in found if each.status == psutil.CONN_LISTEN and each.pid))
+    found = (
+        each for each in psutil.net_connections("tcp") if each.laddr and each.laddr.port == port
+    )
+    return psutil.Process(
+        next(each.pid for each in found if each.status == psutil.CONN_LISTEN and each.pid)
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,14 +254,18 @@ def _listening(port: int) -> psutil.Process:
 def test_a_fault_of_a_worker_has_one_exit_code_and_one_text(
     cluster: Sandbox, stopped_source: str, fault: str, answer: Answer, code: int
 ) -> None:
-    """``fault`` is what the server does; commands that the topics can answer are not ended by it."""
+    """``fault`` is what the server does; commands that the topics can answer are not ended by
+    it.
+    """
     changing = (
         ("connectors", "stop", stopped_source, "--yes"),
         ("connectors", "patch", stopped_source, "x=1", "--yes"),
         ("connectors", "delete", stopped_source, "--yes"),
     )
     path = "/connectors?expand=status&expand=info"
-    with rest_server({"GET /": answer, f"GET {path}": answer, "GET /connectors?expand=info": answer}) as server:
+    with rest_server(
+        {"GET /": answer, f"GET {path}": answer, "GET /connectors?expand=info": answer}
+    ) as server:
         texts = set()
         for args in changing:
             ran = ctl(cluster, "--rest", server.url, "--timeout", "5", *args)

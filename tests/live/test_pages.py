@@ -1,4 +1,6 @@
-"""The pages of a real cluster and of an audit of real records say what the commands say, and a browser shows them."""
+"""The pages of a real cluster and of an audit of real records say what the commands say, and a
+browser shows them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ pytestmark = pytest.mark.live
 
 
 def shown(file: Path, home: Path) -> str:
-    """What the page says: as a browser has it where there is one, which then has nothing to complain of."""
+    """What the page says: as a browser has it where there is one, which then has nothing to
+    complain of.
+    """
     if executable() is None:
         return " ".join(unescape(re.sub("<[^>]+>", " ", file.read_text())).split())
     with browser(home) as tab:
@@ -30,7 +34,9 @@ def shown(file: Path, home: Path) -> str:
         return " ".join(str(tab.value("document.body.textContent")).split())
 
 
-def test_the_page_of_a_real_cluster_has_its_workers_topics_and_connectors(cluster: Sandbox, tmp_path: Path) -> None:
+def test_the_page_of_a_real_cluster_has_its_workers_topics_and_connectors(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     context = ("--context", f"sandbox-{cluster.spec.name}")
     topic = create_topic(cluster.bootstrap_servers, "pages-lines", 1)
     file = tmp_path / "cluster.html"
@@ -50,12 +56,20 @@ def test_the_page_of_a_real_cluster_has_its_workers_topics_and_connectors(cluste
     assert f"sandbox-{cluster.spec.name} cluster show --html" in page
 
 
-def test_the_page_of_a_real_audit_has_its_findings_and_their_stories(cluster: Sandbox, tmp_path: Path) -> None:
+def test_the_page_of_a_real_audit_has_its_findings_and_their_stories(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     topic = create_topic(cluster.bootstrap_servers, "pages-audited", 1, policy="delete")
-    write(cluster.bootstrap_servers, topic, *((f"k{n % 2}", {"seq": n // 2}) for n in (0, 1, 2, 3, 2, 3, 8, 9)))
+    write(
+        cluster.bootstrap_servers,
+        topic,
+        *((f"k{n % 2}", {"seq": n // 2}) for n in (0, 1, 2, 3, 2, 3, 8, 9)),
+    )
     file = tmp_path / "audit.html"
     context = ("--context", f"sandbox-{cluster.spec.name}")
-    ran = connectctl(*context, "audit", topic, "--sequence", "$.seq", "--html", str(file), "-o", "json")
+    ran = connectctl(
+        *context, "audit", topic, "--sequence", "$.seq", "--html", str(file), "-o", "json"
+    )
     assert ran.code == 1, ran.err
     page = shown(file, tmp_path)
     assert ran.json["verdict"] == "duplicates"

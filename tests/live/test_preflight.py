@@ -1,4 +1,6 @@
-"""``connectctl preflight`` whole, on a real cluster: nothing where all is well, and each area's word where it is not."""
+"""``connectctl preflight`` whole, on a real cluster: nothing where all is well, and each area's
+word where it is not.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ def name(tmp_path: Path) -> str:
 
 @pytest.fixture
 def config(name: str, tmp_path: Path) -> dict[str, str]:
-    return {"connector.class": FILE_SOURCE, "file": str(tmp_path / "in.txt"), "topic": f"{name}-data"}
+    return {
+        "connector.class": FILE_SOURCE,
+        "file": str(tmp_path / "in.txt"),
+        "topic": f"{name}-data",
+    }
 
 
 @pytest.fixture
@@ -49,17 +55,24 @@ def well(cluster: Sandbox, name: str, config: dict[str, str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("wish", ["now", "preparing", "enabled", "downgrade"])
 def test_a_clean_cluster_has_no_finding(well: str, wish: str) -> None:
-    # A cluster that was just used settles for a moment: what others did to it is not this connector's.
+    # A cluster that was just used settles for a moment: what others did to it is not this
+    # connector's.
     def clean() -> bool:
         ran = preflight(well, "--for", wish, "-o", "json")
-        mine = [f for f in ran.json["findings"] if well in json.dumps(f) or f["id"].startswith(("BROKER", "CLUSTER"))]
+        mine = [
+            f
+            for f in ran.json["findings"]
+            if well in json.dumps(f) or f["id"].startswith(("BROKER", "CLUSTER"))
+        ]
         assert ran.code in (0, 1), ran.err
         return not mine
 
     eventually(clean)
 
 
-def test_findings_of_many_areas_come_in_one_answer(cluster: Sandbox, name: str, config: dict[str, str]) -> None:
+def test_findings_of_many_areas_come_in_one_answer(
+    cluster: Sandbox, name: str, config: dict[str, str]
+) -> None:
     bad = config | {
         "transaction.boundary": "interval",
         "transaction.boundary.interval.ms": "90000",

@@ -1,4 +1,6 @@
-"""ACLs on a broker with an authorizer: our verdicts, what the broker decides, and what a worker's tasks make of it."""
+"""ACLs on a broker with an authorizer: our verdicts, what the broker decides, and what a worker's
+tasks make of it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,12 @@ LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORD = "correct-horse-battery"
 USERS = ("ops", "probe", "pia", "carl", "anna", "nobody")
 ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = list(Operation)[1:8]
-TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
+TOPIC, GROUP, CLUSTER, ID = (
+    Resource.TOPIC,
+    Resource.GROUP,
+    Resource.CLUSTER,
+    Resource.TRANSACTIONAL_ID,
+)
 PROBE, T, NEW, X = "User:probe", "acls-truth", "acls-truth-new", "acls-truth-id-0"
 READER = "acls-truth-reader"
 HERE = "127.0.0.1"
@@ -93,7 +100,7 @@ class TestRealGuarded(GuardedContract):
             yield grants.reads
 
 
-# ------------------------------------------------------------------------------------------ what the broker really does
+# ---------------------------------------------------------------------- what the broker really does
 
 
 @dataclass
@@ -128,8 +135,11 @@ class Probe:
     def consumes(self) -> bool:
         consumer = Consumer(self.properties | {"group.id": READER, "enable.auto.commit": False})
         try:
-            # Of a topic that it may not describe it is never told where to read, and would wait for ever.
-            if not _allowed(consumer.list_topics(T, 60).topics[T].error, "TOPIC_AUTHORIZATION_FAILED"):
+            # Of a topic that it may not describe it is never told where to read, and would wait for
+            # ever.
+            if not _allowed(
+                consumer.list_topics(T, 60).topics[T].error, "TOPIC_AUTHORIZATION_FAILED"
+            ):
                 return False
             consumer.assign([TopicPartition(T, 0, 0)])
             message = eventually(lambda: consumer.poll(1))
@@ -202,7 +212,10 @@ CASES: dict[str, tuple[Binding, ...]] = {
     "read": (allow(PROBE, READ, TOPIC, T),),
     "describe": (allow(PROBE, DESCRIBE, TOPIC, T), allow(PROBE, DESCRIBE, ID, X)),
     "create": (allow(PROBE, CREATE, TOPIC, NEW), allow(PROBE, DELETE, TOPIC, T)),
-    "create on the cluster": (allow(PROBE, CREATE, CLUSTER, "kafka-cluster"), allow(PROBE, ALTER, TOPIC, T)),
+    "create on the cluster": (
+        allow(PROBE, CREATE, CLUSTER, "kafka-cluster"),
+        allow(PROBE, ALTER, TOPIC, T),
+    ),
     "configs": (allow(PROBE, Operation.ALTER_CONFIGS, TOPIC, T), allow(PROBE, DESCRIBE, TOPIC, T)),
     "all": (allow(PROBE, ALL, TOPIC, T), allow(PROBE, ALL, ID, X)),
     "prefix": (
@@ -213,10 +226,19 @@ CASES: dict[str, tuple[Binding, ...]] = {
         allow(PROBE, ALL, TOPIC, T + "-", prefixed=True),
         allow(PROBE, WRITE, ID, X + "0", prefixed=True),
     ),
-    "literal that is a prefix": (allow(PROBE, ALL, TOPIC, "acls-tr"), allow(PROBE, WRITE, ID, "acls-truth-")),
+    "literal that is a prefix": (
+        allow(PROBE, ALL, TOPIC, "acls-tr"),
+        allow(PROBE, WRITE, ID, "acls-truth-"),
+    ),
     "wildcard": (allow(PROBE, ALL, TOPIC, "*"), allow(PROBE, WRITE, ID, "*")),
-    "everybody": (allow("User:*", WRITE, TOPIC, T), allow("User:*", WRITE, ID, "acls", prefixed=True)),
-    "another host": (allow(PROBE, ALL, TOPIC, T, host="10.9.8.7"), allow(PROBE, ALL, ID, X, host="10.9.8.7")),
+    "everybody": (
+        allow("User:*", WRITE, TOPIC, T),
+        allow("User:*", WRITE, ID, "acls", prefixed=True),
+    ),
+    "another host": (
+        allow(PROBE, ALL, TOPIC, T, host="10.9.8.7"),
+        allow(PROBE, ALL, ID, X, host="10.9.8.7"),
+    ),
     "this host": (allow(PROBE, READ, TOPIC, T, host=HERE), allow(PROBE, WRITE, ID, X, host=HERE)),
     "deny write": (
         allow(PROBE, ALL, TOPIC, "*"),
@@ -230,7 +252,10 @@ CASES: dict[str, tuple[Binding, ...]] = {
         allow(PROBE, WRITE, ID, X),
         allow(PROBE, DESCRIBE, ID, "*", deny=True),
     ),
-    "deny from another host": (allow(PROBE, ALL, TOPIC, T), allow(PROBE, ALL, TOPIC, T, host="10.9.8.7", deny=True)),
+    "deny from another host": (
+        allow(PROBE, ALL, TOPIC, T),
+        allow(PROBE, ALL, TOPIC, T, host="10.9.8.7", deny=True),
+    ),
 }
 
 
@@ -247,13 +272,15 @@ def test_the_broker_decides_as_we_say(grants: Grants, probe: Probe, case: str) -
         assert probe.operations() == {o for o in topics if listed and we_say(o, TOPIC, T)}
         assert probe.produces() is (listed and we_say(WRITE, TOPIC, T))
         assert probe.consumes() is (listed and we_say(READ, TOPIC, T))
-        assert probe.creates() is (we_say(CREATE, TOPIC, NEW) or we_say(CREATE, CLUSTER, "kafka-cluster"))
+        assert probe.creates() is (
+            we_say(CREATE, TOPIC, NEW) or we_say(CREATE, CLUSTER, "kafka-cluster")
+        )
         assert probe.describes_id() is we_say(DESCRIBE, ID, X)
         # Whoever may not describe an id does not find its coordinator.
         assert probe.initialises() is (we_say(DESCRIBE, ID, X) and we_say(WRITE, ID, X))
 
 
-# ------------------------------------------------------------------------------------------------ what a worker makes of it
+# ------------------------------------------------------------------------ what a worker makes of it
 
 SOURCE, OUT = "acls-source", "acls-out"
 
@@ -300,7 +327,8 @@ def config(guarded: Sandbox, **more: str) -> dict[str, str]:
             f"{role}.override.bootstrap.servers": guarded.listeners["SECURED"],
             f"{role}.override.security.protocol": "SASL_PLAINTEXT",
             f"{role}.override.sasl.mechanism": "PLAIN",
-            f"{role}.override.sasl.jaas.config": f'{LOGIN} username="{user}" password="{PASSWORD}";',
+            f"{role}.override.sasl.jaas.config": f'{LOGIN} username="{user}" '
+            f'password="{PASSWORD}";',
         }
     return made | more
 
@@ -320,7 +348,8 @@ def test_what_preflight_says_is_missing_makes_tasks_fail_and_what_it_emits_makes
         }
         eventually(lambda: "FAILED" in rest.state(SOURCE))
 
-        # Without the ids of the admin client there is nothing to fence at first, and the connector runs.
+        # Without the ids of the admin client there is nothing to fence at first, and the connector
+        # runs.
         (wanted,) = read(emit(facts, Goal.ENABLED, "yaml"))
         fencing = [b for b in wanted.bindings if (b.principal, b.resource) == ("User:anna", ID)]
         assert {b.name for b in fencing} == {f"{guarded.group_id}-{SOURCE}-{n}" for n in range(2)}
@@ -342,7 +371,9 @@ def test_what_preflight_says_is_missing_makes_tasks_fail_and_what_it_emits_makes
 
 
 def runs_again(rest: Workers, name: str = SOURCE) -> bool:
-    """Whether all runs; what has failed is restarted, for a failure may be told after the first restart."""
+    """Whether all runs; what has failed is restarted, for a failure may be told after the first
+    restart.
+    """
     state = rest.state(name)
     if "FAILED" in state:
         rest.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
@@ -369,7 +400,11 @@ def test_what_preflight_says_a_sink_lacks_makes_its_tasks_fail_and_what_it_emits
     def lacks() -> list[tuple[str, str]]:
         facts, _ = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")
         assert facts is not None
-        return [(f.id, f.message.partition(",")[0]) for f in check(rules, facts, Goal.NOW) if f.subject == SINK]
+        return [
+            (f.id, f.message.partition(",")[0])
+            for f in check(rules, facts, Goal.NOW)
+            if f.subject == SINK
+        ]
 
     def needs(principal: str) -> list[Binding]:
         facts, _ = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")
@@ -379,7 +414,8 @@ def test_what_preflight_says_a_sink_lacks_makes_its_tasks_fail_and_what_it_emits
 
     with connector(guarded, SINK, sink):
         assert lacks() == [("ACL009", "User:pia"), ("ACL008", "User:carl"), ("ACL009", "User:anna")]
-        # Without its admin client's permissions the topic of dead letters is not made, and no consumer is opened.
+        # Without its admin client's permissions the topic of dead letters is not made, and no
+        # consumer is opened.
         for principal in ("User:anna", "User:carl"):
             eventually(lambda: "FAILED" in rest.state(SINK)[1:])
             trace = rest.call("GET", f"/connectors/{SINK}/status").json()["tasks"][0]["trace"]
@@ -392,7 +428,9 @@ def test_what_preflight_says_a_sink_lacks_makes_its_tasks_fail_and_what_it_emits
         assert lacks() == []
 
 
-def test_whoever_may_not_list_acls_learns_that_none_were_checked(guarded: Sandbox, session: Session) -> None:
+def test_whoever_may_not_list_acls_learns_that_none_were_checked(
+    guarded: Sandbox, session: Session
+) -> None:
     nobody = Session(
         flags={f"client.{name}": value for name, value in client(guarded, "nobody").items()}
         | {"bootstrap_servers": guarded.listeners["SECURED"], "group_id": guarded.group_id}

@@ -1,4 +1,6 @@
-"""Brokers, internal topics and readers on a real cluster: what preflight says, and what then happens."""
+"""Brokers, internal topics and readers on a real cluster: what preflight says, and what then
+happens.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ PASSWORD = "correct-horse-battery"
 
 @dataclass(frozen=True)
 class Edges:
-    """A cluster's edges, and the checks over them. ``connectors`` are those that a test is about."""
+    """A cluster's edges, and the checks over them. ``connectors`` are those that a test is
+    about.
+    """
 
     kafka: Kafka
     brokers: Brokers
@@ -77,19 +81,29 @@ class Edges:
             internal=self.internal or {},
         )
 
-    def of_brokers(self, *connectors: Connector, goal: Goal = Goal.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
+    def of_brokers(
+        self, *connectors: Connector, goal: Goal = Goal.ENABLED
+    ) -> tuple[dict[str, Finding], list[Unseen]]:
         facts = broker_observe.observe(self.seen(*connectors), goal)
-        return {finding.id: finding for finding in check(broker_rules, facts, goal)}, list(facts.unseen)
+        return {finding.id: finding for finding in check(broker_rules, facts, goal)}, list(
+            facts.unseen
+        )
 
     def of_topics(self, *connectors: Connector, now: float = 0.0) -> dict[tuple[str, str], Finding]:
         seen = internal_topics_rules.observe(self.seen(*connectors), now or time.time())
         assert seen.unseen == ()
-        return {(finding.id, finding.subject): finding for finding in check(internal_topics_rules, seen)}
+        return {
+            (finding.id, finding.subject): finding for finding in check(internal_topics_rules, seen)
+        }
 
-    def of_readers(self, *connectors: Connector, goal: Goal = Goal.ENABLED) -> dict[tuple[str, str], Finding]:
+    def of_readers(
+        self, *connectors: Connector, goal: Goal = Goal.ENABLED
+    ) -> dict[tuple[str, str], Finding]:
         facts = consumer_observe.observe(self.seen(*connectors), goal)
         assert facts.unseen == ()
-        return {(finding.id, finding.subject): finding for finding in check(consumer_rules, facts, goal)}
+        return {
+            (finding.id, finding.subject): finding for finding in check(consumer_rules, facts, goal)
+        }
 
     def close(self) -> None:
         self.brokers.close()
@@ -106,7 +120,9 @@ def opened(properties: dict[str, Any], **more: Any) -> Edges:
 def here(cluster: Sandbox) -> Iterator[Edges]:
     """The shared cluster, seen anew by each test: metadata are kept."""
     calls = Connect(tuple(cluster.rest_urls), auth={}, tls={}, timeout=60)
-    edges = opened({"bootstrap.servers": cluster.bootstrap_servers}, calls=calls, internal=cluster.topics)
+    edges = opened(
+        {"bootstrap.servers": cluster.bootstrap_servers}, calls=calls, internal=cluster.topics
+    )
     # A coordinator that still loads a part of its log lists no groups.
     eventually(lambda: not edges.brokers.readers().problems)
     yield edges
@@ -124,7 +140,7 @@ def source_of(topic: str, **more: str) -> Connector:
     return Connector("brokers-source", None, config={"topic": topic} | more, type="source")
 
 
-# ------------------------------------------------------------------------------------------------------------- brokers
+# ------------------------------------------------------------------------------------------ brokers
 
 
 @pytest.mark.parametrize("goal", Goal)
@@ -133,18 +149,25 @@ def test_a_clean_cluster_gives_no_finding(
 ) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("one\n")
-    config = {"connector.class": FILE_SOURCE, "file": str(file), "topic": made.new_topic("brokers-clean")}
+    config = {
+        "connector.class": FILE_SOURCE,
+        "file": str(file),
+        "topic": made.new_topic("brokers-clean"),
+    }
     name = f"brokers-clean-{goal.value}"
     with connector(cluster, name, config) as rest:
         eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
         mine = here.checked(name)
         assert here.of_brokers(*mine, goal=goal) == ({}, [])
         assert here.of_readers(*mine, goal=goal) == {}
-        # Other tests may hold the workers' topics back at this moment, which is for TXN001 and TXN004 to say.
+        # Other tests may hold the workers' topics back at this moment, which is for TXN001 and
+        # TXN004 to say.
         assert [key for key in here.of_topics(*mine) if key[0].startswith("TOPIC")] == []
 
 
-def test_a_timeout_above_the_brokers_is_foretold_and_the_task_fails_by_it(here: Edges, cluster: Sandbox) -> None:
+def test_a_timeout_above_the_brokers_is_foretold_and_the_task_fails_by_it(
+    here: Edges, cluster: Sandbox
+) -> None:
     name = "brokers-timeout"
     config = {"connector.class": VERIFIABLE, "topic": name, "throughput": "1", TIMEOUT: "900001"}
     (foretold, _) = here.of_brokers(Connector(name, None, config=config, type="source"))
@@ -156,7 +179,7 @@ def test_a_timeout_above_the_brokers_is_foretold_and_the_task_fails_by_it(here: 
         assert set(here.of_brokers(*here.checked(name))[0]) == {"BROKER013"}
 
 
-# ----------------------------------------------------------------------------------------------------- internal topics
+# ---------------------------------------------------------------------------------- internal topics
 
 
 def test_a_dedicated_topic_is_judged_by_its_settings_and_takes_what_it_is_not_said_to_refuse(
@@ -187,21 +210,32 @@ def test_a_transaction_that_stays_open_on_an_offsets_topic_is_told_when_it_is_lo
     topic = made.new_topic("brokers-held", 2, cleanup_policy="compact")
     mine = source_of("brokers-any", **{"offsets.storage.topic": topic})
     with held(here.bootstrap, topic):
-        told = {id_ for id_, subject in here.of_topics(mine, now=time.time() + 100) if subject == f"{topic}-0"}
+        told = {
+            id_
+            for id_, subject in here.of_topics(mine, now=time.time() + 100)
+            if subject == f"{topic}-0"
+        }
     assert told == {"TXN004"}
 
 
-# ------------------------------------------------------------------------------------------------------------- readers
+# ------------------------------------------------------------------------------------------ readers
 
 
 @contextmanager
 def held(bootstrap: str, topic: str) -> Iterator[None]:
-    """A transaction that is open on the first partition of a topic, for longer than a slow machine needs."""
-    client = {"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-id", "transaction.timeout.ms": 600_000}
+    """A transaction that is open on the first partition of a topic, for longer than a slow machine
+    needs.
+    """
+    client = {
+        "bootstrap.servers": bootstrap,
+        "transactional.id": f"{topic}-id",
+        "transaction.timeout.ms": 600_000,
+    }
     producer = Producer(client)
     producer.init_transactions(120)
     producer.begin_transaction()
-    producer.produce(topic, b"open", key=b'"k"', partition=0)  # a key that a worker's JsonConverter takes
+    # a key that a worker's JsonConverter takes
+    producer.produce(topic, b"open", key=b'"k"', partition=0)
     assert producer.flush(300) == 0
     try:
         yield
@@ -227,7 +261,9 @@ def test_who_commits_beyond_an_open_transaction_is_proven_and_who_does_not_is_na
     topic = made.new_topic("brokers-read", 1)
     write(here.bootstrap, topic, ("k", "committed"))
     with held(here.bootstrap, topic):
-        careless = made.open(f"{topic}-careless", isolation_level="read_uncommitted", group_protocol="consumer")
+        careless = made.open(
+            f"{topic}-careless", isolation_level="read_uncommitted", group_protocol="consumer"
+        )
         consumed(careless, topic, 2)
         consumed(made.open(f"{topic}-careful", isolation_level="read_committed"), topic, 1)
         found = here.of_readers(source_of(topic))
@@ -246,7 +282,12 @@ def test_a_sink_of_a_sources_topic_is_told_until_it_reads_committed(
     file = tmp_path / "lines.txt"
     file.write_text("one\ntwo\n")
     text = "org.apache.kafka.connect.storage.StringConverter"
-    out = {"connector.class": FILE_SINK, "topics": topic, "file": str(tmp_path / "out.txt"), "value.converter": text}
+    out = {
+        "connector.class": FILE_SINK,
+        "topics": topic,
+        "file": str(tmp_path / "out.txt"),
+        "value.converter": text,
+    }
     into = {"connector.class": FILE_SOURCE, "file": str(file), "topic": topic}
     with connector(cluster, f"{topic}-from", into), connector(cluster, f"{topic}-to", out) as rest:
         eventually(lambda: here.checked(f"{topic}-from", f"{topic}-to")[1:])
@@ -260,7 +301,9 @@ def test_a_sink_of_a_sources_topic_is_told_until_it_reads_committed(
         with held(here.bootstrap, topic):
             eventually(lambda: found(Goal.NOW) == {"READER001", "READER003"})
         rest.call(
-            "PUT", f"/connectors/{topic}-to/config", out | {"consumer.override.isolation.level": "read_committed"}
+            "PUT",
+            f"/connectors/{topic}-to/config",
+            out | {"consumer.override.isolation.level": "read_committed"},
         )
         eventually(lambda: found(Goal.NOW) == set())
 
@@ -283,7 +326,11 @@ def test_a_mirror_of_a_sources_topic_is_told_where_connect_would_refuse_it(
     def refused(more: dict[str, str]) -> bool:
         asked = config | more | {"name": name, "exactly.once.support": "required"}
         answer = rest.call("PUT", f"/connector-plugins/{MIRROR}/config/validate", asked).json()
-        (told,) = [each["value"] for each in answer["configs"] if each["value"]["name"] == "exactly.once.support"]
+        (told,) = [
+            each["value"]
+            for each in answer["configs"]
+            if each["value"]["name"] == "exactly.once.support"
+        ]
         return bool(told["errors"])
 
     def found() -> set[tuple[str, str]]:
@@ -296,7 +343,9 @@ def test_a_mirror_of_a_sources_topic_is_told_where_connect_would_refuse_it(
         assert not refused(committed)
 
 
-def test_a_share_group_is_named_and_nothing_else_is_asked_of_it(here: Edges, made: Consumers) -> None:
+def test_a_share_group_is_named_and_nothing_else_is_asked_of_it(
+    here: Edges, made: Consumers
+) -> None:
     from confluent_kafka import ShareConsumer
 
     topic = made.new_topic("brokers-shared", 1)
@@ -324,7 +373,7 @@ def deleted(bootstrap: str, group: str) -> bool:
     return {result.error_code for result in answer.results} <= {0, 69}
 
 
-# ------------------------------------------------------------------------------- a broker that is set as none should be
+# ----------------------------------------------------------- a broker that is set as none should be
 
 
 @pytest.fixture(scope="module")
@@ -360,7 +409,8 @@ def test_what_a_broker_does_not_allow_is_foretold_and_it_answers_so(strict: Sand
         return set(findings)
 
     assert found() == {"BROKER003", "BROKER005", "BROKER013", "BROKER014", "BROKER015", "BROKER016"}
-    # What a producer has by default, what workers fence with, and what is allowed but has no coordinator.
+    # What a producer has by default, what workers fence with, and what is allowed but has no
+    # coordinator.
     assert [initialised(strict, timeout) for timeout in (60_000, 90_000, 50_000)] == [
         Code.INVALID_TRANSACTION_TIMEOUT,
         Code.INVALID_TRANSACTION_TIMEOUT,
@@ -379,7 +429,9 @@ def initialised(strict: Sandbox, timeout: int) -> int:
     """What the broker answers to InitProducerId, whoever coordinates the id."""
     from kafka.protocol.producer.transaction import InitProducerIdRequest
 
-    request = InitProducerIdRequest(transactional_id="strict", transaction_timeout_ms=timeout, max_version=5)
+    request = InitProducerIdRequest(
+        transactional_id="strict", transaction_timeout_ms=timeout, max_version=5
+    )
     return int(asked(strict.bootstrap_servers, request).error_code)
 
 
@@ -401,7 +453,10 @@ def test_a_principal_without_permissions_is_told_what_it_cannot_see(strict: Sand
     assert "Describe on Topic __transaction_state is missing" in why["__transaction_state"]
     # What the brokers speak is told to anybody.
     assert set(findings) <= {"BROKER004"}
-    assert who_reads(nobody, "brokers-secret") == {"all consumer groups", "who reads brokers-secret"}
+    assert who_reads(nobody, "brokers-secret") == {
+        "all consumer groups",
+        "who reads brokers-secret",
+    }
     nobody.close()
     root = opened({"bootstrap.servers": strict.bootstrap_servers})
     assert who_reads(root, "brokers-secret") == set()

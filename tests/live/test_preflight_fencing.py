@@ -1,4 +1,6 @@
-"""What preflight says of fencing and of transactions, beside what real coordinators and workers show."""
+"""What preflight says of fencing and of transactions, beside what real coordinators and workers
+show.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def kafka(cluster: Sandbox) -> Kafka:
     return Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
 
 
-def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = True) -> dict[str, Finding]:
+def found(
+    cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = True
+) -> dict[str, Finding]:
     """What preflight says of fencing and transactions of these connectors, by id."""
     here = kafka(cluster)
     rest = Connect(cluster.rest_urls, auth={}, tls={}, timeout=120)
@@ -49,7 +53,9 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     assert len(checked) == len(names)
     topics = cluster.topics
     images = here.image([topics["config"], topics["status"]], patience=10)
-    written = {key: at for image in images.values() for key, at in write_times(image.latest).items()}
+    written = {
+        key: at for image in images.values() for key, at in write_times(image.latest).items()
+    }
     state = config_topic.parse(images[topics["config"]].latest, topics["config"])
     directory = TransactionalIdIndex({cluster.group_id: frozenset(state.connectors)})
     calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
@@ -73,19 +79,25 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     finally:
         calls.close()
     assert seen.unseen == paced.unseen == ()
-    return {f.id: f for f in (*check(fencing_rules, seen, goal), *check(transaction_rules, paced, goal))}
+    return {
+        f.id: f for f in (*check(fencing_rules, seen, goal), *check(transaction_rules, paced, goal))
+    }
 
 
 def test_ids_are_on_the_partitions_that_real_coordinators_put_them(cluster: Sandbox) -> None:
     ids = [f"fencing-hash-{text}-0" for text in ("plain", "é", "\U0001f600", "longer" * 20)]
     for id in ids:
-        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id})
+        producer = Producer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id}
+        )
         producer.init_transactions(120)
     here = kafka(cluster)
     image = here.image([TRANSACTION_STATE], patience=10)[TRANSACTION_STATE]
     where = {_id(record.key): record.partition for record in image.latest if record.key}
     facts = here.topics([TRANSACTION_STATE])[TRANSACTION_STATE]
-    assert {id: where[id] for id in ids} == {id: coordinator_partition(id, facts.partitions) for id in ids}
+    assert {id: where[id] for id in ids} == {
+        id: coordinator_partition(id, facts.partitions) for id in ids
+    }
     assert set(facts.leaders.values()) == {1}
 
 
@@ -108,7 +120,12 @@ def test_a_running_connector_gives_no_finding(cluster: Sandbox, tmp_path: Path) 
 
 
 def test_a_round_for_many_tasks_is_foretold_and_its_cure_too(cluster: Sandbox) -> None:
-    many = {"connector.class": VERIFIABLE, "tasks.max": "110", "topic": "fencing-many", "throughput": "1"}
+    many = {
+        "connector.class": VERIFIABLE,
+        "tasks.max": "110",
+        "topic": "fencing-many",
+        "throughput": "1",
+    }
     with connector(cluster, "fencing-many", many, "STOPPED") as rest:
         finding = found(cluster, "fencing-many")["FENCE010"]
         assert finding.severity == "error"
@@ -131,7 +148,9 @@ def test_an_id_that_another_application_uses_is_told(cluster: Sandbox, tmp_path:
         eventually(lambda: rest.state(name) == ["STOPPED"])
         assert found(cluster, name) == {}
         id = task_id(cluster.group_id, name, 0)
-        intruder = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id})
+        intruder = Producer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id}
+        )
         intruder.init_transactions(120)
         intruder.begin_transaction()
         intruder.produce("fencing-payments", value=b"1")
@@ -145,7 +164,9 @@ def test_an_id_that_another_application_uses_is_told(cluster: Sandbox, tmp_path:
 
 
 @pytest.mark.slow  # waits for a flush that comes after a minute
-def test_an_interval_beyond_the_time_out_aborts_in_silence_and_then_fails_as_foretold(cluster: Sandbox) -> None:
+def test_an_interval_beyond_the_time_out_aborts_in_silence_and_then_fails_as_foretold(
+    cluster: Sandbox,
+) -> None:
     config = {
         "connector.class": VERIFIABLE,
         "throughput": "5",
@@ -184,7 +205,10 @@ def test_a_task_that_was_fenced_is_not_told_to_have_expired(cluster: Sandbox) ->
     with connector(cluster, name, config) as rest:
         eventually(lambda: rest.offsets(name))  # it works, and does not only say so
         id = task_id(cluster.group_id, name, 0)
-        properties = {"bootstrap.servers": cluster.bootstrap_servers, "transaction.timeout.ms": 60_000}
+        properties = {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "transaction.timeout.ms": 60_000,
+        }
         thief = Producer(properties | {"transactional.id": id})
         thief.init_transactions(120)
         thief.begin_transaction()

@@ -1,4 +1,6 @@
-"""``preflight --self`` on a broker with an authorizer: what it says of one's own rights is what the brokers then do."""
+"""``preflight --self`` on a broker with an authorizer: what it says of one's own rights is what the
+brokers then do.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _KINDS = {"--topic": R.TOPIC, "--group": R.GROUP, "--transactional-id": R.TRANSA
 
 @pytest.fixture(scope="module")
 def guarded(state_home: Path) -> Iterator[Sandbox]:
-    """A broker with an authorizer, a worker that is a super user, and one who has no right at all."""
+    """A broker with an authorizer, a worker that is a super user, and one who has no right at
+    all.
+    """
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     spec = SandboxSpec(
@@ -109,7 +113,10 @@ def test_brokers_tell_exactly_what_is_allowed_and_nothing_is_changed_by_asking(
         assert MISSING not in grants.reads.topic_names()
         assert mine.on_groups([GROUP])[GROUP].operations == frozenset({OP.READ, OP.DESCRIBE})
         assert mine.on_cluster().operations == frozenset({OP.ALTER, OP.DESCRIBE})
-    every = [allow(ME, OP.DESCRIBE, R.TRANSACTIONAL_ID, ANY), allow(ME, OP.DESCRIBE, R.CLUSTER, "kafka-cluster")]
+    every = [
+        allow(ME, OP.DESCRIBE, R.TRANSACTIONAL_ID, ANY),
+        allow(ME, OP.DESCRIBE, R.CLUSTER, "kafka-cluster"),
+    ]
     with grants.given(*every, allow(ME, OP.DESCRIBE_CONFIGS, R.CLUSTER, "kafka-cluster")):
         fresh = OwnRights(client(guarded), timeout=120)
         eventually(lambda: fresh.unseen(R.TRANSACTIONAL_ID) == ())
@@ -122,13 +129,21 @@ def _bindings(script: str) -> list[Binding]:
     for line in script.splitlines():
         if line.startswith("#"):
             continue
-        words = shlex.split(line.replace('${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}', ""))
+        words = shlex.split(
+            line.replace('${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}', "")
+        )
         pairs = list(pairwise(words))
-        operations = [OP("_".join(_parts(value)).upper()) for word, value in pairs if word == "--operation"]
+        operations = [
+            OP("_".join(_parts(value)).upper()) for word, value in pairs if word == "--operation"
+        ]
         names = [(_KINDS[word], value) for word, value in pairs if word in _KINDS]
         names += [(R.CLUSTER, "kafka-cluster")] if "--cluster" in words else []
         (principal,) = [value for word, value in pairs if word == "--allow-principal"]
-        found += [allow(principal, operation, kind, name) for operation in operations for kind, name in names]
+        found += [
+            allow(principal, operation, kind, name)
+            for operation in operations
+            for kind, name in names
+        ]
     return found
 
 
@@ -152,7 +167,9 @@ def test_commands_work_as_it_is_said_and_with_what_is_emitted_they_work_whole(
     config = ("--config", str(tmp_path / "config.yaml"))
     commands = ("cluster show", "connectors list", "offsets show", "offsets backup", "tasks check")
     asked = [part for command in commands for part in ("--command", command)]
-    with connector(guarded, "self-lines", {"connector.class": FILE_SOURCE, "topic": TOPIC, "file": str(path)}) as rest:
+    with connector(
+        guarded, "self-lines", {"connector.class": FILE_SOURCE, "topic": TOPIC, "file": str(path)}
+    ) as rest:
         eventually(lambda: rest.offsets("self-lines"))
         before = connectctl(*config, "preflight", "--self", *asked, "-o", "json")
         assert before.code == 1, before.out + before.err
@@ -162,7 +179,8 @@ def test_commands_work_as_it_is_said_and_with_what_is_emitted_they_work_whole(
 
         added: list[Binding] = []
         try:
-            for _ in range(2):  # which topics and ids connectors have shows only once the config topic can be read
+            # which topics and ids connectors have shows only once the config topic can be read
+            for _ in range(2):
                 emitted = connectctl(*config, "preflight", "--self", *asked, "--emit", "kafka-acls")
                 assert emitted.code == 0, emitted.err
                 assert PASSWORD not in emitted.out
@@ -176,7 +194,9 @@ def test_commands_work_as_it_is_said_and_with_what_is_emitted_they_work_whole(
             for command in ("cluster show", "connectors list", "tasks check"):
                 ran = connectctl(*config, *command.split())
                 assert (ran.code, "self-lines" in ran.out) == (0, True), ran.out + ran.err
-            backup = connectctl(*config, "offsets", "backup", "self-lines", "--out", str(tmp_path / "backup.jsonl"))
+            backup = connectctl(
+                *config, "offsets", "backup", "self-lines", "--out", str(tmp_path / "backup.jsonl")
+            )
             assert backup.code == 0, backup.err
         finally:
             grants.remove(added)

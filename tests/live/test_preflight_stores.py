@@ -47,7 +47,10 @@ def found(
     New edges each time, because they remember the topics they first saw.
     """
     properties = {"bootstrap.servers": cluster.bootstrap_servers}
-    kafka, calls = Kafka(properties, timeout=120), Connect(cluster.rest_urls, auth={}, tls={}, timeout=120)
+    kafka, calls = (
+        Kafka(properties, timeout=120),
+        Connect(cluster.rest_urls, auth={}, tls={}, timeout=120),
+    )
 
     def other(bootstrap: str, overrides: Any) -> Kafka:
         return Kafka({"bootstrap.servers": bootstrap}, timeout=120)
@@ -85,14 +88,18 @@ def stopped(cluster: Sandbox, configs: dict[str, dict[str, str]]) -> Iterator[No
 
 def write_at(cluster: Sandbox, topic: str, name: str, seqno: int, seconds_ago: float) -> None:
     """An offset that was written a while ago."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "partitioner": "murmur2_random"})
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "partitioner": "murmur2_random"}
+    )
     at = int((time.time() - seconds_ago) * 1000)
     producer.produce(topic, key=key(name), value=json.dumps({"seqno": seqno}), timestamp=at)
     assert producer.flush(300) == 0
 
 
 @pytest.mark.parametrize("mode", [StoreMode.ENABLED, StoreMode.NOT_ENABLED])
-def test_connectors_with_nothing_special_give_no_finding(cluster: Sandbox, tmp_path: Path, mode: StoreMode) -> None:
+def test_connectors_with_nothing_special_give_no_finding(
+    cluster: Sandbox, tmp_path: Path, mode: StoreMode
+) -> None:
     file = tmp_path / "in.txt"
     file.write_text("one\n")
     plain = {"connector.class": FILE_SOURCE, "file": str(file), "topic": "stores-plain-lines"}
@@ -106,7 +113,11 @@ def test_connectors_with_nothing_special_give_no_finding(cluster: Sandbox, tmp_p
 
 def test_a_connector_with_an_unseeded_topic_starts_over_as_foretold(cluster: Sandbox) -> None:
     name, topic = "stores-unseeded", "stores-unseeded-numbers"
-    config = VERIFIABLE | {"topic": topic, "throughput": "50", "topic.creation.default.partitions": "1"}
+    config = VERIFIABLE | {
+        "topic": topic,
+        "throughput": "50",
+        "topic.creation.default.partitions": "1",
+    }
     config |= {"topic.creation.default.replication.factor": "1"}
     with connector(cluster, name, config) as rest:
 
@@ -118,7 +129,9 @@ def test_a_connector_with_an_unseeded_topic_starts_over_as_foretold(cluster: San
         eventually(lambda: rest.state(name) == ["STOPPED"])
         assert "STORE001" not in by_id(found(cluster, name))
         create_topic(cluster.bootstrap_servers, f"{name}-offsets", 1)
-        rest.call("PATCH", f"/connectors/{name}/config", {"offsets.storage.topic": f"{name}-offsets"})
+        rest.call(
+            "PATCH", f"/connectors/{name}/config", {"offsets.storage.topic": f"{name}-offsets"}
+        )
 
         def foretold() -> Finding | None:
             return by_id(found(cluster, name)).get("STORE001")
@@ -171,7 +184,8 @@ def test_topics_that_are_stale_shared_missing_or_not_the_connectors_own(cluster:
 
 
 def test_a_topic_that_is_still_to_be_created_is_foretold(cluster: Sandbox) -> None:
-    # Workers create it even for a connector that is STOPPED, so that only one that they do not have yet shows this.
+    # Workers create it even for a connector that is STOPPED, so that only one that they do not have
+    # yet shows this.
     config = VERIFIABLE | {"offsets.storage.topic": "stores-new-offsets"}
     planned = Connector("stores-new", None, config=config)
     assert set(by_id(found(cluster, planned=(planned,)))) == {"STORE004", "STORE012"}
@@ -191,7 +205,9 @@ def test_a_topic_that_is_not_compacted_makes_the_worker_refuse(cluster: Sandbox)
 def test_a_connector_that_writes_to_its_offsets_topic_fails_as_foretold(cluster: Sandbox) -> None:
     name, own = "stores-loop", "stores-loop-offsets"
     create_topic(cluster.bootstrap_servers, own, 1)
-    with connector(cluster, name, VERIFIABLE | {"offsets.storage.topic": own, "topic": own}, "STOPPED") as rest:
+    with connector(
+        cluster, name, VERIFIABLE | {"offsets.storage.topic": own, "topic": own}, "STOPPED"
+    ) as rest:
         finding = by_id(found(cluster, name))["STORE008"]
         assert "With exactly-once enabled its tasks fail" in finding.message
         rest.call("PUT", f"/connectors/{name}/resume")
@@ -200,11 +216,16 @@ def test_a_connector_that_writes_to_its_offsets_topic_fails_as_foretold(cluster:
         assert "may not produce to their own offsets topics" in said
 
 
-def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_twice(cluster: Sandbox) -> None:
+def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_twice(
+    cluster: Sandbox,
+) -> None:
     name, global_ = "stores-spelled", cluster.topics["offsets"]
     localhost = cluster.bootstrap_servers.replace("127.0.0.1", "localhost")
     assert localhost != cluster.bootstrap_servers
-    config = VERIFIABLE | {"producer.override.bootstrap.servers": localhost, "topic": "stores-spelled-numbers"}
+    config = VERIFIABLE | {
+        "producer.override.bootstrap.servers": localhost,
+        "topic": "stores-spelled-numbers",
+    }
     write(cluster.bootstrap_servers, global_, (key(name), {"seqno": 7}))
     with connector(cluster, name, config) as rest:
         told = by_id(found(cluster, name))
@@ -215,7 +236,9 @@ def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_t
         def twice() -> bool:
             kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
             image = kafka.image([global_], patience=10, superseded=True)[global_]
-            values = [r.value for r in (*image.latest, *image.superseded) if r.key == key(name).encode()]
+            values = [
+                r.value for r in (*image.latest, *image.superseded) if r.key == key(name).encode()
+            ]
             return len(values) > len(set(values))
 
         eventually(twice)
@@ -230,7 +253,9 @@ def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_t
 
 
 @pytest.mark.parametrize(("servers", "status"), [("{0},{0}", 200), ("{0},", 500), ("", 500)])
-def test_an_empty_bootstrap_server_is_one_to_workers(cluster: Sandbox, servers: str, status: int) -> None:
+def test_an_empty_bootstrap_server_is_one_to_workers(
+    cluster: Sandbox, servers: str, status: int
+) -> None:
     given, name = servers.format(cluster.bootstrap_servers), "stores-empty-server"
     config = VERIFIABLE | {"producer.override.bootstrap.servers": given}
     with connector(cluster, name, config, "STOPPED") as rest:
@@ -239,4 +264,6 @@ def test_an_empty_bootstrap_server_is_one_to_workers(cluster: Sandbox, servers: 
         assert answer.status_code == status, answer.text
         assert status == 200 or "must not be empty" in answer.text
         store = separate_store(config, cluster.topics["offsets"], cluster.bootstrap_servers)
-        assert (store is None) == (status == 200), "nothing is there, and it is not the workers' own"
+        assert (store is None) == (status == 200), (
+            "nothing is there, and it is not the workers' own"
+        )

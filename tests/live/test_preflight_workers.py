@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 VERIFIABLE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
-SOURCE = {"connector.class": VERIFIABLE, "tasks.max": "1", "topic": "workers-area", "throughput": "1"}
+SOURCE = {
+    "connector.class": VERIFIABLE,
+    "tasks.max": "1",
+    "topic": "workers-area",
+    "throughput": "1",
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +44,9 @@ def sandbox() -> Iterator[Sandbox]:
 def seen(sandbox: Sandbox, group: Group | None = None) -> WorkersSeen:
     """The sandbox's main group, or another on the same broker."""
     chosen = group or sandbox.group
-    flags = {"group_id": chosen.group_id} | {f"topics.{role}": topic for role, topic in chosen.topics.items()}
+    flags = {"group_id": chosen.group_id} | {
+        f"topics.{role}": topic for role, topic in chosen.topics.items()
+    }
     with closing(Session(flags=flags, context=f"sandbox-{sandbox.spec.name}")) as session:
         known = session.group()
         calls = session.connect_to(known)
@@ -51,7 +58,9 @@ def found(view: WorkersSeen, goal: Goal = Goal.NOW) -> dict[str, Finding]:
     return {finding.id: finding for finding in check(area, view, goal)}
 
 
-def shows(sandbox: Sandbox, *ids: str, group: Group | None = None, goal: Goal = Goal.NOW) -> dict[str, Finding]:
+def shows(
+    sandbox: Sandbox, *ids: str, group: Group | None = None, goal: Goal = Goal.NOW
+) -> dict[str, Finding]:
     """What is found once all of ``ids`` are among it."""
 
     def all_of_them() -> dict[str, Finding] | None:
@@ -65,7 +74,9 @@ def shows(sandbox: Sandbox, *ids: str, group: Group | None = None, goal: Goal = 
 def connector_at_last(sandbox: Sandbox, name: str) -> Iterator[None]:
     """A connector that the leader may fail to write at first."""
     rest = workers(sandbox)
-    eventually(lambda: rest.call("PUT", f"/connectors/{name}/config", SOURCE).status_code in (200, 201))
+    eventually(
+        lambda: rest.call("PUT", f"/connectors/{name}/config", SOURCE).status_code in (200, 201)
+    )
     try:
         yield
     finally:
@@ -84,8 +95,8 @@ def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
     for goal in (Goal.NOW, Goal.PREPARING, Goal.DOWNGRADE):
         assert found(seen(sandbox, group), goal) == {}
     assert (
-        "transactional id connect-cluster-modes, which a preparing leader would have, does not exist"
-        in shows(sandbox, "WORKER005", group=group, goal=Goal.ENABLED)["WORKER005"].message
+        "transactional id connect-cluster-modes, which a preparing leader would have, does not "
+        "exist" in shows(sandbox, "WORKER005", group=group, goal=Goal.ENABLED)["WORKER005"].message
     )
 
     add_worker(group, support="enabled")
@@ -138,8 +149,11 @@ def test_another_group_on_the_same_topics_is_told(sandbox: Sandbox) -> None:
             told = shows(sandbox, "WORKER013", "WORKER014")
             assert told["WORKER013"].message == "double runs workers-shared of this topic, too."
             assert told["WORKER013"].severity == "error"
-            # The other leader writes what it is asked to write, to the same topic and with an id of its own.
-            Workers(other.rest_urls[0]).call("PUT", "/connectors/workers-shared/config", SOURCE | {"throughput": "2"})
+            # The other leader writes what it is asked to write, to the same topic and with an id of
+            # its own.
+            Workers(other.rest_urls[0]).call(
+                "PUT", "/connectors/workers-shared/config", SOURCE | {"throughput": "2"}
+            )
             told = shows(sandbox, "WORKER010")
             assert "That is the leader of the group double." in told["WORKER010"].message
             assert told["WORKER010"].severity == "error"
@@ -152,7 +166,9 @@ def test_a_transactional_producer_on_the_config_topic_is_told(sandbox: Sandbox) 
     producer = Producer(client)
     producer.init_transactions(120)
     producer.begin_transaction()
-    producer.produce(sandbox.topics["config"], key=b"logger-cluster-nobody", value=b'{"level":"INFO"}')
+    producer.produce(
+        sandbox.topics["config"], key=b"logger-cluster-nobody", value=b'{"level":"INFO"}'
+    )
     producer.commit_transaction(30)
     writers = [f for f in check(area, seen(sandbox), Goal.NOW) if f.id == "WORKER010"]
     assert any("the transactional id intruder wrote to it just now" in f.message for f in writers)

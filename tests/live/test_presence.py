@@ -1,4 +1,6 @@
-"""Who has a connector, as the group's coordinator knows it: one alone, whoever comes at once, and nobody after a death."""
+"""Who has a connector, as the group's coordinator knows it: one alone, whoever comes at once, and
+nobody after a death.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ def test_of_several_that_come_at_once_one_has_the_connector_until_it_leaves(
     with ThreadPoolExecutor(3) as pool:
         answers = list(pool.map(refused, several))
     alone = [one for one, answer in zip(several, answers, strict=True) if not answer]
-    assert all(f"Another connectctl run is running {name}: process" in answer for answer in answers if answer)
+    assert all(
+        f"Another connectctl run is running {name}: process" in answer
+        for answer in answers
+        if answer
+    )
     try:
         (first,) = alone
         assert [holder.client for holder in kafka.holders(cluster.group_id, name)] == [first.client]

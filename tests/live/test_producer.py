@@ -1,4 +1,6 @@
-"""The public transactional producer on a real broker: the program of its page, errors, and what the network does to it."""
+"""The public transactional producer on a real broker: the program of its page, errors, and what the
+network does to it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from connectctl.ops.clients.kafka_protocol import batch_producer
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.producer import AbortRequired, ProducerFailed, ProducerFenced, RequestFailed, TransactionalProducer
+from connectctl.producer import (
+    AbortRequired,
+    ProducerFailed,
+    ProducerFenced,
+    RequestFailed,
+    TransactionalProducer,
+)
 from documentation import ROOT, blocks
 from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, TXN_OFFSET_COMMIT, FaultProxy
 from live.publicproducer import seen
@@ -41,8 +49,16 @@ def opened(proxy: FaultProxy, topic: str) -> Iterator[Callable[..., Transactiona
     made: list[TransactionalProducer] = []
 
     def one(**more: Any) -> TransactionalProducer:
-        given = {"bootstrap.servers": proxy.bootstrap, "transactional.id": topic, "socket.timeout.ms": 1500}
-        made.append(TransactionalProducer(given | {name.replace("_", "."): value for name, value in more.items()}))
+        given = {
+            "bootstrap.servers": proxy.bootstrap,
+            "transactional.id": topic,
+            "socket.timeout.ms": 1500,
+        }
+        made.append(
+            TransactionalProducer(
+                given | {name.replace("_", "."): value for name, value in more.items()}
+            )
+        )
         made[-1].init_transactions(120)
         if len(made) == 1:
             eventually(lambda: is_led(made[0], topic))
@@ -58,7 +74,9 @@ def client(cluster: Sandbox) -> dict[str, Any]:
 
 
 def is_led(producer: TransactionalProducer, topic: str) -> bool:
-    """Whether the new topic's leader takes records; before version 2 it is not asked again by itself."""
+    """Whether the new topic's leader takes records; before version 2 it is not asked again by
+    itself.
+    """
     write(producer, topic, "nobody sees this")
     try:
         producer.flush()
@@ -83,12 +101,18 @@ def test_the_program_of_the_page_writes_each_record_once_whatever_is_late_or_los
     program: dict[str, Any] = {}
     exec(block.text, program)  # what the page shows
     name = secrets.token_hex(4)
-    orders, invoices = (create_topic(cluster.bootstrap_servers, f"{n}-{name}", 2, "delete") for n in ("o", "i"))
+    orders, invoices = (
+        create_topic(cluster.bootstrap_servers, f"{n}-{name}", 2, "delete") for n in ("o", "i")
+    )
     writer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for number in range(3000):
         writer.produce(orders, b"%d" % number, b"%d" % number)
     writer.flush(300)
-    own = {"bootstrap.servers": proxy.bootstrap, "transactional.id": name, "socket.timeout.ms": 1500}
+    own = {
+        "bootstrap.servers": proxy.bootstrap,
+        "transactional.id": name,
+        "socket.timeout.ms": 1500,
+    }
 
     class Renamed(TransactionalProducer):
         """Writes to a topic of this test."""

@@ -1,4 +1,6 @@
-"""The public producer on one broker: callbacks, quotas, sizes, time-outs, topics, and two programs with one id."""
+"""The public producer on one broker: callbacks, quotas, sizes, time-outs, topics, and two programs
+with one id.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.producer import AbortRequired, ProducerFailed, ProducerFenced, RequestFailed, TransactionalProducer
+from connectctl.producer import (
+    AbortRequired,
+    ProducerFailed,
+    ProducerFenced,
+    RequestFailed,
+    TransactionalProducer,
+)
 from fakes.faultproxy import PRODUCE, TXN_OFFSET_COMMIT, FaultProxy
 from live.clientquotas import quota
 from live.publicproducer import GROUP, fields, insist, messages, seen, write_once
@@ -45,7 +59,11 @@ def opened(client: dict[str, Any], topic: str) -> Iterator[Callable[..., Transac
     made: list[TransactionalProducer] = []
 
     def one(**more: Any) -> TransactionalProducer:
-        given = client | {"transactional.id": topic} | {name.replace("_", "."): value for name, value in more.items()}
+        given = (
+            client
+            | {"transactional.id": topic}
+            | {name.replace("_", "."): value for name, value in more.items()}
+        )
         made.append(TransactionalProducer(given))
         made[-1].init_transactions(120)
         return made[-1]
@@ -77,7 +95,7 @@ def error(told: pytest.ExceptionInfo[KafkaException]) -> Any:
     return told.value.args[0]
 
 
-# ----------------------------------------------------------------------------------------------------------- callbacks
+# ---------------------------------------------------------------------------------------- callbacks
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
@@ -85,13 +103,17 @@ def test_a_callback_has_the_partition_and_the_offset_at_which_a_reader_finds_the
     client: dict[str, Any], topic: str, opened: Callable[..., TransactionalProducer], codec: str
 ) -> None:
     producer, reports = opened(compression_type=codec, batch_size=2_000), Reports()
-    began = int(time.time() * 1000) - 3_600_000  # a segment with records of years ago alone is deleted
+    # a segment with records of years ago alone is deleted
+    began = int(time.time() * 1000) - 3_600_000
     for turn in range(3):
         producer.begin_transaction()
         for number in range(200):
             more: dict[str, Any] = {"on_delivery": reports} if number % 2 else {"callback": reports}
             if number % 3 == 0:
-                more |= {"timestamp": began + number, "headers": [("n", str(number)), ("none", None)]}
+                more |= {
+                    "timestamp": began + number,
+                    "headers": [("n", str(number)), ("none", None)],
+                }
             if number % 5 == 0:
                 more |= {"partition": number % 3}
             key = None if number % 7 == 0 else f"k{number}"
@@ -131,20 +153,26 @@ def test_the_time_of_a_record_is_the_brokers_where_the_topic_says_so(
 def test_callbacks_of_what_is_refused_or_aborted_have_the_reason_and_are_called_once(
     client: dict[str, Any], topic: str, opened: Callable[..., TransactionalProducer]
 ) -> None:
-    small = create_topic(client["bootstrap.servers"], f"{topic}-s", 1, "delete", config={"max.message.bytes": "5000"})
+    small = create_topic(
+        client["bootstrap.servers"], f"{topic}-s", 1, "delete", config={"max.message.bytes": "5000"}
+    )
     producer, refused, others, aborted = opened(), Reports(), Reports(), Reports()
     producer.begin_transaction()
     producer.produce(topic, "acknowledged", on_delivery=others)
     producer.flush()
     producer.produce(small, "x" * 6000, "big", on_delivery=refused)
-    with pytest.raises(AbortRequired, match=f"a record with the key b'big' and 6003 bytes for topic {small}"):
+    with pytest.raises(
+        AbortRequired, match=f"a record with the key b'big' and 6003 bytes for topic {small}"
+    ):
         producer.commit_transaction()
     producer.abort_transaction()
     producer.begin_transaction()
     for _ in range(3):
         producer.produce(topic, "never sent", on_delivery=aborted)
     producer.abort_transaction()
-    assert [(code, m.value()) for code, m in refused.failed] == [(KafkaError.MSG_SIZE_TOO_LARGE, b"x" * 6000)]
+    assert [(code, m.value()) for code, m in refused.failed] == [
+        (KafkaError.MSG_SIZE_TOO_LARGE, b"x" * 6000)
+    ]
     assert (len(others.delivered), others.failed) == (1, [])
     assert [code for code, _ in aborted.failed] == [KafkaError._PURGE_QUEUE] * 3
     assert seen(client, topic) == seen(client, small) == []
@@ -182,7 +210,7 @@ def test_poll_waits_for_callbacks_where_it_is_given_time(
     producer.commit_transaction()
 
 
-# --------------------------------------------------------------------------------------------------- quotas and sizes
+# --------------------------------------------------------------------------------- quotas and sizes
 
 
 def test_a_quota_makes_transactions_slower_and_no_request_too_late(
@@ -198,7 +226,8 @@ def test_a_quota_makes_transactions_slower_and_no_request_too_late(
                 wanted.append(f"{number}-{record:03}")
                 producer.produce(topic, wanted[-1] + "x" * 99_000, partition=0)
             producer.commit_transaction()
-            if time.monotonic() - began > 3.0:  # longer than a request may take: the broker has heard of the quota
+            # longer than a request may take: the broker has heard of the quota
+            if time.monotonic() - began > 3.0:
                 break
         else:
             pytest.fail("the quota was never met")
@@ -210,7 +239,11 @@ def test_records_up_to_the_limit_of_a_topic_fit_and_a_larger_one_is_named_and_le
 ) -> None:
     limit = 20_000
     small = create_topic(
-        client["bootstrap.servers"], f"{topic}-s", 1, "delete", config={"max.message.bytes": str(limit)}
+        client["bootstrap.servers"],
+        f"{topic}-s",
+        1,
+        "delete",
+        config={"max.message.bytes": str(limit)},
     )
     producer = opened(message_max_bytes=limit)
     producer.begin_transaction()
@@ -234,16 +267,24 @@ def test_records_up_to_the_limit_of_a_topic_fit_and_a_larger_one_is_named_and_le
 def test_batches_that_are_larger_than_their_topic_takes_ask_for_an_abort_with_the_next_step(
     client: dict[str, Any], topic: str, opened: Callable[..., TransactionalProducer]
 ) -> None:
-    small = create_topic(client["bootstrap.servers"], f"{topic}-s", 1, "delete", config={"max.message.bytes": "20000"})
+    small = create_topic(
+        client["bootstrap.servers"],
+        f"{topic}-s",
+        1,
+        "delete",
+        config={"max.message.bytes": "20000"},
+    )
     producer = opened()
     producer.begin_transaction()
     for _ in range(300):
         producer.produce(small, b"y" * 100)
-    with pytest.raises(AbortRequired, match=f"topic {small}: set message.max.bytes, .*, to max.message.bytes"):
+    with pytest.raises(
+        AbortRequired, match=f"topic {small}: set message.max.bytes, .*, to max.message.bytes"
+    ):
         producer.commit_transaction()
 
 
-# ----------------------------------------------------------------------------------------------------------- time-outs
+# ---------------------------------------------------------------------------------------- time-outs
 
 
 @pytest.mark.parametrize("api", [PRODUCE, TXN_OFFSET_COMMIT, METADATA])
@@ -251,7 +292,11 @@ def test_a_request_that_is_held_back_asks_for_an_abort_and_tears_nothing_when_it
     client: dict[str, Any], topic: str, api: int
 ) -> None:
     proxy = FaultProxy(client["bootstrap.servers"])
-    given = {"bootstrap.servers": proxy.bootstrap, "transactional.id": topic, "socket.timeout.ms": 700}
+    given = {
+        "bootstrap.servers": proxy.bootstrap,
+        "transactional.id": topic,
+        "socket.timeout.ms": 700,
+    }
     with TransactionalProducer(given) as producer:
         insist(lambda: producer.init_transactions(120))
         if api != METADATA:
@@ -281,9 +326,15 @@ def _whole(producer: TransactionalProducer, topic: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("api", [INIT, FIND_COORDINATOR])
-def test_an_initialisation_that_is_held_back_is_asked_for_again(client: dict[str, Any], topic: str, api: int) -> None:
+def test_an_initialisation_that_is_held_back_is_asked_for_again(
+    client: dict[str, Any], topic: str, api: int
+) -> None:
     proxy = FaultProxy(client["bootstrap.servers"])
-    given = {"bootstrap.servers": proxy.bootstrap, "transactional.id": topic, "socket.timeout.ms": 700}
+    given = {
+        "bootstrap.servers": proxy.bootstrap,
+        "transactional.id": topic,
+        "socket.timeout.ms": 700,
+    }
     fault = proxy.hold(api)
     with TransactionalProducer(given) as producer:
         insist(lambda: producer.init_transactions(120))
@@ -298,7 +349,7 @@ def test_an_initialisation_that_is_held_back_is_asked_for_again(client: dict[str
     assert seen(client, topic) in ([], ["1"])
 
 
-# -------------------------------------------------------------------------------------------------- nobody, no topic
+# --------------------------------------------------------------------------------- nobody, no topic
 
 
 def test_where_no_broker_is_reachable_the_error_says_so_and_what_to_check() -> None:
@@ -329,7 +380,9 @@ def test_a_topic_that_is_not_there_is_made_where_brokers_make_topics(
     assert seen(client, f"{topic}-new") == ["7"]
 
 
-def test_a_topic_that_nobody_makes_asks_for_an_abort_when_it_was_waited_for(state_home: Path) -> None:
+def test_a_topic_that_nobody_makes_asks_for_an_abort_when_it_was_waited_for(
+    state_home: Path,
+) -> None:
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     none = {"auto.create.topics.enable": "false"}
@@ -385,7 +438,7 @@ def test_a_topic_that_is_deleted_asks_for_an_abort_behind_which_others_are_writt
     assert seen(client, topic) == ["2"] * 3
 
 
-# ------------------------------------------------------------------------------------------------- fenced and expired
+# ------------------------------------------------------------------------------- fenced and expired
 
 
 def _at(step: str, producer: TransactionalProducer, topic: str) -> None:
@@ -414,7 +467,12 @@ def test_the_older_of_two_programs_is_told_that_it_is_fenced_whatever_it_does(
     with pytest.raises(ProducerFenced, match="another producer has this transactional id") as told:
         _at(step, older, topic)
     assert error(told).fatal()
-    for call in (older.flush, older.commit_transaction, older.abort_transaction, older.begin_transaction):
+    for call in (
+        older.flush,
+        older.commit_transaction,
+        older.abort_transaction,
+        older.begin_transaction,
+    ):
         with pytest.raises(ProducerFenced):
             call()
     older.poll(0)
@@ -427,7 +485,10 @@ def test_the_older_of_two_programs_is_told_that_it_is_fenced_whatever_it_does(
 def test_a_transaction_that_was_open_for_too_long_is_aborted_and_told_to_be_so_or_goes_on_behind_an_abort(
     client: dict[str, Any], topic: str, opened: Callable[..., TransactionalProducer]
 ) -> None:
-    made = {step: opened(transactional_id=f"{topic}-{step}", transaction_timeout_ms=1000) for step in FATAL_STEPS}
+    made = {
+        step: opened(transactional_id=f"{topic}-{step}", transaction_timeout_ms=1000)
+        for step in FATAL_STEPS
+    }
     for producer in made.values():
         producer.begin_transaction()
         producer.produce(topic, "late", partition=0)
@@ -438,7 +499,9 @@ def test_a_transaction_that_was_open_for_too_long_is_aborted_and_told_to_be_so_o
         _at("abort", made["abort"], topic)
         write_once(made.pop("abort"), topic, 4, range(3))
     for step, producer in made.items():
-        with pytest.raises(ProducerFailed, match=r"its transaction exceeded transaction\.timeout\.ms"):
+        with pytest.raises(
+            ProducerFailed, match=r"its transaction exceeded transaction\.timeout\.ms"
+        ):
             _at(step, producer, topic)
     assert seen(client, topic) == ["4"] * 3 * VERSION_2
 

@@ -1,4 +1,6 @@
-"""The public producer on three brokers: leaders move, a broker dies and comes back, a coordinator does."""
+"""The public producer on three brokers: leaders move, a broker dies and comes back, a coordinator
+does.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def client(three: Broker) -> dict[str, Any]:
 @pytest.fixture
 def topic(three: Broker) -> str:
     """With a replica on each broker, and another leader for each partition."""
-    return create_topic(three.bootstrap, f"public-{secrets.token_hex(4)}", PARTITIONS, "delete", replicas=3)
+    return create_topic(
+        three.bootstrap, f"public-{secrets.token_hex(4)}", PARTITIONS, "delete", replicas=3
+    )
 
 
 @pytest.fixture
@@ -71,7 +75,9 @@ def coordinator(client: dict[str, Any], id_: str) -> int:
 
 
 def moved(three: Broker, client: dict[str, Any], topic: str) -> None:
-    """Have the leader of partition 0 be another, by a clean restart, and give it back to who is preferred."""
+    """Have the leader of partition 0 be another, by a clean restart, and give it back to who is
+    preferred.
+    """
     before = leaders(client, topic)[0]
     three.restart(before)
     eventually(lambda: leaders(client, topic)[0] != before)
@@ -117,7 +123,9 @@ def test_transactions_go_on_while_leaders_move_and_each_record_is_there_once(
         lambda number: aborted.append(write_once(producer, topic, number, range(PARTITIONS))),
     )
     print(f"{done} transactions, {sum(aborted)} aborted")
-    assert seen(client, topic) == sorted(str(number) for number in range(done) for _ in range(PARTITIONS))
+    assert seen(client, topic) == sorted(
+        str(number) for number in range(done) for _ in range(PARTITIONS)
+    )
 
 
 def test_transactions_go_on_while_each_broker_is_killed_and_each_record_is_there_once(
@@ -130,9 +138,13 @@ def test_transactions_go_on_while_each_broker_is_killed_and_each_record_is_there
             three.kill(0.5, number)
             three.wait()
 
-    done = beside(kills, lambda number: aborted.append(write_once(producer, topic, number, range(PARTITIONS))))
+    done = beside(
+        kills, lambda number: aborted.append(write_once(producer, topic, number, range(PARTITIONS)))
+    )
     print(f"{done} transactions, {sum(aborted)} aborted")
-    assert seen(client, topic) == sorted(str(number) for number in range(done) for _ in range(PARTITIONS))
+    assert seen(client, topic) == sorted(
+        str(number) for number in range(done) for _ in range(PARTITIONS)
+    )
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -159,7 +171,9 @@ def test_a_leader_that_is_killed_asks_for_an_abort_behind_which_the_next_leader_
     three: Broker, client: dict[str, Any], topic: str, producer: TransactionalProducer
 ) -> None:
     write_once(producer, topic, 0, range(PARTITIONS))
-    away = next(leader for leader in leaders(client, topic).values() if leader != coordinator(client, topic))
+    away = next(
+        leader for leader in leaders(client, topic).values() if leader != coordinator(client, topic)
+    )
     producer.begin_transaction()
     for partition in range(PARTITIONS):
         producer.produce(topic, "lost", partition=partition)
@@ -176,11 +190,17 @@ def test_a_leader_that_is_killed_asks_for_an_abort_behind_which_the_next_leader_
 
 
 def test_a_coordinator_that_dies_behind_an_abort_of_what_nobody_acknowledged_fences_nobody(
-    three: Broker, client: dict[str, Any], topic: str, producer: TransactionalProducer, monkeypatch: pytest.MonkeyPatch
+    three: Broker,
+    client: dict[str, Any],
+    topic: str,
+    producer: TransactionalProducer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_once(producer, topic, 0, range(PARTITIONS))
     first = coordinator(client, topic)
-    partition, leader = next((place, each) for place, each in leaders(client, topic).items() if each != first)
+    partition, leader = next(
+        (place, each) for place, each in leaders(client, topic).items() if each != first
+    )
     producer.begin_transaction()
     producer.produce(topic, "lost", partition=partition)
     three.kill(0.5, leader)
@@ -215,4 +235,6 @@ def test_two_hundred_transactions_and_more_are_whole_whoever_dies(
             aborted += write_once(producer, topic, done, range(PARTITIONS))
             done += 1
         print(f"{done} transactions, {aborted} aborted, {killed()} brokers killed")
-    assert seen(client, topic) == sorted(str(number) for number in range(done) for _ in range(PARTITIONS))
+    assert seen(client, topic) == sorted(
+        str(number) for number in range(done) for _ in range(PARTITIONS)
+    )

@@ -49,7 +49,9 @@ def opened(topic: str) -> Iterator[Opened]:
 
     def one(client: dict[str, Any], **more: Any) -> TransactionalProducer:
         given = {name.replace("_", "."): value for name, value in more.items()}
-        made.append(TransactionalProducer(client | {"transactional.id": f"{topic}-{len(made)}"} | given))
+        made.append(
+            TransactionalProducer(client | {"transactional.id": f"{topic}-{len(made)}"} | given)
+        )
         return made[-1]
 
     yield one
@@ -71,7 +73,15 @@ def allow(secured: Sandbox, user: str, *rights: tuple[ResourceType, str, AclOper
     """``user`` may do ``rights``, on resources whose names begin so."""
     principal, any_ = f"User:{user}", "*"
     wanted = [
-        AclBinding(kind, name, ResourcePatternType.PREFIXED, principal, any_, operation, AclPermissionType.ALLOW)
+        AclBinding(
+            kind,
+            name,
+            ResourcePatternType.PREFIXED,
+            principal,
+            any_,
+            operation,
+            AclPermissionType.ALLOW,
+        )
         for kind, name, operation in rights
     ]
     admin = super_user(secured)
@@ -102,7 +112,9 @@ def test_transactions_are_written_by_every_way_in_for_longer_than_a_session_last
     with ThreadPoolExecutor(len(ways)) as pool:
         done = dict(zip(ways, pool.map(written, ways), strict=True))
     print(done)
-    numbers = sorted(str(number) for count in done.values() for number in range(count) for _ in range(3))
+    numbers = sorted(
+        str(number) for count in done.values() for number in range(count) for _ in range(3)
+    )
     assert seen(as_admin(secured, SCRAM), topic) == numbers
 
 
@@ -111,7 +123,9 @@ def test_transactions_are_written_by_every_way_in_for_longer_than_a_session_last
 def test_a_wrong_password_is_one_line_that_says_so_and_ends_the_producer(
     secured: Sandbox, opened: Opened, way: str
 ) -> None:
-    producer = opened(as_admin(secured, way) | {"sasl.password": "wrong-horse"}, socket_timeout_ms=5000)
+    producer = opened(
+        as_admin(secured, way) | {"sasl.password": "wrong-horse"}, socket_timeout_ms=5000
+    )
     with pytest.raises(ProducerFailed) as told:
         producer.init_transactions(120)
     said = error(told).str()
@@ -123,16 +137,22 @@ def test_a_wrong_password_is_one_line_that_says_so_and_ends_the_producer(
     assert "wrong-horse" not in said
 
 
-def test_an_authority_that_is_not_trusted_is_told_as_such(secured: Sandbox, opened: Opened, tmp_path: Path) -> None:
+def test_an_authority_that_is_not_trusted_is_told_as_such(
+    secured: Sandbox, opened: Opened, tmp_path: Path
+) -> None:
     other = {"ssl.ca.location": str(certificates(tmp_path).authority)}
     producer = opened(as_admin(secured, SCRAM) | other, socket_timeout_ms=3000)
-    with pytest.raises(RequestFailed, match="signed by an authority that is not trusted here") as told:
+    with pytest.raises(
+        RequestFailed, match="signed by an authority that is not trusted here"
+    ) as told:
         producer.init_transactions(1)
     assert error(told).code() == KafkaError._SSL
     assert error(told).str().endswith("check security.protocol and the ssl.… properties")
 
 
-def test_a_client_without_tls_is_told_that_the_port_speaks_it(secured: Sandbox, opened: Opened) -> None:
+def test_a_client_without_tls_is_told_that_the_port_speaks_it(
+    secured: Sandbox, opened: Opened
+) -> None:
     server = as_admin(secured, MTLS)["bootstrap.servers"]
     producer = opened({"bootstrap.servers": server}, socket_timeout_ms=3000)
     with pytest.raises(RequestFailed, match="it requires TLS on this port") as told:
@@ -153,11 +173,18 @@ def test_a_right_that_is_missing_is_named_where_it_is_missed(
     for right in (None, AclOperation.DESCRIBE):
         if right is not None:
             allow(secured, topic, (ResourceType.TOPIC, topic, right))
-        _refused(producer, topic, KafkaError.TOPIC_AUTHORIZATION_FAILED, f"topic {topic}: Write and Describe on this")
+        _refused(
+            producer,
+            topic,
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            f"topic {topic}: Write and Describe on this",
+        )
     allow(secured, topic, (ResourceType.TOPIC, topic, AclOperation.WRITE))
     write_once(producer, topic, 1, range(3))
     producer.begin_transaction()
-    with pytest.raises(AbortRequired, match=r"of the consumer group g: .*Read on this Group is needed") as told:
+    with pytest.raises(
+        AbortRequired, match=r"of the consumer group g: .*Read on this Group is needed"
+    ) as told:
         producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], GROUP)
     assert error(told).code() == KafkaError.GROUP_AUTHORIZATION_FAILED
     producer.abort_transaction()
@@ -182,7 +209,12 @@ def test_a_topic_that_is_not_there_and_may_not_be_made_is_told_at_once(
     allow(secured, topic, (ResourceType.TRANSACTIONAL_ID, topic, AclOperation.WRITE))
     producer = opened(user)
     insist(producer.init_transactions)
-    _refused(producer, f"{topic}-new", KafkaError.TOPIC_AUTHORIZATION_FAILED, "and Create if it is not there")
+    _refused(
+        producer,
+        f"{topic}-new",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        "and Create if it is not there",
+    )
     write_once(producer, topic, 1, range(3))
     assert seen(as_admin(secured, SCRAM), topic) == ["1"] * 3
 
@@ -215,4 +247,6 @@ def test_a_login_that_is_taken_away_ends_the_producer_when_it_is_to_be_renewed(
         go_on()
     print(error(told).str())
     assert error(told).code() == KafkaError._AUTHENTICATION
-    assert seen(as_admin(secured, SCRAM), topic) == sorted(str(number) for number in range(done) for _ in range(3))
+    assert seen(as_admin(secured, SCRAM), topic) == sorted(
+        str(number) for number in range(done) for _ in range(3)
+    )

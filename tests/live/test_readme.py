@@ -52,16 +52,29 @@ ORDER = (
 LAST = "connectctl sandbox down"
 OF_KCCTL = ("connectctl-orders.txt", "connectctl-invoices.txt", "connectctl-payments.txt")
 OF_CODE = ("connectctl-shop-orders.txt", "connectctl-shop-users.txt")
-MADE = ("connectctl-numbers.txt", "connectctl-archive.txt", "connectctl-shop.db", *OF_KCCTL, *OF_CODE)
+MADE = (
+    "connectctl-numbers.txt",
+    "connectctl-archive.txt",
+    "connectctl-shop.db",
+    *OF_KCCTL,
+    *OF_CODE,
+)
 """What the pages put into /tmp, because workers and executors are to find it."""
 
 
 def pattern(shown: str) -> re.Pattern[str]:
-    """``shown`` as a pattern: ``…`` on a line of its own is any lines, within a line anything, spaces any spaces."""
+    """``shown`` as a pattern: ``…`` on a line of its own is any lines, within a line anything,
+    spaces any spaces.
+    """
     lines = []
     for line in shown.rstrip("\n").split("\n"):
-        parts = [r"\s+".join(map(re.escape, piece.split())) for piece in re.split(r"(?:\s*…\s*)", line.strip())]
-        lines.append(r"(?:.*\n)*" if line.strip() == "…" else r" *" + r"[^\n]*".join(parts) + r"\s*\n")
+        parts = [
+            r"\s+".join(map(re.escape, piece.split()))
+            for piece in re.split(r"(?:\s*…\s*)", line.strip())
+        ]
+        lines.append(
+            r"(?:.*\n)*" if line.strip() == "…" else r" *" + r"[^\n]*".join(parts) + r"\s*\n"
+        )
     return re.compile("".join(lines))
 
 
@@ -94,7 +107,9 @@ _QUOTED = re.compile(r"'[^']*'")
 
 
 def words_of(command: str) -> list[str] | None:
-    """The arguments of connectctl in a line; None for another command, and for what only a shell understands."""
+    """The arguments of connectctl in a line; None for another command, and for what only a shell
+    understands.
+    """
     if not command.startswith("connectctl ") or _SHELLS.search(_QUOTED.sub("", command)):
         return None
     return shlex.split(command, comments=True)[1:]
@@ -128,22 +143,34 @@ def run(shown: Shown, environment: Mapping[str, str], directory: Path) -> None:
 
 def addresses(state: Path) -> dict[str, str]:
     """The sandbox's brokers and group, as somebody without a context file gives them."""
-    entry = context_file.read(state / "connectctl/sandbox/default/context.yaml").entry("sandbox-default")
+    entry = context_file.read(state / "connectctl/sandbox/default/context.yaml").entry(
+        "sandbox-default"
+    )
     assert entry.bootstrap_servers is not None
     assert entry.group_id is not None
-    return {"CONNECTCTL_BOOTSTRAP_SERVERS": entry.bootstrap_servers, "CONNECTCTL_GROUP_ID": entry.group_id}
+    return {
+        "CONNECTCTL_BOOTSTRAP_SERVERS": entry.bootstrap_servers,
+        "CONNECTCTL_GROUP_ID": entry.group_id,
+    }
 
 
 @pytest.mark.live
 def test_every_command_of_the_documentation_does_what_it_shows(tmp_path: Path) -> None:
     """One page after the other, in one directory, with one state directory.
 
-    What a page exports counts on that page. Its brokers and group, where it names some, are the sandbox's.
+    What a page exports counts on that page. Its brokers and group, where it names some, are the
+    sandbox's.
     """
     home = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     curl_if_there_is_none(tmp_path / "bin")
-    path = os.pathsep.join([str(Path(sys.executable).parent), str(tmp_path / "bin"), os.environ["PATH"]])
-    bare = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTCTL_")} | home | {"PATH": path}
+    path = os.pathsep.join(
+        [str(Path(sys.executable).parent), str(tmp_path / "bin"), os.environ["PATH"]]
+    )
+    bare = (
+        {k: v for k, v in os.environ.items() if not k.startswith("CONNECTCTL_")}
+        | home
+        | {"PATH": path}
+    )
     work = tmp_path / "work"
     work.mkdir()
     try:

@@ -1,4 +1,6 @@
-"""Sessions of SASL end every ten seconds, and whoever writes or reads whole batches lives through it."""
+"""Sessions of SASL end every ten seconds, and whoever writes or reads whole batches lives through
+it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ WAYS = ("SCRAM", "PLAIN", "OAUTH")
 LIFETIME = 10.0
 """Seconds that a session lasts on the listeners of the fixture ``secured``."""
 PATIENCE = 600.0
-"""Seconds for new attempts: on a machine that stalls, a session may end before the new login is through."""
+"""Seconds for new attempts: on a machine that stalls, a session may end before the new login is
+through.
+"""
 
 
 def test_writers_and_readers_of_batches_outlive_their_sessions(secured: Sandbox) -> None:
@@ -42,13 +46,18 @@ def test_writers_and_readers_of_batches_outlive_their_sessions(secured: Sandbox)
 def test_they_do_so_for_two_minutes(secured: Sandbox) -> None:
     with ThreadPoolExecutor() as pool:
         for lived in pool.map(lambda way: outlives(secured, way, 120.0), WAYS):
-            print(f"{lived.written} records written, {lived.read} read, {lived.connections} connections")
+            print(
+                f"{lived.written} records written, {lived.read} read, {lived.connections} "
+                "connections"
+            )
             assert lived.connections == 1
             assert lived.written == lived.read > 0
 
 
 class Lived:
-    """What came of one writer and one reader, each on one connection: records, and connections that the reader needed."""
+    """What came of one writer and one reader, each on one connection: records, and connections that
+    the reader needed.
+    """
 
     def __init__(self, cluster: Sandbox, way: str, topic: str):
         self.client = as_admin(cluster, way)
@@ -56,7 +65,9 @@ class Lived:
         self.written = self.read = self.connections = 0
 
     def run(self, seconds: float) -> None:
-        """Write and read in turns. Raises ``UnknownOutcome`` where the writer's connection broke."""
+        """Write and read in turns. Raises ``UnknownOutcome`` where the writer's connection
+        broke.
+        """
         kafka: Any = Kafka(self.client, timeout=60)
         handle, headers = (
             ColumnarProducer(kafka, f"{self.place.topic}-id", timeout_ms=60_000),
@@ -71,7 +82,9 @@ class Lived:
                 handle.begin()
                 handle.send(
                     TransactionBatch(
-                        record_batches=[ColumnBatch(self.place.topic, RecordColumns(pa.array([b"one", b"two"])))]
+                        record_batches=[
+                            ColumnBatch(self.place.topic, RecordColumns(pa.array([b"one", b"two"])))
+                        ]
                     )
                 )
                 handle.commit(60)

@@ -1,4 +1,6 @@
-"""Sessions of SASL end every ten seconds: a run, a DataFrame and an audit of minutes lose nothing by it, nor double it."""
+"""Sessions of SASL end every ten seconds: a run, a DataFrame and an audit of minutes lose nothing
+by it, nor double it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ ROWS = int(LONG * 1000 / ROW_MS)
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Spark with a core for each way in, that hands rows on as they come."""
     log = tmp_path_factory.mktemp("spark") / "spark.log"
-    opened = open_session(f"local[{len(WAYS)}]", {"spark.sql.execution.arrow.maxRecordsPerBatch": 10}, log)
+    opened = open_session(
+        f"local[{len(WAYS)}]", {"spark.sql.execution.arrow.maxRecordsPerBatch": 10}, log
+    )
     yield opened
     opened.stop()
 
@@ -63,7 +67,10 @@ def test_runs_frames_and_audits_of_two_minutes_outlive_their_sessions(
     with ThreadPoolExecutor() as pool:
         for done in [pool.submit(write, way) for write in (run, frame) for way in WAYS]:
             topic, wanted, found = done.result()
-            print(f"{topic}: {found['verdict']}, {found['recordsRead']} records, {found['transactions']}")
+            print(
+                f"{topic}: {found['verdict']}, {found['recordsRead']} records, "
+                f"{found['transactions']}"
+            )
             assert (found["verdict"], found["recordsRead"]) == ("exactly-once", wanted)
 
 
@@ -78,9 +85,21 @@ def runs_for_minutes(cluster: Sandbox, way: str, directory: Path) -> str:
     job = {"name": name, "config": config, "spark": {"master": "local[1]"}, "plugins": [archive]}
     file = directory / "job.yaml"
     file.write_text(json.dumps(job | {"until": {"idle": "10s"}}))  # which is YAML, too
-    args = ("--context", WAYS[way], "--group-id", f"g-{name}", "run", str(file), "--yes", "-o", "json")
+    args = (
+        "--context",
+        WAYS[way],
+        "--group-id",
+        f"g-{name}",
+        "run",
+        str(file),
+        "--yes",
+        "-o",
+        "json",
+    )
     began = time.monotonic()
-    ran = subprocess.run([sys.executable, "-m", "connectctl.cli", *args], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", "connectctl.cli", *args], capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     assert time.monotonic() - began > LONG
     return topic
@@ -91,7 +110,9 @@ def writes_for_minutes(cluster: Sandbox, way: str, session: Any) -> str:
     name = f"frame-sessions-{way.lower()}"
     topic, offsets = (create_topic(cluster, f"{name}-{role}") for role in ("data", "offsets"))
     rows = session.range(0, ROWS, 1, 1).selectExpr(
-        "id", "'shop' as shop", f"concat_ws(':', id, reflect('java.lang.Thread', 'sleep', {ROW_MS}L)) as value"
+        "id",
+        "'shop' as shop",
+        f"concat_ws(':', id, reflect('java.lang.Thread', 'sleep', {ROW_MS}L)) as value",
     )
     target = Target(
         client=as_admin(cluster, way),
@@ -115,7 +136,18 @@ def writes_for_minutes(cluster: Sandbox, way: str, session: Any) -> str:
 
 def audits_for_minutes(way: str, topic: str) -> Any:
     """``connectctl audit`` on one connection for as long; gives what it found."""
-    wish = ("audit", topic, "--sequence", r"text:^(\d+)", "--by", "partition", "--first", "0", "-o", "json")
+    wish = (
+        "audit",
+        topic,
+        "--sequence",
+        r"text:^(\d+)",
+        "--by",
+        "partition",
+        "--first",
+        "0",
+        "-o",
+        "json",
+    )
     command = [sys.executable, slowaudit.__file__, str(LONG), "--context", WAYS[way], *wish]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

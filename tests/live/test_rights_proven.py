@@ -1,7 +1,8 @@
-"""The table of rights is what brokers do: a command works with exactly its rows, and without one of them as the row says.
+"""The table of rights is what brokers do: a command works with exactly its rows, and without one of
+them as the row says.
 
-``pytest tests/live/test_rights_proven.py -m 'slow or not slow' -s`` takes every row away in turn, runs every command as
-each of the principals of ``principals.py``, and prints the tables.
+``pytest tests/live/test_rights_proven.py -m 'slow or not slow' -s`` takes every row away in turn,
+runs every command as each of the principals of ``principals.py``, and prints the tables.
 """
 
 from __future__ import annotations
@@ -55,9 +56,11 @@ def usual(world: RightsWorld, command: str) -> Ran:
 
 
 REFUSED_ANYWAY = {"transactions commit"}
-"""Commands that are refused with every right: a transaction is committed only where a broker has lost its marker.
+"""Commands that are refused with every right: a transaction is committed only where a broker has
+lost its marker.
 
-Such a broker is that of ``test_transactions_decided.py``, which proves the rows of ``transactions commit``.
+Such a broker is that of ``test_transactions_decided.py``, which proves the rows of
+``transactions commit``.
 """
 
 
@@ -75,11 +78,15 @@ def test_a_command_works_with_exactly_its_rows(world: RightsWorld, command: str)
 
 
 UNUSED = {("connectors cure", Name.LOCK), ("run status", Name.RUN_STATUS)}
-"""Rows that are for another case than the one tried here: nothing has to be cured, and no run took a connector over."""
+"""Rows that are for another case than the one tried here: nothing has to be cured, and no run took
+a connector over.
+"""
 
 
 def verdict(world: RightsWorld, command: str, need: Need) -> str:
-    """What becomes of the command without one row, or an empty text where it is what the row says."""
+    """What becomes of the command without one row, or an empty text where it is what the row
+    says.
+    """
     whole = usual(world, command)
     run = WAYS[command].run(world)
     with world.allowed(tuple(needs_of(command)), without=need):
@@ -87,8 +94,13 @@ def verdict(world: RightsWorld, command: str, need: Need) -> str:
     if need.effect is Effect.PART:
         return told(ran) if ran.code in (4, 5, 70) and ran.code != whole.code else ""
     if ran.code == whole.code:
-        # A row with a condition is for another case; what is refused anyway proves nothing of the row.
-        elsewhere = need.when is not When.ALWAYS or command in REFUSED_ANYWAY or (command, need.name) in UNUSED
+        # A row with a condition is for another case; what is refused anyway proves nothing of the
+        # row.
+        elsewhere = (
+            need.when is not When.ALWAYS
+            or command in REFUSED_ANYWAY
+            or (command, need.name) in UNUSED
+        )
         return "" if elsewhere else f"not refused: {told(ran)}"
     if not principals.is_refusal(ran, [need]):
         return f"the code is not that of a refusal: {told(ran)}"
@@ -96,7 +108,9 @@ def verdict(world: RightsWorld, command: str, need: Need) -> str:
 
 
 def is_named(ran: Ran, need: Need, rights: Sequence[Right]) -> bool:
-    """Whether a refusal names the right: a broker that refuses Write does not tell whether Describe is missing, too."""
+    """Whether a refusal names the right: a broker that refuses Write does not tell whether Describe
+    is missing, too.
+    """
     said = ran.out + ran.err
     kind = need.resource.value.replace("_", " ").lower()
     plainly = need.operation.word in said and kind in said.lower()
@@ -125,14 +139,23 @@ def check_principals(world: RightsWorld, command: str, drawn: Sequence[str]) -> 
         cells[principal], ran = principals.cell(world, command, principal, whole)
         if cells[principal].wrong:
             print(f"\n--- {command}, {principal}: {cells[principal].wrong}\n{told(ran)}")
-    print(f"\n{command:22}", *(f"{cells[each]!s:>3}" if each in cells else "   " for each in principals.PRINCIPALS))
+    print(
+        f"\n{command:22}",
+        *(f"{cells[each]!s:>3}" if each in cells else "   " for each in principals.PRINCIPALS),
+    )
     assert {principal: cell.wrong for principal, cell in cells.items() if cell.wrong} == {}
 
 
 @pytest.mark.parametrize("command", WAYS)
 def test_a_principal_without_rights_gets_no_all_clear(world: RightsWorld, command: str) -> None:
-    """Each commit draws a principal for each command; ``CONNECTCTL_TEST_DRAW`` draws as another one does."""
-    check_principals(world, command, [*draws.chosen([*principals.PRINCIPALS], 1, f"{draws.drawn_by()} {command}")])
+    """Each commit draws a principal for each command; ``CONNECTCTL_TEST_DRAW`` draws as another one
+    does.
+    """
+    check_principals(
+        world,
+        command,
+        [*draws.chosen([*principals.PRINCIPALS], 1, f"{draws.drawn_by()} {command}")],
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""``connectctl run`` on Spark and a real broker: whatever is stopped, killed or taken over, every line is there once."""
+"""``connectctl run`` on Spark and a real broker: whatever is stopped, killed or taken over, every
+line is there once.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     first = well(place.run())
     assert (first["outcome"], first["records"]) == ("ended", 300)
     before = place.standing()
-    assert (before.task_count, before.committed_tasks, before.commit < before.fenced) == (1, 1, True)
+    assert (before.task_count, before.committed_tasks, before.commit < before.fenced) == (
+        1,
+        1,
+        True,
+    )
     place.append(200)
     second = well(place.run(records=200))
     assert (second["outcome"], second["records"]) == ("ended", 200)
@@ -44,17 +50,24 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", place.group)
     audited = connectctl(*where, "audit", place.topic, "--connector", place.name, "-o", "json")
     # Lines tell no sequence: that its offset counts characters is what its configuration says.
-    assert (audited.code, audited.json["records"]["committed"]) == (1, 500), audited.out + audited.err
+    assert (audited.code, audited.json["records"]["committed"]) == (1, 500), (
+        audited.out + audited.err
+    )
     assert [f["id"] for f in audited.json["findings"]] == ["AUDIT013"]
     assert "its offset counts characters" in audited.json["findings"][0]["message"]
     shown = connectctl(*where, "offsets", "show", place.name, "-o", "json").json
     assert [topic["topic"] for topic in shown["topics"]] == [f"{place.group}-offsets"]
     status = place.status()
-    assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == ("STOPPED", ["ENDED"])
+    assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == (
+        "STOPPED",
+        ["ENDED"],
+    )
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_a_saved_plan_of_a_run_is_applied_and_refused_once_it_is_stale(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_saved_plan_of_a_run_is_applied_and_refused_once_it_is_stale(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     place = Place(cluster, tmp_path)
     place.append(100)
     plan = tmp_path / "plan.json"
@@ -77,7 +90,9 @@ def test_a_saved_plan_of_a_run_is_applied_and_refused_once_it_is_stale(cluster: 
     save()
     place.job(idle="3s")
     changed = apply()
-    assert (changed.code, f"{tmp_path / 'job.yaml'} has changed" in changed.err) == (4, True), changed.err
+    assert (changed.code, f"{tmp_path / 'job.yaml'} has changed" in changed.err) == (4, True), (
+        changed.err
+    )
     place.job(idle="2s")
     assert well(apply())["records"] == 50
     place.all_there()
@@ -122,11 +137,16 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
     with place.running("--lease", "2") as run:
         place.sees(50)
         client = {"bootstrap.servers": cluster.bootstrap_servers}
-        with closing(TransactionClient(client, timeout=120)) as calls, monkeypatch.context() as patch:
+        with (
+            closing(TransactionClient(client, timeout=120)) as calls,
+            monkeypatch.context() as patch,
+        ):
             patch.setattr(generation, "fence", die)
             leader = generation.Leader(place.kafka, calls, place.group, f"{place.group}-configs")
             with pytest.raises(Killed):
-                leader.start(place.name, place.config | {"batch.size": "7"}, lambda before: before.tasks)
+                leader.start(
+                    place.name, place.config | {"batch.size": "7"}, lambda before: before.tasks
+                )
         dead = place.standing()
         assert dead.fenced < dead.commit
         eventually(lambda: place.standing().fenced > dead.commit)
@@ -134,9 +154,13 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
         run.terminate()
         out, err = run.communicate(timeout=900)
         assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
-        assert [line for line in err.splitlines() if line.startswith(("waiting", f"{place.name} runs"))] == [
-            f"waiting: another start made the tasks of {place.name} stale and has not completed yet",
-            f"{place.name} runs its tasks again: the start that had made them stale did not complete",
+        assert [
+            line for line in err.splitlines() if line.startswith(("waiting", f"{place.name} runs"))
+        ] == [
+            f"waiting: another start made the tasks of {place.name} stale and has not completed "
+            "yet",
+            f"{place.name} runs its tasks again: the start that had made them stale did not "
+            "complete",
         ]
     assert place.seen() == [f"line {n}" for n in range(len(place.seen()))]
 
@@ -216,13 +240,18 @@ def test_a_plugin_travels_with_its_job_and_too_many_of_its_tasks_fail_it(
     assert found == [(task, n) for task in range(3) for n in range(50)]
 
 
-def test_what_cannot_be_run_is_refused_before_anything_is_written(cluster: Sandbox, tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_refused_before_anything_is_written(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     place = Place(cluster, tmp_path)
     before = set(place.kafka.topic_names())
     del place.config["file"]
     ran = place.run()
     assert ran.code == 2
-    assert json.loads(ran.err)["error"]["why"] == 'Missing required configuration "file" which has no default value.'
+    assert (
+        json.loads(ran.err)["error"]["why"]
+        == 'Missing required configuration "file" which has no default value.'
+    )
     place.config["file"] = str(place.file)
     assert place.run("--take-over", own=False).code == 2  # the workers have no such connector
     dry = connectctl(*place.args(place.job(idle="1s"), "--dry-run"))

@@ -1,4 +1,6 @@
-"""``ParquetArchive`` on Spark and a real broker: whatever is killed, the archive has each record once."""
+"""``ParquetArchive`` on Spark and a real broker: whatever is killed, the archive has each record
+once.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
-from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, read_manifest
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
+    ArchivedFile,
+    read_manifest,
+)
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import archived, sweep
 from live.piped import FourPartitions
 from live.real import connectctl, eventually
@@ -66,15 +71,23 @@ class Archived(FourPartitions):
         return sum(each.rows for each in self.manifest)
 
     def each_once(self) -> None:
-        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        spark = (
+            SparkSession.builder.master("local[1]")
+            .config("spark.ui.enabled", "false")
+            .getOrCreate()
+        )
         try:
             frame = archived(spark, str(self.out), f"{self.name}-archive", self.kafka.client)
             rows = frame.collect()
             found = sorted((row.partition, row.offset, bytes(row.value).decode()) for row in rows)
-            assert {(name, bytes(value)) for row in rows for name, value in row.headers} == {("h", NOT_TEXT)}
+            assert {(name, bytes(value)) for row in rows for name, value in row.headers} == {
+                ("h", NOT_TEXT)
+            }
         finally:
             spark.stop()
-        assert found == [(p, n // 4, f"line {n}") for p in range(4) for n in range(p, self.written, 4)]
+        assert found == [
+            (p, n // 4, f"line {n}") for p in range(4) for n in range(p, self.written, 4)
+        ]
 
 
 def test_a_second_run_archives_what_came_behind_the_first(cluster: Sandbox, tmp_path: Path) -> None:
@@ -89,11 +102,21 @@ def test_a_second_run_archives_what_came_behind_the_first(cluster: Sandbox, tmp_
 
 
 def audited(place: Archived) -> None:
-    """``audit --archive`` proves it, and names what a file that is gone and the group's offsets amount to."""
-    command = ["--context", f"sandbox-{place.cluster.spec.name}", "audit", "--archive", str(place.out)]
+    """``audit --archive`` proves it, and names what a file that is gone and the group's offsets
+    amount to.
+    """
+    command = [
+        "--context",
+        f"sandbox-{place.cluster.spec.name}",
+        "audit",
+        "--archive",
+        str(place.out),
+    ]
     command += ["--manifest", f"{place.name}-archive", "-o", "json"]
     good = connectctl(*command)
-    assert (good.code, good.json["verdict"], good.json["rows"]) == (0, "exactly-once", 500), good.err
+    assert (good.code, good.json["verdict"], good.json["rows"]) == (0, "exactly-once", 500), (
+        good.err
+    )
     jsonschema.validate(good.json, json.loads((SCHEMAS / "archive-audit.json").read_text()))
     lost = place.manifest[0]
     (place.out / lost.name).rename(place.out / "aside")
@@ -124,7 +147,9 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twic
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_members_that_a_killed_driver_left_are_shown_and_removed(cluster: Sandbox, tmp_path: Path) -> None:
+def test_members_that_a_killed_driver_left_are_shown_and_removed(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     place = Archived(cluster, tmp_path)
     place.config["consumer.override.session.timeout.ms"] = "300000"
     place.append(40)
@@ -144,19 +169,30 @@ def test_members_that_a_killed_driver_left_are_shown_and_removed(cluster: Sandbo
 
 
 def refused_and_swept(place: Archived) -> None:
-    """``run --sweep`` is refused while the archive has a member, then removes what the manifest does not name."""
+    """``run --sweep`` is refused while the archive has a member, then removes what the manifest
+    does not name.
+    """
     named = {each.name for each in place.manifest}
-    (place.out / place.source / "0" / f"0-9-{'0' * 32}.parquet").write_text("of an attempt that was killed")
+    (place.out / place.source / "0" / f"0-9-{'0' * 32}.parquet").write_text(
+        "of an attempt that was killed"
+    )
     orphans = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")} - named
     assert {each.name for each in sweep(str(place.out), place.manifest, older_than=0)} == orphans
     for name in orphans:
         os.utime(place.out / name, (0, 0))
-    group = {"group.id": f"connect-{place.name}", "group.instance.id": "other", "session.timeout.ms": 6_000}
+    group = {
+        "group.id": f"connect-{place.name}",
+        "group.instance.id": "other",
+        "session.timeout.ms": 6_000,
+    }
     with closing(Consumer(place.kafka.client | group)) as member:
         member.subscribe([place.source])
         eventually(lambda: member.poll(0.1) is None and member.assignment())
         refused = connectctl(*place.args(place.job(forever=True), "--sweep", "--yes"))
-        assert (refused.code, f"members of the group connect-{place.name}" in refused.err) == (4, True)
+        assert (refused.code, f"members of the group connect-{place.name}" in refused.err) == (
+            4,
+            True,
+        )
     command = place.args(place.job(forever=True), "--sweep", "--yes", "-o", "json")
     eventually(lambda: connectctl(*command).code == 0)  # once the static member's session is over
     left = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")}

@@ -1,4 +1,6 @@
-"""What ``connectctl run`` cannot run: one line that says why, the documented exit code, and nothing written or opened."""
+"""What ``connectctl run`` cannot run: one line that says why, the documented exit code, and nothing
+written or opened.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 ANSWERS = "live.preflightplugins:Answers"
-NO_EXACTLY_ONCE = {"connector.class": ANSWERS, "says.support": "UNSUPPORTED", "says.boundaries": "UNSUPPORTED"}
+NO_EXACTLY_ONCE = {
+    "connector.class": ANSWERS,
+    "says.support": "UNSUPPORTED",
+    "says.boundaries": "UNSUPPORTED",
+}
 
 
 @pytest.fixture
@@ -50,17 +56,53 @@ def refused(place: Place, *args: str, flags: tuple[str, ...] = ()) -> Ran:
 
 CASES: dict[str, tuple[Mapping[str, str | None], int, str]] = {
     "no class": ({"connector.class": None}, 2, "The configuration contains no connector type"),
-    "a class that nobody knows": ({"connector.class": "FileStreamSourc"}, 2, "Did you mean FileStreamSource?"),
-    "a module that is not there": ({"connector.class": "no.such:Thing"}, 2, "Cannot import no.such:Thing"),
-    "a class that is not there": ({"connector.class": "live.preflightplugins:Nobody"}, 2, "Class not found: Nobody"),
-    "a class that is no connector": ({"connector.class": "pathlib:Path"}, 2, "pathlib:Path is not a connector"),
-    "a required property": ({"file": None}, 2, 'Missing required configuration "file" which has no default value.'),
-    "tasks.max": ({"tasks.max": "two"}, 2, "Invalid value two for configuration tasks.max: Not a number of type INT"),
+    "a class that nobody knows": (
+        {"connector.class": "FileStreamSourc"},
+        2,
+        "Did you mean FileStreamSource?",
+    ),
+    "a module that is not there": (
+        {"connector.class": "no.such:Thing"},
+        2,
+        "Cannot import no.such:Thing",
+    ),
+    "a class that is not there": (
+        {"connector.class": "live.preflightplugins:Nobody"},
+        2,
+        "Class not found: Nobody",
+    ),
+    "a class that is no connector": (
+        {"connector.class": "pathlib:Path"},
+        2,
+        "pathlib:Path is not a connector",
+    ),
+    "a required property": (
+        {"file": None},
+        2,
+        'Missing required configuration "file" which has no default value.',
+    ),
+    "tasks.max": (
+        {"tasks.max": "two"},
+        2,
+        "Invalid value two for configuration tasks.max: Not a number of type INT",
+    ),
     "tasks.max of 0": ({"tasks.max": "0"}, 2, "Value must be at least 1"),
-    "tasks.max.enforce": ({"tasks.max.enforce": "banana"}, 2, "Expected value to be either true or false"),
+    "tasks.max.enforce": (
+        {"tasks.max.enforce": "banana"},
+        2,
+        "Expected value to be either true or false",
+    ),
     "a converter": ({"value.converter": "AvroConverter"}, 2, "Unsupported converter AvroConverter"),
-    "a boundary": ({"transaction.boundary": "never"}, 2, "Invalid value never for configuration transaction.boundary"),
-    "a boundary that it cannot have": ({"transaction.boundary": "connector"}, 2, "does not support connector-defined"),
+    "a boundary": (
+        {"transaction.boundary": "never"},
+        2,
+        "Invalid value never for configuration transaction.boundary",
+    ),
+    "a boundary that it cannot have": (
+        {"transaction.boundary": "connector"},
+        2,
+        "does not support connector-defined",
+    ),
     "an interval": ({"transaction.boundary.interval.ms": "-1"}, 2, "Value must be at least 0"),
     "an interval longer than the time-out": (
         {
@@ -71,7 +113,11 @@ CASES: dict[str, tuple[Mapping[str, str | None], int, str]] = {
         2,
         "Transactions end after 60000 ms, and the broker rolls them back after 20000 ms",
     ),
-    "support": ({"exactly.once.support": "maybe"}, 2, "Invalid value maybe for configuration exactly.once.support"),
+    "support": (
+        {"exactly.once.support": "maybe"},
+        2,
+        "Invalid value maybe for configuration exactly.once.support",
+    ),
     "support that is not there": (
         {**NO_EXACTLY_ONCE, "exactly.once.support": "required"},
         2,
@@ -82,9 +128,21 @@ CASES: dict[str, tuple[Mapping[str, str | None], int, str]] = {
         2,
         "does not have exactly-once source support enabled",
     ),
-    "an override of a wrong type": ({"producer.override.linger.ms": "soon"}, 2, "Not a number of type LONG"),
-    "an override out of range": ({"producer.override.linger.ms": "99999999999"}, 2, "outside allowed range"),
-    "transformations": ({"transforms": "a"}, 2, "Single message transformations are not supported here"),
+    "an override of a wrong type": (
+        {"producer.override.linger.ms": "soon"},
+        2,
+        "Not a number of type LONG",
+    ),
+    "an override out of range": (
+        {"producer.override.linger.ms": "99999999999"},
+        2,
+        "outside allowed range",
+    ),
+    "transformations": (
+        {"transforms": "a"},
+        2,
+        "Single message transformations are not supported here",
+    ),
     "a reference": ({"file": "${file:/secret:path}"}, 2, "refers to a config provider"),
     "the empty offsets topic": ({"offsets.storage.topic": ""}, 2, "String must be non-empty"),
 }
@@ -106,20 +164,33 @@ def test_a_class_that_fails_when_it_is_imported_is_one_line_with_what_it_raised(
     monkeypatch.syspath_prepend(str(place.directory))
     place.config["connector.class"] = f"{module}:Thing"
     ran = refused(place)
-    assert (ran.code, f"Import of {module} failed: RuntimeError: no licence" in ran.err) == (2, True), ran.err
+    assert (ran.code, f"Import of {module} failed: RuntimeError: no licence" in ran.err) == (
+        2,
+        True,
+    ), ran.err
 
 
 def test_the_offsets_topic_as_a_target_is_refused(place: Place) -> None:
     place.config["topic"] = f"{place.group}-offsets"
     ran = refused(place)
-    assert (ran.code, "may not produce to their own offsets topics" in ran.err) == (2, True), ran.err
+    assert (ran.code, "may not produce to their own offsets topics" in ran.err) == (2, True), (
+        ran.err
+    )
 
 
-def test_an_override_that_is_not_allowed_is_told_in_workers_words_and_the_job_can_be_run(place: Place) -> None:
-    place.config |= {"producer.override.transactional.id": "mine", "producer.override.enable.idempotence": "false"}
+def test_an_override_that_is_not_allowed_is_told_in_workers_words_and_the_job_can_be_run(
+    place: Place,
+) -> None:
+    place.config |= {
+        "producer.override.transactional.id": "mine",
+        "producer.override.enable.idempotence": "false",
+    }
     ran = connectctl(*place.args(place.job(idle="1s"), "--dry-run"))
     assert ran.code == 0, ran.err
-    assert "The value 'mine' for the 'transactional.id' property will be ignored as it cannot be overridden" in ran.err
+    assert (
+        "The value 'mine' for the 'transactional.id' property will be ignored as it cannot be "
+        "overridden" in ran.err
+    )
     assert "The value 'true' will be used instead." in ran.err
 
 
@@ -156,13 +227,15 @@ def test_brokers_of_another_cluster_that_do_not_answer_are_unreachable(place: Pl
 
 
 SUPPORT = {
-    "null": "does not implement the API required for preflight validation of exactly-once source support",
+    "null": "does not implement the API required for preflight validation of exactly-once source "
+    "support",
     "UNSUPPORTED": "does not support exactly-once semantics with the provided configuration",
     "fail": "An unexpected error occurred during validation: asked too much",
 }
 BOUNDARIES = {
     "null": "returned a null value from its canDefineTransactionBoundaries method",
-    "UNSUPPORTED": "does not support connector-defined transaction boundaries with the given configuration",
+    "UNSUPPORTED": "does not support connector-defined transaction boundaries with the given "
+    "configuration",
     "fail": "An unexpected error occurred during validation: asked too much",
 }
 

@@ -1,4 +1,6 @@
-"""``connectctl run`` on Spark clusters whose executors are other processes: what travels, what may be lost, what is told."""
+"""``connectctl run`` on Spark clusters whose executors are other processes: what travels, what may
+be lost, what is told.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from live import countingplugin, oracle, sparkframe
 from live.real import create_topic, eventually
-from live.sparkclusters import PATIENCE, below, executors, history, python_without, python_workers, send, standalone
+from live.sparkclusters import (
+    PATIENCE,
+    below,
+    executors,
+    history,
+    python_without,
+    python_workers,
+    send,
+    standalone,
+)
 from sparkjvm import java_options
 
 if TYPE_CHECKING:
@@ -34,7 +45,9 @@ QUICK = {
     "spark.storage.blockManagerHeartbeatTimeoutMs": "20s",
     "spark.executor.heartbeatInterval": "5s",
 }
-"""All four, or Spark refuses to start: an executor that says nothing is given up after 20 s and not after two minutes."""
+"""All four, or Spark refuses to start: an executor that says nothing is given up after 20 s and not
+after two minutes.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +65,11 @@ class Counted:
         self.plugin, kind = plugin
         self.topic = create_topic(cluster.bootstrap_servers, f"{self.name}-data", 2, "delete")
         self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
-        self.config = countingplugin.CONFIG | {"connector.class": kind, "topic": self.topic, "tasks.max": "2"}
+        self.config = countingplugin.CONFIG | {
+            "connector.class": kind,
+            "topic": self.topic,
+            "tasks.max": "2",
+        }
         self.config |= {name.replace("_", "."): str(value) for name, value in config.items()}
         self.events = directory / "events"
         self.events.mkdir()
@@ -81,11 +98,20 @@ class Counted:
 
     @contextmanager
     def running(self, master: str, context: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
-        """A run of the job in a process of its own, in the sandbox's context where no other is named."""
-        given = context or ["--context", f"sandbox-{self.cluster.spec.name}", "--group-id", self.name]
+        """A run of the job in a process of its own, in the sandbox's context where no other is
+        named.
+        """
+        given = context or [
+            "--context",
+            f"sandbox-{self.cluster.spec.name}",
+            "--group-id",
+            self.name,
+        ]
         command = [sys.executable, "-m", "connectctl.cli", *given]
         command += ["run", self.job(), "--master", master, "--yes", "-o", "json"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
             try:
                 yield process
             finally:
@@ -123,7 +149,9 @@ def ended(process: subprocess.Popen[str]) -> Any:
 
 
 def secretive(place: Counted, secret: str) -> list[str]:
-    """Arguments for a context of the same cluster that has ``secret`` for Kafka and for Spark, and a job with it."""
+    """Arguments for a context of the same cluster that has ``secret`` for Kafka and for Spark, and
+    a job with it.
+    """
     file, config = place.directory / "secret", place.directory / "config.yaml"
     file.write_text(secret)
     context = {
@@ -147,7 +175,9 @@ def told(secret: str, places: Sequence[Path], processes: Sequence[psutil.Process
             if secret in str(process.environ()):
                 found.append(f"environment of {process}")
     for place in places:
-        files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+        files = (
+            [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+        )
         found += [str(path) for path in files if secret.encode() in path.read_bytes()]
     return found
 
@@ -155,7 +185,9 @@ def told(secret: str, places: Sequence[Path], processes: Sequence[psutil.Process
 def test_a_connector_in_a_wheel_runs_where_neither_it_nor_connectctl_is_and_an_executor_may_die(
     cluster: Sandbox, spark: SparkCluster, tmp_path: Path, state_home: Path
 ) -> None:
-    place = Counted(cluster, tmp_path, countingplugin.as_wheel(tmp_path), count=400, batch=5, pause=0.1)
+    place = Counted(
+        cluster, tmp_path, countingplugin.as_wheel(tmp_path), count=400, batch=5, pause=0.1
+    )
     place.conf["spark.pyspark.python"] = python_without(tmp_path)
     secret = secrets.token_hex(16)
     with place.running(spark.master, secretive(place, secret)) as run:
@@ -167,13 +199,17 @@ def test_a_connector_in_a_wheel_runs_where_neither_it_nor_connectctl_is_and_an_e
         assert ended(run)["outcome"] == "ended"
     assert place.judged() == {b"0": 400, b"1": 400}
     assert history(place.events)["executors lost"] == 1
-    assert told(secret, [place.events, spark.directory, state_home / "connectctl/spark.log"], []) == []
+    assert (
+        told(secret, [place.events, spark.directory, state_home / "connectctl/spark.log"], []) == []
+    )
 
 
 def test_a_cluster_that_loses_all_workers_is_told_of_waited_for_and_can_be_left(
     cluster: Sandbox, tmp_path: Path
 ) -> None:
-    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=100_000, batch=5, pause=0.1)
+    place = Counted(
+        cluster, tmp_path, countingplugin.as_zip(tmp_path), count=100_000, batch=5, pause=0.1
+    )
     with standalone(tmp_path / "spark", (2,)) as spark, place.running(spark.master) as run:
         err = heard(run)
         place.sees(run, 50)
@@ -189,7 +225,9 @@ def test_a_cluster_that_loses_all_workers_is_told_of_waited_for_and_can_be_left(
     assert place.judged().keys() == {b"0", b"1"}
 
 
-def test_a_second_signal_ends_a_run_whose_tasks_do_not_hear_the_first(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_second_signal_ends_a_run_whose_tasks_do_not_hear_the_first(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     paused = 'time.sleep(float(self.configs.get("pause", "0")))'
     hangs = countingplugin.SOURCE.replace(paused, "self.next and time.sleep(3600)")
     place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path, hangs), count=100, batch=5)
@@ -226,7 +264,8 @@ def test_more_tasks_than_cores_all_get_their_turn_and_a_spark_task_that_dies_is_
     from pyspark.find_spark_home import _find_spark_home
 
     for each in place.events.iterdir():  # Spark keeps an application's directory beside itself
-        with suppress(FileNotFoundError):  # another run of this test may have an application of the same second
+        # another run of this test may have an application of the same second
+        with suppress(FileNotFoundError):
             shutil.rmtree(Path(_find_spark_home(), "work", each.name))
 
 
@@ -236,11 +275,18 @@ def test_a_cluster_that_cannot_run_a_task_is_one_line_and_nothing_is_written(
     place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=10)
     wishes = [
         (
-            {"spark.executor.memory": "100g", "spark.scheduler.maxRegisteredResourcesWaitingTime": "5s"},
+            {
+                "spark.executor.memory": "100g",
+                "spark.scheduler.maxRegisteredResourcesWaitingTime": "5s",
+            },
             6,
             "no free worker",
         ),
-        ({"spark.pyspark.python": python_without(tmp_path, "confluent_kafka")}, 1, "Python has no confluent_kafka"),
+        (
+            {"spark.pyspark.python": python_without(tmp_path, "confluent_kafka")},
+            1,
+            "Python has no confluent_kafka",
+        ),
     ]
     kept = place.conf
     before = set(place.kafka.topic_names())
@@ -259,7 +305,9 @@ def test_a_cluster_that_cannot_run_a_task_is_one_line_and_nothing_is_written(
 def test_an_executor_that_hangs_until_it_is_given_up_and_goes_on_later_changes_nothing(
     cluster: Sandbox, spark: SparkCluster, tmp_path: Path
 ) -> None:
-    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2500, batch=5, pause=0.1)
+    place = Counted(
+        cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2500, batch=5, pause=0.1
+    )
     place.conf |= QUICK
     with place.running(spark.master) as run:
         place.sees(run, 50)
@@ -267,7 +315,8 @@ def test_an_executor_that_hangs_until_it_is_given_up_and_goes_on_later_changes_n
         zombies = python_workers(hung[0])
         send(hung, signal.SIGSTOP)
         eventually(lambda: history(place.events)["executors lost"], PATIENCE)
-        assert [p for p in zombies if p.is_running()]  # nobody ended them: they were fenced, or will be
+        # nobody ended them: they were fenced, or will be
+        assert [p for p in zombies if p.is_running()]
         place.sees(run, 50)
         send(hung, signal.SIGCONT)
         assert ended(run)["outcome"] == "ended"
@@ -278,7 +327,9 @@ def test_an_executor_that_hangs_until_it_is_given_up_and_goes_on_later_changes_n
 def test_a_driver_that_is_killed_leaves_a_place_to_go_on_from(
     cluster: Sandbox, spark: SparkCluster, tmp_path: Path
 ) -> None:
-    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2000, batch=5, pause=0.1)
+    place = Counted(
+        cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2000, batch=5, pause=0.1
+    )
     for _ in range(2):
         with place.running(spark.master) as run:
             place.sees(run, 50)
@@ -293,9 +344,11 @@ def test_a_driver_that_is_killed_leaves_a_place_to_go_on_from(
 def test_speculative_attempts_fence_each_other_and_every_record_is_there_once(
     cluster: Sandbox, spark: SparkCluster, tmp_path: Path
 ) -> None:
-    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2500, first=5, batch=5, pause=0.1)
-    # Where both tasks of a round end together, as on a slow machine, Spark copies none of them. One task alone it copies
-    # when that has run for ten seconds; its records take fifty.
+    place = Counted(
+        cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2500, first=5, batch=5, pause=0.1
+    )
+    # Where both tasks of a round end together, as on a slow machine, Spark copies none of them. One
+    # task alone it copies when that has run for ten seconds; its records take fifty.
     place.conf |= {
         "spark.speculation.task.duration.threshold": "10s",
         "spark.speculation": "true",
@@ -336,7 +389,9 @@ def test_a_stage_of_a_dataframe_that_is_run_again_writes_each_row_once(
         "target": target,
     }
     command = [sys.executable, sparkframe.__file__, json.dumps(wish)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             place.sees(process, 500)
             send(executors(*spark.started)[:1])
@@ -359,7 +414,9 @@ def test_a_stage_of_a_dataframe_that_is_run_again_writes_each_row_once(
 def test_a_session_that_runs_copies_of_slow_tasks_writes_a_dataframe_once(
     cluster: Sandbox, spark: SparkCluster, tmp_path: Path
 ) -> None:
-    """In a session of one's own speculation may be on: the copy fences the task, whose end must not be taken for its own."""
+    """In a session of one's own speculation may be on: the copy fences the task, whose end must not
+    be taken for its own.
+    """
     place = Counted(cluster, tmp_path, ("", ""))
     rows = 12_000
     speculative = {

@@ -1,7 +1,9 @@
-"""What Kafka's integration tests ask of a second cluster, of a principal that may not fence, and of ``tasks.max``.
+"""What Kafka's integration tests ask of a second cluster, of a principal that may not fence, and of
+``tasks.max``.
 
-Which of its methods is which test here: ``docs/conformance.md``. The second broker has an authorizer, creates no topics by
-itself, and is home to nobody's workers. Whole runs, but for Spark, in whose place this process computes.
+Which of its methods is which test here: ``docs/conformance.md``. The second broker has an
+authorizer, creates no topics by itself, and is home to nobody's workers. Whole runs, but for Spark,
+in whose place this process computes.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def positions(broker: Sandbox, topic: str) -> list[int]:
     return [json.loads(record.value or b"{}")["position"] for record in in_order(image)]
 
 
-# ---------------------------------------------------------------------------------------------------- a second cluster
+# --------------------------------------------------------------------------------- a second cluster
 
 
 def test_offsets_on_a_second_cluster_are_on_both_and_a_soft_downgrade_goes_on_behind_them(
@@ -101,20 +103,27 @@ def test_offsets_on_a_second_cluster_are_on_both_and_a_soft_downgrade_goes_on_be
     found = well(place.run())
     assert (found["guarantee"], found["records"]) == ("at-least-once", 50)
     assert lines(guarded, topic) == [f"line {n}" for n in range(300)]
-    assert positions(guarded, own)[-1] == positions(cluster, f"{place.group}-offsets")[-1] == place.file.stat().st_size
+    assert (
+        positions(guarded, own)[-1]
+        == positions(cluster, f"{place.group}-offsets")[-1]
+        == place.file.stat().st_size
+    )
 
 
 def test_a_topic_that_no_broker_would_create_is_refused_before_anything_is_opened(
     guarded: Sandbox, place: Place
 ) -> None:
-    place.config |= {"topic": "nowhere", "producer.override.bootstrap.servers": guarded.bootstrap_servers}
+    place.config |= {
+        "topic": "nowhere",
+        "producer.override.bootstrap.servers": guarded.bootstrap_servers,
+    }
     ran = place.run()
     assert ran.code == 4
     assert json.loads(ran.err)["error"]["code"] == "no-topic"
     assert f"{place.group}-configs" not in kafka(place.cluster).topic_names()
 
 
-# -------------------------------------------------------------------------------------------- a principal that may not
+# ------------------------------------------------------------------------- a principal that may not
 
 
 @pytest.fixture
@@ -138,7 +147,11 @@ def run_as_pia(guarded: Sandbox, place: Place) -> Ran:
     (place.directory / "password").write_text(PASSWORD)
     client = {k: v for k, v in pia(guarded).items() if k != "bootstrap.servers"}
     client["sasl.password"] = {"file": str(place.directory / "password")}
-    found = {"bootstrap_servers": guarded.listeners["SECURED"], "group_id": place.group, "client": client}
+    found = {
+        "bootstrap_servers": guarded.listeners["SECURED"],
+        "group_id": place.group,
+        "client": client,
+    }
     config = place.directory / "config.yaml"
     config.write_text(json.dumps({"contexts": {"pia": found}}))  # which is YAML, too
     job = place.job(idle="1s")
@@ -149,14 +162,17 @@ def run_as_pia(guarded: Sandbox, place: Place) -> Ran:
 
 def ids(name: str) -> set[Binding]:
     return {
-        allow(PIA, operation, Resource.TRANSACTIONAL_ID, name) for operation in (Operation.WRITE, Operation.DESCRIBE)
+        allow(PIA, operation, Resource.TRANSACTIONAL_ID, name)
+        for operation in (Operation.WRITE, Operation.DESCRIBE)
     }
 
 
 def test_whoever_may_not_use_an_id_is_told_which_and_with_the_grant_it_works(
     guarded: Sandbox, place: Place, grants: Grants
 ) -> None:
-    place.config["topic"] = create_topic(guarded.bootstrap_servers, f"{place.name}-there", 1, "delete")
+    place.config["topic"] = create_topic(
+        guarded.bootstrap_servers, f"{place.name}-there", 1, "delete"
+    )
     place.append(30)
     grants.add({allow(PIA, Operation.ALL, Resource.TOPIC, place.name, prefixed=True)})
     grants.add({allow(PIA, Operation.ALL, Resource.TOPIC, place.group, prefixed=True)})
@@ -180,9 +196,12 @@ def test_whoever_may_not_use_an_id_is_told_which_and_with_the_grant_it_works(
 
     # One task more, whose id cannot be fenced: nothing is started, and what stands there stands.
     calls = TransactionClient(pia(guarded), timeout=120)
-    leader = Leader(Kafka(pia(guarded), timeout=120), calls, place.group, f"{place.group}-configs", 20)
+    leader = Leader(
+        Kafka(pia(guarded), timeout=120), calls, place.group, f"{place.group}-configs", 20
+    )
     with pytest.raises(
-        ConnectctlError, match=r"Could not fence 1 of the 2 transactional ids of tasks .*; nothing was started"
+        ConnectctlError,
+        match=r"Could not fence 1 of the 2 transactional ids of tasks .*; nothing was started",
     ):
         leader.start(place.name, {}, lambda before: [{}, {}])
     assert leader.read_state(place.name).task_count == 1
@@ -192,10 +211,12 @@ def test_whoever_may_not_use_an_id_is_told_which_and_with_the_grant_it_works(
     calls.close()
 
 
-# ------------------------------------------------------------------------------------------------------------ tasks.max
+# ---------------------------------------------------------------------------------------- tasks.max
 
 
-def test_more_tasks_than_tasks_max_fail_in_every_way_that_kip_1004_has(cluster: Sandbox, place: Place) -> None:
+def test_more_tasks_than_tasks_max_fail_in_every_way_that_kip_1004_has(
+    cluster: Sandbox, place: Place
+) -> None:
     """The steps of Kafka's ``testTasksMaxEnforcement``, each with a run of its own."""
     place.config |= {"connector.class": "live.preflightplugins:Counting", "count": "30"}
     explanation = f"The connector {place.name} has generated {{}} tasks, which is greater than {{}}"
@@ -211,7 +232,9 @@ def test_more_tasks_than_tasks_max_fail_in_every_way_that_kip_1004_has(cluster: 
     assert (ran.code, states) == (1, ["FAILED"])
     assert explanation.format(2, 1) in ran.err
     # An existing set that is too large, which somebody wrote by hand: all its tasks fail, too.
-    with contextlib.closing(TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)) as calls:
+    with contextlib.closing(
+        TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
+    ) as calls:
         leader = Leader(kafka(cluster), calls, place.group, f"{place.group}-configs")
         leader.start(place.name, place.config, lambda before: [{}, {}])
     ran, states = run(2, 1, 30)

@@ -1,4 +1,6 @@
-"""A DataFrame as the source of a job: files in batch and as a stream, whatever is stopped, killed, repeated or wrong."""
+"""A DataFrame as the source of a job: files in batch and as a stream, whatever is stopped, killed,
+repeated or wrong.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 class Place:
-    """A directory of files, a topic and a group of their own, and the job that carries the one to the other."""
+    """A directory of files, a topic and a group of their own, and the job that carries the one to
+    the other.
+    """
 
     def __init__(self, cluster: Sandbox, directory: Path):
         self.cluster, self.directory = cluster, directory
@@ -112,7 +116,9 @@ class Place:
         return line
 
     def seen(self) -> dict[str, list[int]]:
-        """What a reader with read_committed sees, by shop, in the topic's order where that is one partition's."""
+        """What a reader with read_committed sees, by shop, in the topic's order where that is one
+        partition's.
+        """
         kafka = Kafka({"bootstrap.servers": self.cluster.bootstrap_servers}, timeout=120)
         image = kafka.image([self.topic], patience=30, superseded=True)[self.topic]
         found = defaultdict(list)
@@ -137,7 +143,11 @@ def place(cluster: Sandbox, tmp_path: Path, session: Any, monkeypatch: pytest.Mo
 def test_a_batch_ends_by_itself_and_the_next_one_sends_only_what_is_new(place: Place) -> None:
     place.append(600)
     first = place.well()
-    assert (first["outcome"], first["records"], [t["state"] for t in first["tasks"]]) == ("ended", 600, ["ENDED"] * 2)
+    assert (first["outcome"], first["records"], [t["state"] for t in first["tasks"]]) == (
+        "ended",
+        600,
+        ["ENDED"] * 2,
+    )
     place.append(300)
     place.config["tasks.max"] = "3"
     again = place.well(query="select shop, id, upper(value) value from source")
@@ -146,7 +156,12 @@ def test_a_batch_ends_by_itself_and_the_next_one_sends_only_what_is_new(place: P
     assert place.well(until={"records": 5})["records"] == 0
 
 
-STREAM = {"streaming": "true", "schema": SCHEMA, "option.maxFilesPerTrigger": "1", "records.per.transaction": "20"}
+STREAM = {
+    "streaming": "true",
+    "schema": SCHEMA,
+    "option.maxFilesPerTrigger": "1",
+    "records.per.transaction": "20",
+}
 
 
 def test_a_stream_that_is_stopped_in_the_middle_of_a_micro_batch_goes_on_there_with_and_without_its_checkpoint(
@@ -174,7 +189,8 @@ def test_sigterm_ends_a_stream_between_two_transactions(place: Place) -> None:
         eventually(lambda: sum(map(len, place.seen().values())) == 200)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a signal that the run does not hear is nobody's end
+    # a signal that the run does not hear is nobody's end
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         ending = threading.Thread(target=end)
         ending.start()
@@ -187,7 +203,9 @@ def test_sigterm_ends_a_stream_between_two_transactions(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_a_stream_that_is_killed_and_begun_again_from_nothing_doubles_and_loses_nothing(place: Place) -> None:
+def test_a_stream_that_is_killed_and_begun_again_from_nothing_doubles_and_loses_nothing(
+    place: Place,
+) -> None:
     place.append(3000)
     command = [sys.executable, "-m", "connectctl.cli", *place.args(**STREAM)]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as killed:
@@ -202,7 +220,9 @@ def test_a_stream_that_is_killed_and_begun_again_from_nothing_doubles_and_loses_
 
 def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_path: Path) -> None:
     place.append(3)
-    before = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=120).topic_names()
+    before = Kafka(
+        {"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=120
+    ).topic_names()
     for change, said in (
         ({"offset.column": "seq"}, "has no column seq. Columns: id, shop, value"),
         ({"format": "jsonn"}, "Failed to find the data source: jsonn"),
@@ -210,8 +230,14 @@ def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_p
         ({"query": "selec 1"}, "Syntax error at or near 'selec'"),
         ({"query": "select shop, id from source"}, "has no column value. Columns: shop, id"),
         ({"query": "select *, nope from source"}, "with name `nope` cannot be resolved"),
-        ({"query": "select shop, id / 2 id, value from source"}, "of type double cannot be a source offset"),
-        ({"query": "select shop, id, id value from source"}, "is a bigint; expected string or binary"),
+        (
+            {"query": "select shop, id / 2 id, value from source"},
+            "of type double cannot be a source offset",
+        ),
+        (
+            {"query": "select shop, id, id value from source"},
+            "is a bigint; expected string or binary",
+        ),
         ({"schema": "shop strin"}, "Unsupported data type"),
         ({"streaming": "true"}, "Schema must be specified"),
         ({"format": None}, "Missing source"),
@@ -227,7 +253,10 @@ def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_p
     ("bad", "said"),
     [
         ({"shop": "shop 0", "id": "ten", "value": "0:10"}, "id"),
-        ({"shop": "shop 0", "value": "0:10"}, "contains a null, which is not a valid source offset"),
+        (
+            {"shop": "shop 0", "value": "0:10"},
+            "contains a null, which is not a valid source offset",
+        ),
     ],
 )
 def test_a_schema_that_changes_in_the_middle_fails_its_tasks_with_one_line(
@@ -247,26 +276,42 @@ def test_a_schema_that_changes_in_the_middle_fails_its_tasks_with_one_line(
 def test_rows_that_a_stream_brings_late_are_refused_by_name_or_dropped_as_the_job_says(
     place: Place, tmp_path: Path
 ) -> None:
-    """An id that was assigned early and committed late, and a tie between two micro-batches of two runs."""
+    """An id that was assigned early and committed late, and a tie between two micro-batches of two
+    runs.
+    """
     place.written = 100
     place.append(30)
     kept = {**STREAM, "checkpoint": str(tmp_path / "checkpoint")}
     assert place.well(until={"idle": "1s"}, **kept)["records"] == 30
-    late = [{"shop": "shop 0", "id": 5, "value": "0:5"}, {"shop": "shop 0", "id": 129, "value": "0:1290"}]
+    late = [
+        {"shop": "shop 0", "id": 5, "value": "0:5"},
+        {"shop": "shop 0", "id": 129, "value": "0:1290"},
+    ]
     place.add(*late, {"shop": "shop 0", "id": 132, "value": "0:132"})
     line = place.badly(until={"idle": "1s"}, **kept)
-    assert "2 rows of micro-batch 1 are behind the committed offset of their source partition" in line
-    assert 'The row of {"shop":"shop 0"} at {"id":5}, The row of {"shop":"shop 0"} at {"id":129}' in line
+    assert (
+        "2 rows of micro-batch 1 are behind the committed offset of their source partition" in line
+    )
+    assert (
+        'The row of {"shop":"shop 0"} at {"id":5}, The row of {"shop":"shop 0"} at {"id":129}'
+        in line
+    )
     assert sum(map(len, place.seen().values())) == 30
     dropped = place.run(until={"idle": "1s"}, late="drop", **kept)
     assert (dropped.code, dropped.json["records"]) == (0, 1)
-    assert "2 late rows, behind the committed offset of their source partition: dropped" in dropped.err
+    assert (
+        "2 late rows, behind the committed offset of their source partition: dropped" in dropped.err
+    )
     assert sorted(place.seen()["0"])[-3:] == [126, 129, 132]
     assert place.seen()["0"].count(5) == 0
 
 
-def test_a_micro_batch_that_is_through_and_comes_again_is_skipped_whole(place: Place, tmp_path: Path) -> None:
-    """Spark's driver dies behind the commit of the tasks, and before it has written down that the micro-batch is done."""
+def test_a_micro_batch_that_is_through_and_comes_again_is_skipped_whole(
+    place: Place, tmp_path: Path
+) -> None:
+    """Spark's driver dies behind the commit of the tasks, and before it has written down that the
+    micro-batch is done.
+    """
     place.append(60)
     checkpoint = tmp_path / "checkpoint"
     kept = {**STREAM, "checkpoint": str(checkpoint)}

@@ -1,4 +1,6 @@
-"""The connectors that users begin with, on Spark and a real broker: what a unit test shows is what the topic has."""
+"""The connectors that users begin with, on Spark and a real broker: what a unit test shows is what
+the topic has.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,10 @@ def test_the_job_that_init_writes_runs_and_a_second_time_finds_nothing_new(
 ) -> None:
     name = f"src_{secrets.token_hex(4)}"
     write(skeleton(tmp_path / name))
-    topic, group = create_topic(cluster.bootstrap_servers, name.replace("_", "-"), 1, "delete"), f"g-{name}"
+    topic, group = (
+        create_topic(cluster.bootstrap_servers, name.replace("_", "-"), 1, "delete"),
+        f"g-{name}",
+    )
     assert run(cluster, tmp_path / f"{name}.yaml", group)["records"] == 100
     assert run(cluster, tmp_path / f"{name}.yaml", group)["records"] == 0
     seen = values(cluster, topic)
@@ -68,12 +73,18 @@ def test_the_job_that_init_writes_runs_and_a_second_time_finds_nothing_new(
     monkeypatch.syspath_prepend(tmp_path)
     kind = connector_class(f"{name}:{''.join(part.capitalize() for part in name.split('_'))}")
     assert issubclass(kind, SourceConnector)
-    config = {"topic": topic, "value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+    config = {
+        "topic": topic,
+        "value.converter": "JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
     assert seen == run_source(kind, config).values()  # memory shows what the cluster has
 
 
 def example(cluster: Sandbox, directory: Path, name: str, **config: str) -> tuple[Path, str]:
-    """The example ``name`` in ``directory``, with ``config`` and topics of its own; its job, and their prefix."""
+    """The example ``name`` in ``directory``, with ``config`` and topics of its own; its job, and
+    their prefix.
+    """
     shutil.copy(EXAMPLES / f"{name}.py", directory)
     job = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
     prefix = f"{name.replace('_', '-')}-{secrets.token_hex(4)}-"
@@ -99,16 +110,22 @@ def test_an_http_api_is_read_page_by_page(cluster: Sandbox, tmp_path: Path) -> N
         finally:
             api.shutdown()
     for name in ("orders", "customers"):
-        assert [json.loads(value or b"") for value in values(cluster, prefix + name)] == api.items[name]
+        assert [json.loads(value or b"") for value in values(cluster, prefix + name)] == api.items[
+            name
+        ]
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_tables_of_sqlite_are_read_and_new_rows_by_the_next_run(cluster: Sandbox, tmp_path: Path) -> None:
+def test_tables_of_sqlite_are_read_and_new_rows_by_the_next_run(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     file = str(tmp_path / "shop.db")
     with closing(sqlite3.connect(file)) as database, database:
         for table in ("orders", "customers"):
             database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, what TEXT)")
-            database.executemany(f"INSERT INTO {table} (what) VALUES (?)", [(f"{table} {n}",) for n in range(700)])
+            database.executemany(
+                f"INSERT INTO {table} (what) VALUES (?)", [(f"{table} {n}",) for n in range(700)]
+            )
     job, prefix = example(cluster, tmp_path, "sqlite_table", database=file)
     assert run(cluster, job, f"g-{prefix}")["records"] == 1400
     with closing(sqlite3.connect(file)) as database, database:

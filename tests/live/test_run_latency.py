@@ -1,4 +1,6 @@
-"""A promised latency on Spark and a real broker: commits while a poll waits, and every record once whatever is killed."""
+"""A promised latency on Spark and a real broker: commits while a poll waits, and every record once
+whatever is killed.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,14 @@ class Patient(SourceConnector):
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_records_are_visible_while_the_poll_behind_them_has_nothing_to_give(cluster: Sandbox, tmp_path: Path) -> None:
+def test_records_are_visible_while_the_poll_behind_them_has_nothing_to_give(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     go = tmp_path / "go"
     (tmp_path / "patient.py").write_text(PLUGIN)
-    place = Place(cluster, tmp_path, **{"connector.class": "patient:Patient", "go": str(go), LATENCY: "200"})
+    place = Place(
+        cluster, tmp_path, **{"connector.class": "patient:Patient", "go": str(go), LATENCY: "200"}
+    )
     with place.running() as process:
         eventually(lambda: len(place.seen()) == 5)
         go.touch()
@@ -82,7 +88,11 @@ def test_a_killed_task_with_a_promise_loses_and_repeats_nothing_and_its_latency_
             each.kill()
         place.append(300)
         place.sees(300)
-        task = eventually(lambda: [t for t in place.status()["tasks"] if (t["metrics"] or {}).get(P99) is not None])
+        task = eventually(
+            lambda: [
+                t for t in place.status()["tasks"] if (t["metrics"] or {}).get(P99) is not None
+            ]
+        )
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=900)
     assert process.returncode == 0, err

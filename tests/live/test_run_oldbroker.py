@@ -1,4 +1,6 @@
-"""A real broker from before KIP-890: what ``connectctl run`` says to it, and that it leaves nothing there."""
+"""A real broker from before KIP-890: what ``connectctl run`` says to it, and that it leaves nothing
+there.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,14 @@ def test_a_broker_that_does_not_verify_transactions_is_refused_with_its_release(
 
     monkeypatch.setattr(session, "open_session", opened)
     home = cluster if elsewhere else old
-    target = f", producer.override.bootstrap.servers: '{old.bootstrap_servers}'" if elsewhere else ""
+    target = (
+        f", producer.override.bootstrap.servers: '{old.bootstrap_servers}'" if elsewhere else ""
+    )
     (tmp_path / "in.txt").write_text("a\n")
     job = tmp_path / "job.yaml"
-    job.write_text(f"config: {{connector.class: FileStreamSource, file: {tmp_path}/in.txt, topic: t{target}}}")
+    job.write_text(
+        f"config: {{connector.class: FileStreamSource, file: {tmp_path}/in.txt, topic: t{target}}}"
+    )
     args = ("--bootstrap-servers", home.bootstrap_servers, "--group-id", "g-old")
     ran = connectctl(*args, "run", str(job), "--yes")
     assert (ran.code, ran.out, ran.err.count("\n")) == (4, "", 1), ran.err

@@ -1,4 +1,6 @@
-"""Sinks of ``connectctl run`` on Spark and a real broker, and sinks of real workers that are taken over and handed back."""
+"""Sinks of ``connectctl run`` on Spark and a real broker, and sinks of real workers that are taken
+over and handed back.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ pytestmark = [
 ]
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 WITHIN = 30.0
-"""Seconds from the hand-back until the workers' tasks have partitions: members that did not leave are waited for for 45."""
+"""Seconds from the hand-back until the workers' tasks have partitions: members that did not leave
+are waited for for 45.
+"""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
@@ -37,19 +41,27 @@ class Sunk(Place):
         super().__init__(cluster, directory)
         self.source = create_topic(cluster.bootstrap_servers, f"{self.name}-in", 4, "delete")
         self.out = directory / "out.txt"
-        self.config = {"connector.class": FILE_SINK, "topics": self.source, "file": str(self.out)} | more
+        self.config = {
+            "connector.class": FILE_SINK,
+            "topics": self.source,
+            "file": str(self.out),
+        } | more
         self.config |= {"key.converter": STRING, "value.converter": STRING}
 
     def append(self, count: int) -> None:
         for n in range(self.written, self.written + count):
-            write(self.cluster.bootstrap_servers, self.source, (f"{n}", f"line {n}"), partition=n % 4)
+            write(
+                self.cluster.bootstrap_servers, self.source, (f"{n}", f"line {n}"), partition=n % 4
+            )
         self.written += count
 
     def lines(self) -> list[str]:
         return self.out.read_text().splitlines() if self.out.exists() else []
 
     def all_there(self) -> None:
-        assert sorted(self.lines(), key=lambda line: int(line.split()[1])) == [f"line {n}" for n in range(self.written)]
+        assert sorted(self.lines(), key=lambda line: int(line.split()[1])) == [
+            f"line {n}" for n in range(self.written)
+        ]
 
 
 def test_a_sink_writes_each_record_and_a_second_run_goes_on_where_the_first_ended(
@@ -94,7 +106,14 @@ def test_records_that_cannot_be_read_go_to_the_dead_letter_topic(
         "errors.deadletterqueue.topic.name": letters,
         "errors.deadletterqueue.topic.replication.factor": "1",
     }
-    write(cluster.bootstrap_servers, place.source, ("1", '{"a":1}'), ("2", "{no json"), ("3", '{"a":2}'), partition=0)
+    write(
+        cluster.bootstrap_servers,
+        place.source,
+        ("1", '{"a":1}'),
+        ("2", "{no json"),
+        ("3", '{"a":2}'),
+        partition=0,
+    )
     ran = well(place.run(idle="3s"))
     assert ran["outcome"] == "ended"
     assert place.lines() == ['{"a":1}', '{"a":2}']
@@ -106,7 +125,9 @@ def test_a_group_that_others_are_in_is_not_joined(cluster: Sandbox, tmp_path: Pa
     from confluent_kafka import Consumer
 
     place = Sunk(cluster, tmp_path)
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": f"connect-{place.name}"})
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": f"connect-{place.name}"}
+    )
     consumer.subscribe([place.source])
     try:
         eventually(lambda: consumer.poll(0.2) is None and consumer.assignment())
@@ -151,7 +172,9 @@ class SlowTransform(Transform):
 
 
 @pytest.mark.drawn
-@pytest.mark.parametrize(("kind", "call"), [("Slow", "put()"), ("SlowOnce", "put()"), ("SlowTransform", "process()")])
+@pytest.mark.parametrize(
+    ("kind", "call"), [("Slow", "put()"), ("SlowOnce", "put()"), ("SlowTransform", "process()")]
+)
 def test_a_call_that_is_slower_than_max_poll_interval_ms_fails_the_task_by_its_name_and_the_interval(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, call: str
 ) -> None:
@@ -160,25 +183,38 @@ def test_a_call_that_is_slower_than_max_poll_interval_ms_fails_the_task_by_its_n
     place.append(4)
     module = f"slow{place.name.replace('-', '')}"
     (tmp_path / f"{module}.py").write_text(SLOW)
-    place.config = {"connector.class": f"{module}:{kind}", "topics": place.source, "topic": place.topic}
-    place.config |= {"consumer.override.max.poll.interval.ms": "6500", "consumer.override.session.timeout.ms": "6000"}
+    place.config = {
+        "connector.class": f"{module}:{kind}",
+        "topics": place.source,
+        "topic": place.topic,
+    }
+    place.config |= {
+        "consumer.override.max.poll.interval.ms": "6500",
+        "consumer.override.session.timeout.ms": "6000",
+    }
     place.config["offset.flush.interval.ms"] = "500"
     ran = place.run(duration="300s")
     assert ran.code == 1, ran.err
     (task,) = ran.json["tasks"]
     assert task["state"] == "FAILED"
-    assert task["failure"].startswith(f"{call} took 7.5 s, more than max.poll.interval.ms of 6.5 s"), ran.err
+    assert task["failure"].startswith(
+        f"{call} took 7.5 s, more than max.poll.interval.ms of 6.5 s"
+    ), ran.err
     assert ran.json["outcome"] == "failed"
 
 
 def owned(kafka: Kafka, group: str) -> dict[str, int]:
-    """How many partitions each member has, by its instance id, or its client id where it is a worker's."""
+    """How many partitions each member has, by its instance id, or its client id where it is a
+    worker's.
+    """
     found = kafka.admin.describe_consumer_groups([group])[group].result().members
     return {m.group_instance_id or m.client_id: len(m.assignment.topic_partitions) for m in found}
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     place = Sunk(cluster, tmp_path)
     place.append(40)
     group = f"connect-{place.name}"
@@ -195,7 +231,9 @@ def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(clus
             run.send_signal(signal.SIGTERM)
             eventually(lambda: rest.state(place.name)[0] != "STOPPED")
             handed_back = time.monotonic()
-            eventually(lambda: sum(n for who, n in owned(place.kafka, group).items() if who != task) == 4)
+            eventually(
+                lambda: sum(n for who, n in owned(place.kafka, group).items() if who != task) == 4
+            )
             took = time.monotonic() - handed_back
             out, err = run.communicate(timeout=900)
             assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err

@@ -1,4 +1,6 @@
-"""More tasks than cores, on Spark and a real broker: all of them run at once, and one that fails is alone in it."""
+"""More tasks than cores, on Spark and a real broker: all of them run at once, and one that fails is
+alone in it.
+"""
 
 from __future__ import annotations
 

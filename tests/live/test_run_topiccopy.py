@@ -1,4 +1,6 @@
-"""A topic copy on a real broker: byte for byte, once, in turns with a worker's MirrorSourceConnector, whatever is gone."""
+"""A topic copy on a real broker: byte for byte, once, in turns with a worker's
+MirrorSourceConnector, whatever is gone.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,11 @@ def test_keys_values_headers_timestamps_and_partitions_stay_as_they_are(
     first = copy.run_here(offsets, copy.start())
     assert [ended.stats.records for ended in first] == [100, 57]
     assert all(ended.stats.transactions > 1 for ended in first)
-    # The producer speaks transaction version 2: each transaction has its epoch, and needs no instance of its own for that.
-    assert not VERSION_2 or all(ended.stats.instances <= ended.stats.transactions / 2 for ended in first)
+    # The producer speaks transaction version 2: each transaction has its epoch, and needs no
+    # instance of its own for that.
+    assert not VERSION_2 or all(
+        ended.stats.instances <= ended.stats.transactions / 2 for ended in first
+    )
     copy.write(10, 20)
     second = copy.run_here(offsets, copy.start())
     assert [ended.stats.records for ended in second] == [10, 20]
@@ -57,7 +62,9 @@ def test_keys_values_headers_timestamps_and_partitions_stay_as_they_are(
 
 
 @pytest.mark.parametrize("way", ["unopened", "opened"])
-def test_what_was_aborted_is_not_copied_and_what_is_behind_markers_is(cluster: Sandbox, offsets: str, way: str) -> None:
+def test_what_was_aborted_is_not_copied_and_what_is_behind_markers_is(
+    cluster: Sandbox, offsets: str, way: str
+) -> None:
     copy = Copy(cluster, 1, {"copy.batches": way})
     producer = Producer({"bootstrap.servers": copy.bootstrap, "transactional.id": copy.name})
     producer.init_transactions(120)
@@ -72,7 +79,9 @@ def test_what_was_aborted_is_not_copied_and_what_is_behind_markers_is(cluster: S
     assert copy.run_here(offsets, copy.start())[0].stats.records == 0
 
 
-def test_remote_topics_are_made_like_their_source_and_grow_with_it(cluster: Sandbox, offsets: str) -> None:
+def test_remote_topics_are_made_like_their_source_and_grow_with_it(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = Copy(cluster, 2)
     admin = AdminClient({"bootstrap.servers": copy.bootstrap})
     source = Kafka({"bootstrap.servers": copy.bootstrap}, timeout=120)
@@ -80,7 +89,10 @@ def test_remote_topics_are_made_like_their_source_and_grow_with_it(cluster: Sand
     tidy = create_topic(copy.bootstrap, f"{copy.name}-tidy", 1)
     tasks = copy.start()
     assert source.topics([f"east.{tidy}"])[f"east.{tidy}"].config["cleanup.policy"] == "compact"
-    assert [task["task.assigned.partitions"] for task in tasks] == [f"{copy.topic}-0,{tidy}-0", f"{copy.topic}-1"]
+    assert [task["task.assigned.partitions"] for task in tasks] == [
+        f"{copy.topic}-0,{tidy}-0",
+        f"{copy.topic}-1",
+    ]
     admin.create_partitions([NewPartitions(copy.topic, 3)])[copy.topic].result()
     eventually(lambda: len(admin.list_topics(copy.topic, 30).topics[copy.topic].partitions) == 3)
     copy.written.append(0)
@@ -90,7 +102,9 @@ def test_remote_topics_are_made_like_their_source_and_grow_with_it(cluster: Sand
     assert copy.all_there()
 
 
-def test_a_source_topic_that_is_gone_or_another_by_now_is_one_line(cluster: Sandbox, offsets: str) -> None:
+def test_a_source_topic_that_is_gone_or_another_by_now_is_one_line(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = Copy(cluster, 1)
     copy.write(5)
     tasks = copy.start()
@@ -98,10 +112,14 @@ def test_a_source_topic_that_is_gone_or_another_by_now_is_one_line(cluster: Sand
     admin = AdminClient({"bootstrap.servers": copy.bootstrap})
     admin.delete_topics([copy.topic])[copy.topic].result()
     eventually(lambda: copy.topic not in admin.list_topics(timeout=120).topics)
-    with pytest.raises(ConnectctlError, match=f"topic {copy.topic} no longer exists on the source cluster east"):
+    with pytest.raises(
+        ConnectctlError, match=f"topic {copy.topic} no longer exists on the source cluster east"
+    ):
         copy.run_here(offsets, tasks)
     create_topic(copy.bootstrap, copy.topic, 1, "delete")
-    with pytest.raises(ConnectctlError, match=f"{copy.topic}-0 of east ends at 0, but the committed offset is 4"):
+    with pytest.raises(
+        ConnectctlError, match=f"{copy.topic}-0 of east ends at 0, but the committed offset is 4"
+    ):
         copy.run_here(offsets, tasks)
     assert len(copy.seen(copy.remote)[0]) == 5
 
@@ -115,10 +133,16 @@ def test_a_source_that_cannot_be_reached_or_has_nothing_is_one_line_before_anyth
     assert (ran.code, "No topic to copy" in ran.err) == (2, True)
     copy.config["topics"] = copy.topic
     plan = copy.run(tmp_path, "--dry-run", idle="1s")
-    assert f"create the topic {copy.remote} with 2 partitions, as for {copy.topic} on the source cluster" in plan.out
+    assert (
+        f"create the topic {copy.remote} with 2 partitions, as for {copy.topic} on the source "
+        "cluster" in plan.out
+    )
     copy.config["source.cluster.bootstrap.servers"] = "127.0.0.1:1"
     ran = copy.run(tmp_path, "--yes", timeout=3, idle="1s")
-    assert (ran.code, json.loads(ran.err)["error"]["message"]) == (5, "Cannot read the source cluster east")
+    assert (ran.code, json.loads(ran.err)["error"]["message"]) == (
+        5,
+        "Cannot read the source cluster east",
+    )
     there = AdminClient({"bootstrap.servers": copy.bootstrap}).list_topics(timeout=120).topics
     assert [topic for topic in there if copy.name in topic] == [copy.topic]
 
@@ -139,7 +163,11 @@ def test_a_worker_and_a_run_take_turns_in_one_topic_and_every_record_is_there_on
     copy.nulls = False  # each record says where it belongs, for the audit
     copy.write(300, 200)
     with connector(cluster, copy.name, copy.config) as rest:
-        eventually(lambda: [o["offset"]["offset"] for o in rest.offsets(copy.name)] in ([299, 199], [199, 299]))
+        eventually(
+            lambda: (
+                [o["offset"]["offset"] for o in rest.offsets(copy.name)] in ([299, 199], [199, 299])
+            )
+        )
         rest.call("PUT", f"/connectors/{copy.name}/pause")
         eventually(lambda: set(rest.state(copy.name)) == {"PAUSED"})
         copy.write(50, 70)
@@ -154,11 +182,18 @@ def test_a_worker_and_a_run_take_turns_in_one_topic_and_every_record_is_there_on
         eventually(copy.all_there)
         time.sleep(1)
         assert copy.all_there()
-        places = {(o["partition"]["cluster"], o["partition"]["partition"]) for o in rest.offsets(copy.name)}
+        places = {
+            (o["partition"]["cluster"], o["partition"]["partition"])
+            for o in rest.offsets(copy.name)
+        }
         assert places == {("east", 0), ("east", 1)}
-        eventually(lambda: sorted(o["offset"]["offset"] for o in rest.offsets(copy.name)) == [289, 379])
+        eventually(
+            lambda: sorted(o["offset"]["offset"] for o in rest.offsets(copy.name)) == [289, 379]
+        )
         wish = ("--sequence", "$.seq", "--by", "partition", "--first", "0")
-        audit = connectctl("--context", f"sandbox-{cluster.spec.name}", "audit", copy.remote, *wish, "-o", "json")
+        audit = connectctl(
+            "--context", f"sandbox-{cluster.spec.name}", "audit", copy.remote, *wish, "-o", "json"
+        )
         assert (audit.code, audit.json["verdict"]) == (0, "exactly-once"), audit.out + audit.err
 
 
@@ -172,8 +207,14 @@ class Copied(Place):
         self.copy, self.config = copy, copy.config
 
     def rows(self, topic: str, partitions: int) -> list[int]:
-        """Return the number of records in each partition of a remote topic; none before it has ``partitions``."""
-        found = AdminClient({"bootstrap.servers": self.copy.bootstrap}).list_topics(timeout=30).topics.get(topic)
+        """Return the number of records in each partition of a remote topic; none before it has
+        ``partitions``.
+        """
+        found = (
+            AdminClient({"bootstrap.servers": self.copy.bootstrap})
+            .list_topics(timeout=30)
+            .topics.get(topic)
+        )
         there = found is not None and len(found.partitions) == partitions
         return [len(each) for each in self.copy.seen(topic)] if there else []
 

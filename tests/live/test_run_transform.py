@@ -1,4 +1,6 @@
-"""Transforms of ``connectctl run`` on Spark and a real broker: whatever is killed, each record's output is there once."""
+"""Transforms of ``connectctl run`` on Spark and a real broker: whatever is killed, each record's
+output is there once.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_a_filter_by_an_expression_keeps_records_of_json_as_they_are(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_filter_by_an_expression_keeps_records_of_json_as_they_are(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     place = Piped(cluster, tmp_path, "evens")
     place.plugins = []
     place.config |= {

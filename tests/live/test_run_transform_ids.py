@@ -1,4 +1,6 @@
-"""The transactional ids of a transform are those of a connector's tasks, so that they are listed and fenced by its name."""
+"""The transactional ids of a transform are those of a connector's tasks, so that they are listed
+and fenced by its name.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_a_transforms_ids_are_listed_and_fenced_by_its_name_and_its_next_run_goe
     listed = ask("transactions", "list", place.name)["transactions"]
     assert sorted(each["transactionalId"] for each in listed) == ids
     fenced = ask("fence", place.name, "--yes")["results"]
-    assert sorted((each["transactionalId"], each["outcome"]) for each in fenced) == [(id, "fenced") for id in ids]
+    assert sorted((each["transactionalId"], each["outcome"]) for each in fenced) == [
+        (id, "fenced") for id in ids
+    ]
     place.append(400)
     well(place.run(records=400))
     place.each_once()

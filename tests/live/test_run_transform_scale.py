@@ -1,4 +1,6 @@
-"""``tasks.max`` of a transform that runs, changed by running its job file again: the new run takes over from the older."""
+"""``tasks.max`` of a transform that runs, changed by running its job file again: the new run takes
+over from the older.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,31 @@ pytestmark = [
 
 def owners(place: Piped) -> dict[str, set[int]]:
     """The partitions of each member, by its instance id; two members never have the same one."""
-    found = {m.group_instance_id: {p.partition for p in m.assignment.topic_partitions} for m in place.members()}
+    found = {
+        m.group_instance_id: {p.partition for p in m.assignment.topic_partitions}
+        for m in place.members()
+    }
     every = [number for numbers in found.values() for number in numbers]
     assert len(every) == len(set(every))
     return found
 
 
 def is_shared_by(place: Piped, tasks: int) -> bool:
-    """Whether just so many tasks are members, each with partitions, and no partition is without an owner."""
+    """Whether just so many tasks are members, each with partitions, and no partition is without an
+    owner.
+    """
     found = owners(place)
     ids = {f"{place.group}-{place.name}-{n}" for n in range(tasks)}
-    return found.keys() == ids and all(found.values()) and set().union(*found.values()) == set(range(4))
+    return (
+        found.keys() == ids
+        and all(found.values())
+        and set().union(*found.values()) == set(range(4))
+    )
 
 
-def test_tasks_become_fewer_and_more_and_each_record_is_there_once(cluster: Sandbox, tmp_path: Path) -> None:
+def test_tasks_become_fewer_and_more_and_each_record_is_there_once(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     place = Piped(cluster, tmp_path, "Shout")
     older: subprocess.Popen[str] | None = None
     with ExitStack() as runs:

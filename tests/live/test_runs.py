@@ -1,4 +1,6 @@
-"""On a real cluster: every command that changes something is killed with SIGKILL, is in the list of runs, and is resumed."""
+"""On a real cluster: every command that changes something is killed with SIGKILL, is in the list of
+runs, and is resumed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def killed(journal: Journal, *args: str) -> None:
     """Begin a change in a process of its own, and kill it when it has begun."""
     known = len(journal.runs())
     command = [sys.executable, "-m", "connectctl.cli", *args]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     while process.poll() is None and not (len(runs := journal.runs()) > known and runs[0].marks):
         time.sleep(0.002)
     if process.poll() is None:
@@ -47,7 +51,12 @@ def test_every_change_outlives_a_kill_and_is_in_the_list_of_runs(
 ) -> None:
     context = ("--context", f"sandbox-{cluster.spec.name}", "--timeout", "120")
     source, id_ = (f"r{uuid.uuid4().hex[:8]}" for _ in range(2))
-    write_uncommitted(cluster.bootstrap_servers, create_topic(cluster.bootstrap_servers, source, 1), id_, ("k", "v"))
+    write_uncommitted(
+        cluster.bootstrap_servers,
+        create_topic(cluster.bootstrap_servers, source, 1),
+        id_,
+        ("k", "v"),
+    )
     config = {"connector.class": SOURCE, "tasks.max": "1", "topic": source, "throughput": "10"}
     with connector(cluster, source, config) as rest:
         eventually(lambda: rest.state(source) == ["RUNNING"] * 2)
@@ -55,8 +64,14 @@ def test_every_change_outlives_a_kill_and_is_in_the_list_of_runs(
             (("connectors", "stop", source, "--wait"), lambda: rest.state(source) == ["STOPPED"]),
             (("fence", source), lambda: True),
             (("transactions", "abort", id_), lambda: True),
-            (("connectors", "resume", source, "--wait"), lambda: rest.state(source) == ["RUNNING"] * 2),
-            (("connectors", "restart", source, "--wait"), lambda: rest.state(source) == ["RUNNING"] * 2),
+            (
+                ("connectors", "resume", source, "--wait"),
+                lambda: rest.state(source) == ["RUNNING"] * 2,
+            ),
+            (
+                ("connectors", "restart", source, "--wait"),
+                lambda: rest.state(source) == ["RUNNING"] * 2,
+            ),
         ][:count]
         for args, came_true in changes:
             killed(journal, *context, *args, "--yes")

@@ -1,4 +1,6 @@
-"""A task without exactly-once on a real broker: nothing is lost, and offsets never run ahead of records."""
+"""A task without exactly-once on a real broker: nothing is lost, and offsets never run ahead of
+records.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,22 @@ def handle(place: Place) -> IdempotentProducer:
     return IdempotentProducer(place.kafka, f"g-{place.connector}-0", timeout_ms=15_000)
 
 
-def run(place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] = Sequenced) -> TaskResult:
-    """A task that counts to ``last`` from where it is stored to be; what is stored are flushes, ``interval`` s apart."""
+def run(
+    place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] = Sequenced
+) -> TaskResult:
+    """A task that counts to ``last`` from where it is stored to be; what is stored are flushes,
+    ``interval`` s apart.
+    """
     configs = {"topic": place.topic, "last": str(last), "sources": "a", "own": place.offsets}
     counts = TaskStats()
     flushes = lambda: FlushBoundaries(interval)  # noqa: E731  # as a supply takes it
     supply = PolledSource(kind, place.connector, configs, flushes, converters({}), "", counts.meter)
     try:
         return ExactlyOnceTask(
-            lambda: handle(place), SourceOffsetsLedger(place.offsets, place.store()), patience=60, stats=counts
+            lambda: handle(place),
+            SourceOffsetsLedger(place.offsets, place.store()),
+            patience=60,
+            stats=counts,
         ).run(supply)
     finally:
         supply.close()
@@ -59,7 +68,9 @@ def test_every_record_is_there_and_offsets_are_flushed_once_at_the_end(place: Pl
     assert connector.history(place.offsets) == [100]
 
 
-def test_with_a_short_interval_there_is_a_flush_behind_every_batch_and_the_next_run_goes_on(place: Place) -> None:
+def test_with_a_short_interval_there_is_a_flush_behind_every_batch_and_the_next_run_goes_on(
+    place: Place,
+) -> None:
     connector = Connector(place)
     run(place, 50, interval=0.0)
     assert connector.history(place.offsets) == [*range(7, 50, 7), 50]
@@ -80,7 +91,9 @@ def test_a_task_may_write_to_its_own_offsets_topic(place: Place) -> None:
 
 
 @pytest.mark.parametrize("bulk", [False, True])
-def test_a_record_that_no_broker_takes_ends_it_before_any_offset_is_written(place: Place, bulk: bool) -> None:
+def test_a_record_that_no_broker_takes_ends_it_before_any_offset_is_written(
+    place: Place, bulk: bool
+) -> None:
     made = handle(place)
     large = bytes(3_000_000)
     step = (

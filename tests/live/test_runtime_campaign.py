@@ -1,4 +1,6 @@
-"""Tasks under a campaign of faults: every record is there once and in its order, whatever was done to them."""
+"""Tasks under a campaign of faults: every record is there once and in its order, whatever was done
+to them.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,17 @@ def test_a_short_campaign_leaves_every_record_once(broker: Broker, tmp_path: Pat
     withstand(campaign, lambda: campaign.run(15, broker_kills=1))
 
 
-def test_a_short_campaign_against_transforms_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
+def test_a_short_campaign_against_transforms_leaves_every_record_once(
+    broker: Broker, tmp_path: Path
+) -> None:
     campaign = Campaign(broker, seed(), tmp_path, Transforms)
     withstand(campaign, lambda: campaign.run(13, broker_kills=1))
 
 
 @pytest.mark.campaign
-def test_a_long_campaign_against_transforms_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
+def test_a_long_campaign_against_transforms_leaves_every_record_once(
+    broker: Broker, tmp_path: Path
+) -> None:
     campaign = Campaign(broker, seed(), tmp_path, Transforms)
     withstand(campaign, lambda: campaign.run(200, broker_kills=15))
 

@@ -1,4 +1,5 @@
-"""What Kafka's ``ExactlyOnceSourceIntegrationTest`` asks of a worker, asked of polled tasks on a real broker.
+"""What Kafka's ``ExactlyOnceSourceIntegrationTest`` asks of a worker, asked of polled tasks on a
+real broker.
 
 Which of its methods is which test here: ``docs/conformance.md``. Those that need a whole run are in
 ``test_run_conformance.py``.
@@ -21,11 +22,19 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.spi.connector import SourceRecord
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    ProducerRecord,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TaskProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    TaskProducer,
+    UnknownOutcome,
+)
 from live.numbersource import Numbers, Place
 from live.real import create_topic, eventually
 from live.sequenced import Connector, Own, Sequenced
@@ -44,7 +53,9 @@ class Fibonacci(Sequenced):
         record, transaction = super().record(name, n), self.context.transaction
         assert transaction is not None
         if n + 1 in FIBONACCI:
-            (transaction.commit_transaction if (n + 1) % 2 else transaction.abort_transaction)(record)
+            (transaction.commit_transaction if (n + 1) % 2 else transaction.abort_transaction)(
+                record
+            )
         return record
 
 
@@ -60,7 +71,9 @@ def test_with_the_boundary_poll_every_batch_is_a_transaction(place: Place) -> No
     assert connector.history(place.offsets) == [*range(7, 100, 7), 100]
 
 
-def test_with_the_boundary_interval_batches_share_a_transaction_and_none_is_lost(place: Place) -> None:
+def test_with_the_boundary_interval_batches_share_a_transaction_and_none_is_lost(
+    place: Place,
+) -> None:
     connector = Connector(place, boundary=Boundary.INTERVAL)
     ended = connector.run(100)
     assert (ended.reason, ended.stats.records) == (EndReason.ENDED, 100)
@@ -69,7 +82,9 @@ def test_with_the_boundary_interval_batches_share_a_transaction_and_none_is_lost
     assert connector.history(place.offsets)[-1] == 100
 
 
-def test_a_connector_that_defines_its_transactions_gets_them_and_aborted_ones_are_seen_by_nobody(place: Place) -> None:
+def test_a_connector_that_defines_its_transactions_gets_them_and_aborted_ones_are_seen_by_nobody(
+    place: Place,
+) -> None:
     connector = Connector(place, Fibonacci, Boundary.CONNECTOR)
     ended = connector.run(89)
     bounds = list(itertools.pairwise((0, *FIBONACCI)))
@@ -95,7 +110,9 @@ def calls(cluster: Sandbox) -> Iterator[TransactionClient]:
 
 
 class Generations:
-    """A connector whose tasks are started as a driver starts them, from a config topic of its own."""
+    """A connector whose tasks are started as a driver starts them, from a config topic of its
+    own.
+    """
 
     def __init__(self, connector: Connector, calls: TransactionClient, sources: str = "abcdef"):
         place = connector.place
@@ -118,7 +135,9 @@ class Generations:
         return self.connector.run(last, task, mine, stale=watch.stale_because).reason
 
 
-def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Place, calls: TransactionClient) -> None:
+def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(
+    place: Place, calls: TransactionClient
+) -> None:
     connector = Connector(place)
     made = Generations(connector, calls)
     before: tuple[int, Generation | None] = (0, None)
@@ -156,7 +175,11 @@ def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_onc
     intruders[0].discard()
     standing = made.leader.read_state(place.connector)
     # What the fenced leader was about to write is there once, from its second attempt.
-    assert (standing.committed_tasks, standing.task_count, standing.commit) == (2, 2, generation.commit)
+    assert (standing.committed_tasks, standing.task_count, standing.commit) == (
+        2,
+        2,
+        generation.commit,
+    )
     for task in range(2):
         assert made.run(generation, 20, 2, task) is EndReason.ENDED
     assert not made.connector.findings()
@@ -170,7 +193,9 @@ def test_a_leader_finds_a_config_topic_that_is_newer_than_what_it_was_told_of_th
     assert made.start(2).topic == made.topic
 
 
-def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: Place, calls: TransactionClient) -> None:
+def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(
+    place: Place, calls: TransactionClient
+) -> None:
     made = Generations(Connector(place), calls)
 
     def intrude() -> None:
@@ -201,7 +226,9 @@ def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_
 
 
 class Busy:
-    """A producer of a task's id that commits one transaction after the other, until something ends it."""
+    """A producer of a task's id that commits one transaction after the other, until something ends
+    it.
+    """
 
     def __init__(self, connector: Connector, task: int):
         self.handle = connector.handle(task)
@@ -235,9 +262,13 @@ def _half_way(connector: Connector, task: int) -> TaskProducer:
     return handle
 
 
-def test_records_that_find_no_room_in_the_producers_queue_are_sent_once_there_is_some(place: Place) -> None:
+def test_records_that_find_no_room_in_the_producers_queue_are_sent_once_there_is_some(
+    place: Place,
+) -> None:
     tight = {"queue.buffering.max.messages": "3", "linger.ms": "1"}
-    handle = partial(TaskProducer, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight)
+    handle = partial(
+        TaskProducer, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight
+    )
     assert place.kernel(open_producer=handle).run(Numbers(place, 60)).stats.records == 60
     assert place.seen() == list(range(60))
 

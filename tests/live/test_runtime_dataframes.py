@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.spark.session import open_session
@@ -84,11 +90,15 @@ def seen(target: Target) -> list[int]:
     kafka = Kafka(dict(target.client), timeout=120)
     image = kafka.image([target.topic], patience=30, superseded=True)[target.topic]
     assert not image.held_back
-    return sorted(int((r.value or b"").rpartition(b":")[2]) for r in (*image.latest, *image.superseded))
+    return sorted(
+        int((r.value or b"").rpartition(b":")[2]) for r in (*image.latest, *image.superseded)
+    )
 
 
 def consumed(target: Target, count: int) -> list[Any]:
-    consumer = Consumer({**target.client, "group.id": target.topic, "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {**target.client, "group.id": target.topic, "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe([target.topic])
     found: list[Any] = []
     while len(found) < count:
@@ -121,8 +131,12 @@ class Stream:
 
     def run(self, write: Any, checkpoint: str = "checkpoint") -> None:
         """Raises what ended the query."""
-        stream = self._session.readStream.schema("shop string, id long, value string").json(str(self.directory / "in"))
-        writing = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(self.directory / checkpoint))
+        stream = self._session.readStream.schema("shop string, id long, value string").json(
+            str(self.directory / "in")
+        )
+        writing = stream.writeStream.foreachBatch(write).option(
+            "checkpointLocation", str(self.directory / checkpoint)
+        )
         writing.trigger(availableNow=True).start().awaitTermination()
 
     def forget(self, batch: int) -> None:
@@ -151,8 +165,13 @@ def test_a_streaming_query_writes_each_micro_batch_once_and_skips_one_that_is_re
     assert again is not None
     assert (again.sent, again.skipped) == (0, 100)
     assert seen(target) == list(range(200))
-    stored = {key: value for key, value in offsets_of(target).items() if b"connectctl.stream" in key}
-    assert all(json.loads(value)["batch"] == 1 and json.loads(value)["through"] for value in stored.values())
+    stored = {
+        key: value for key, value in offsets_of(target).items() if b"connectctl.stream" in key
+    }
+    assert all(
+        json.loads(value)["batch"] == 1 and json.loads(value)["through"]
+        for value in stored.values()
+    )
     assert len(stored) == target.tasks
 
 
@@ -160,13 +179,21 @@ def test_of_a_batch_that_one_task_could_not_write_only_what_is_missing_is_writte
     session: Any, stream: Stream, target: Target
 ) -> None:
     bootstrap = str(target.client["bootstrap.servers"])
-    name = create_topic(bootstrap, f"{target.topic}-small", 2, "delete", config={"max.message.bytes": "2000"})
+    name = create_topic(
+        bootstrap, f"{target.topic}-small", 2, "delete", config={"max.message.bytes": "2000"}
+    )
     writer = StreamWriter(replace(target, topic=name, tasks=3))
-    rows = frame(session, *range(30)).selectExpr("shop", "id", f"if(id = 29, concat('{'x' * 3000}:', id), value) value")
+    rows = frame(session, *range(30)).selectExpr(
+        "shop", "id", f"if(id = 29, concat('{'x' * 3000}:', id), value) value"
+    )
     rows.coalesce(1).write.json(str(stream.directory / "in"))
     with pytest.raises(Exception, match="is too large"):
         stream.run(writer)
-    through = [json.loads(value) for key, value in offsets_of(target).items() if b"connectctl.stream" in key]
+    through = [
+        json.loads(value)
+        for key, value in offsets_of(target).items()
+        if b"connectctl.stream" in key
+    ]
     resource = ConfigResource(ResourceType.TOPIC, name)
     resource.add_incremental_config(
         ConfigEntry("max.message.bytes", "9000", incremental_operation=AlterConfigOpType.SET)
@@ -192,7 +219,9 @@ def test_rows_that_a_stream_brings_late_are_refused_by_name_and_never_skipped_in
     stream.add(0, 1, 6, 8)
     stream.run(write)
     stream.add(3, 9)  # of shop 0, which is at 6: assigned early, committed late
-    with pytest.raises(Exception, match="1 rows of micro-batch 1 are behind the committed offset") as caught:
+    with pytest.raises(
+        Exception, match="1 rows of micro-batch 1 are behind the committed offset"
+    ) as caught:
         stream.run(write)
     assert 'The row of {"shop":"shop 0"} at {"id":3}' in str(caught.value)
     assert seen(target) == [0, 1, 6, 8]
@@ -219,7 +248,9 @@ def test_a_query_with_a_new_checkpoint_is_refused_unless_it_says_that_its_rows_m
     assert seen(target) == list(range(30))
 
 
-def test_a_stream_without_an_order_is_written_once_by_query_and_batch(stream: Stream, target: Target) -> None:
+def test_a_stream_without_an_order_is_written_once_by_query_and_batch(
+    stream: Stream, target: Target
+) -> None:
     writer = StreamWriter(replace(target, partition=(), offset="", key="shop"))
     stream.add(*range(50, 100))
     stream.run(writer)
@@ -235,11 +266,15 @@ def test_a_stream_without_an_order_is_written_once_by_query_and_batch(stream: St
 
 
 def offsets_of(target: Target) -> dict[bytes, bytes]:
-    image = Kafka(dict(target.client), timeout=120).image([target.offsets_topic], patience=30)[target.offsets_topic]
+    image = Kafka(dict(target.client), timeout=120).image([target.offsets_topic], patience=30)[
+        target.offsets_topic
+    ]
     return {record.key: record.value for record in image.latest if record.key and record.value}
 
 
-def test_a_zombie_that_holds_a_transaction_open_is_fenced_and_leaves_nothing(session: Any, target: Target) -> None:
+def test_a_zombie_that_holds_a_transaction_open_is_fenced_and_leaves_nothing(
+    session: Any, target: Target
+) -> None:
     id_ = f"{target.group_id}-{target.connector}-7"
     bootstrap = str(target.client["bootstrap.servers"])
     zombie = write_uncommitted(bootstrap, target.topic, id_, (None, "shop 0:999"))
@@ -248,12 +283,16 @@ def test_a_zombie_that_holds_a_transaction_open_is_fenced_and_leaves_nothing(ses
     del zombie
 
 
-def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_one(session: Any, target: Target) -> None:
+def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_one(
+    session: Any, target: Target
+) -> None:
     kafka = Kafka(dict(target.client), timeout=120)
     topic = f"{target.group_id}-configs"
 
     def commits() -> int:
-        return config_topic_state(kafka.image([topic], patience=30)[topic].latest, target.connector).commit
+        return config_topic_state(
+            kafka.image([topic], patience=30)[topic].latest, target.connector
+        ).commit
 
     write_exactly_once(frame(session, *range(10)), target)
     kafka = Kafka(dict(target.client), timeout=120)  # the other one does not know the topic
@@ -281,9 +320,16 @@ class Unchecked(GenerationCheck):
         return None
 
 
-@pytest.mark.parametrize(("watch", "how", "twice"), [(GenerationCheck, "stale", False), (Unchecked, "ended", True)])
+@pytest.mark.parametrize(
+    ("watch", "how", "twice"), [(GenerationCheck, "stale", False), (Unchecked, "ended", True)]
+)
 def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_nothing(
-    session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, watch: type[GenerationCheck], how: str, twice: bool
+    session: Any,
+    target: Target,
+    monkeypatch: pytest.MonkeyPatch,
+    watch: type[GenerationCheck],
+    how: str,
+    twice: bool,
 ) -> None:
     monkeypatch.setattr(shared_clients, "GenerationCheck", watch)
     late: list[Writing] = []
@@ -297,7 +343,8 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
         write_exactly_once(frame(session, *range(60)), replace(target, tasks=7))
     rows = frame(session, *range(60)).toArrow().combine_chunks()
     successor = replace(target, tasks=2)
-    generation = api.generation_of(successor, frame(session, 1).dtypes)  # its round of fencing is over
+    # its round of fencing is over
+    generation = api.generation_of(successor, frame(session, 1).dtypes)
 
     def batches() -> Iterator[Any]:
         # The zombie has initialised its producer and read the offsets by now.
@@ -314,7 +361,9 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
 def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, guarded: bool
 ) -> None:
-    """As with speculation, or a stage that is tried again: unguarded, the older attempt's end would be the task's."""
+    """As with speculation, or a stage that is tried again: unguarded, the older attempt's end would
+    be the task's.
+    """
     begun: list[Writing] = []
 
     def not_yet(df: Any, writing: Writing, tasks: int, active: Any) -> list[Any]:
@@ -327,13 +376,16 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     calls = TransactionClient(dict(target.client), timeout=120)
     driver = AttemptRegistry("127.0.0.1")
     writing = replace(begun[0], attempts=driver.address if guarded else None)
-    rows = frame(session, *range(60)).coalesce(1).sortWithinPartitions("id").toArrow().combine_chunks()
+    rows = (
+        frame(session, *range(60)).coalesce(1).sortWithinPartitions("id").toArrow().combine_chunks()
+    )
     reports = []
 
     def batches() -> Iterator[Any]:
         parts = rows.to_batches()[0]
         yield parts.slice(0, 55)
-        eventually(lambda: isinstance(calls.describe([id_])[id_], Transaction))  # the older one is initialised
+        # the older one is initialised
+        eventually(lambda: isinstance(calls.describe([id_])[id_], Transaction))
         reports.append(dataframe_task.run(writing, 0, iter([parts]), number=2))
         yield parts.slice(55)
 
@@ -363,18 +415,23 @@ def test_a_frame_that_is_partitioned_needs_no_shuffle_and_one_that_is_not_is_fou
 
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])  # connectctl's own producer, and librdkafka's
-def test_headers_and_times_are_written_as_sparks_own_sink_takes_them(session: Any, target: Target, codec: str) -> None:
+def test_headers_and_times_are_written_as_sparks_own_sink_takes_them(
+    session: Any, target: Target, codec: str
+) -> None:
     rows = session.range(3).selectExpr(
         "'shop' shop",
         "id",
         "concat('', id) value",
         "1700000000000 + id at",
-        "if(id = 1, null, array(struct('n' key, cast(id as string) value), struct('none' key, null value))) headers",
+        "if(id = 1, null, array(struct('n' key, cast(id as string) value), struct('none' key, "
+        "null value))) headers",
     )
     rows = rows.withColumn("headers", rows.headers.cast("array<struct<key:string,value:binary>>"))
     client = {**target.client, "compression.type": codec}
     write_exactly_once(rows, replace(target, client=client, headers="headers", timestamp="at"))
-    assert {each.value(): (each.headers() or [], each.timestamp()[1]) for each in consumed(target, 3)} == {
+    assert {
+        each.value(): (each.headers() or [], each.timestamp()[1]) for each in consumed(target, 3)
+    } == {
         b"0": ([("n", b"0"), ("none", None)], 1700000000000),
         b"1": ([], 1700000000001),
         b"2": ([("n", b"2"), ("none", None)], 1700000000002),
@@ -384,17 +441,25 @@ def test_headers_and_times_are_written_as_sparks_own_sink_takes_them(session: An
 def test_rows_that_break_off_in_the_middle_of_a_tie_are_committed_whole_or_not_at_all(
     session: Any, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of one offset are told apart by nothing: half of them committed would hide the others for ever."""
+    """Rows of one offset are told apart by nothing: half of them committed would hide the others
+    for ever.
+    """
     target = replace(target, partitioned=True, offset="one", rows_per_transaction=1000)
-    monkeypatch.setattr(batch_round, "partitions_of", lambda df: 2)  # which an adaptive plan does not tell
+    # which an adaptive plan does not tell
+    monkeypatch.setattr(batch_round, "partitions_of", lambda df: 2)
     # Ordered by a join, and so before they fail: what is written is what came by then.
     ordered = session.range(0, 60_000, 1, 1).selectExpr("id div 60000 one", "id").hint("merge")
     ordered = ordered.join(session.range(1).selectExpr("'shop' shop", "id one"), "one")
 
     def rows(until: int) -> Any:
         # By the time that it fails the task is ready to write what it has.
-        fails = "concat(java_method('java.lang.Thread', 'sleep', 4000L), raise_error('the source is gone'))"
-        return ordered.selectExpr("shop", "one", f"if(id < {until}, concat('v:', id), {fails}) value")
+        fails = (
+            "concat(java_method('java.lang.Thread', 'sleep', 4000L), raise_error('the source "
+            "is gone'))"
+        )
+        return ordered.selectExpr(
+            "shop", "one", f"if(id < {until}, concat('v:', id), {fails}) value"
+        )
 
     with pytest.raises(Exception, match="the source is gone"):
         write_exactly_once(rows(55_000), target)
@@ -405,12 +470,16 @@ def test_rows_that_break_off_in_the_middle_of_a_tie_are_committed_whole_or_not_a
 
 
 @pytest.mark.parametrize(
-    ("of", "whole"), [("id", True), ("if(id < 55000, id, raise_error('gone'))", False)], ids=["whole", "broken off"]
+    ("of", "whole"),
+    [("id", True), ("if(id < 55000, id, raise_error('gone'))", False)],
+    ids=["whole", "broken off"],
 )
 def test_what_pyspark_shows_of_rows_that_break_off_is_an_ordinary_end(
     session: Any, tmp_path: Path, of: str, whole: bool
 ) -> None:
-    """The measurement behind decision 18: a PySpark in which it comes out otherwise is to be looked at anew."""
+    """The measurement behind decision 18: a PySpark in which it comes out otherwise is to be looked
+    at anew.
+    """
     found = tmp_path / "found"
 
     def look(batches: Any) -> Any:
@@ -419,7 +488,8 @@ def test_what_pyspark_shows_of_rows_that_break_off_is_an_ordinary_end(
             if batch is not None:
                 rows += batch.num_rows
             else:
-                found.write_text(f"{rows}")  # the iterator of PySpark's has just ended, and raised nothing
+                # the iterator of PySpark's has just ended, and raised nothing
+                found.write_text(f"{rows}")
         return iter(())
 
     frame = session.range(0, 60_000, 1, 1).selectExpr(f"{of} id")
@@ -443,14 +513,20 @@ def test_what_pyspark_shows_of_rows_that_break_off_is_an_ordinary_end(
             r"The row of \{\"shop\":\"shop\"\} at \{\"id\":7\} is too large: .* 3\d{3} bytes; the limit of .* is 2000 bytes "
             r".*Raise max.message.bytes",
         ),
-        ({}, {"id": "if(id = 7, null, id)"}, r"The row of \{\"shop\":\"shop\"\} at \{\"id\":null\}"),
+        (
+            {},
+            {"id": "if(id = 7, null, id)"},
+            r"The row of \{\"shop\":\"shop\"\} at \{\"id\":null\}",
+        ),
     ],
     ids=["timestamp", "size", "offset"],
 )
 def test_a_row_that_kafka_does_not_take_is_named_at_once(
     session: Any, target: Target, topic: dict[str, str], columns: dict[str, str], said: str
 ) -> None:
-    name = create_topic(str(target.client["bootstrap.servers"]), f"{target.topic}-strict", 2, "delete", config=topic)
+    name = create_topic(
+        str(target.client["bootstrap.servers"]), f"{target.topic}-strict", 2, "delete", config=topic
+    )
     target = replace(target, topic=name, timestamp="at", patience=30)
     made = {"shop": "'shop'", "id": "id", "value": "'small'", "at": "1700000000000"} | columns
     rows = session.range(20).selectExpr(*(f"{of} {name}" for name, of in made.items()))
@@ -462,7 +538,9 @@ def test_a_row_that_kafka_does_not_take_is_named_at_once(
 
 def test_a_topic_that_takes_small_batches_gets_small_batches(session: Any, target: Target) -> None:
     bootstrap = str(target.client["bootstrap.servers"])
-    name = create_topic(bootstrap, f"{target.topic}-small", 2, "delete", config={"max.message.bytes": "2000"})
+    name = create_topic(
+        bootstrap, f"{target.topic}-small", 2, "delete", config={"max.message.bytes": "2000"}
+    )
     target = replace(target, topic=name)
     assert write_exactly_once(frame(session, *range(1000)), target).sent == 1000
     assert seen(target) == list(range(1000))
@@ -471,7 +549,9 @@ def test_a_topic_that_takes_small_batches_gets_small_batches(session: Any, targe
 def test_offsets_of_other_columns_are_refused_with_both(session: Any, target: Target) -> None:
     write_exactly_once(frame(session, 1, 2), target)
     other = frame(session, 3, 4).withColumnRenamed("shop", "store")
-    with pytest.raises(Refused, match=r'there is \{"id":\d\} of \{"shop":"shop \d"\}.* made of store'):
+    with pytest.raises(
+        Refused, match=r'there is \{"id":\d\} of \{"shop":"shop \d"\}.* made of store'
+    ):
         write_exactly_once(other, replace(target, partition=["store"]))
     text = frame(session, 5)
     with pytest.raises(Refused, match=r"the offset of id \(text\)"):
@@ -479,7 +559,9 @@ def test_offsets_of_other_columns_are_refused_with_both(session: Any, target: Ta
     assert seen(target) == [1, 2]
 
 
-def test_a_group_with_live_workers_is_refused(session: Any, target: Target, cluster: Sandbox) -> None:
+def test_a_group_with_live_workers_is_refused(
+    session: Any, target: Target, cluster: Sandbox
+) -> None:
     with pytest.raises(Refused, match="has live workers; writing would fence their leader"):
         write_exactly_once(frame(session, 1), replace(target, group_id=cluster.group_id))
     assert seen(target) == []
@@ -490,7 +572,10 @@ def test_bad_columns_are_one_line_and_nothing_is_written(session: Any, target: T
     for bad, said in (
         (good.drop("shop"), "has no column shop. Columns: id, value"),
         (good.withColumn("id", good.id.cast("double")), "double cannot be a source offset"),
-        (good.withColumn("shop", good.id.cast("double")), "double cannot be part of the source partition"),
+        (
+            good.withColumn("shop", good.id.cast("double")),
+            "double cannot be part of the source partition",
+        ),
         (good.withColumn("value", good.id), "is a bigint; expected string or binary"),
     ):
         with pytest.raises(BadInput, match=said):
@@ -503,20 +588,35 @@ def test_bad_columns_are_one_line_and_nothing_is_written(session: Any, target: T
 
 
 def test_a_frame_that_spark_knows_to_be_ordered_is_not_sorted_again(session: Any) -> None:
-    frame = session.range(0, 100, 1, 2).selectExpr("concat('s', id div 50) source", "id", "cast(id as string) value")
+    frame = session.range(0, 100, 1, 2).selectExpr(
+        "concat('s', id div 50) source", "id", "cast(id as string) value"
+    )
     work: Any = None
-    writing = Writing(work, "t", FrameColumns(("source",), "id"), 10, registry=DriverAddress("localhost", 1, "word"))
-    plans = [str(shared(frame, writing, tasks)._jdf.queryExecution().executedPlan()) for tasks in (2, 1)]
+    writing = Writing(
+        work,
+        "t",
+        FrameColumns(("source",), "id"),
+        10,
+        registry=DriverAddress("localhost", 1, "word"),
+    )
+    plans = [
+        str(shared(frame, writing, tasks)._jdf.queryExecution().executedPlan()) for tasks in (2, 1)
+    ]
     assert "Sort" not in plans[0]
     assert "Coalesce 1" in plans[1]
     assert "Sort" in plans[1]
 
 
-@pytest.mark.parametrize(("own", "meanwhile"), [(None, ["50000", "16777216"]), ("7", ["7", "16777216"])])
+@pytest.mark.parametrize(
+    ("own", "meanwhile"), [(None, ["50000", "16777216"]), ("7", ["7", "16777216"])]
+)
 def test_arrows_batches_are_large_while_a_frame_is_written_unless_the_session_says_how_large(
     session: Any, own: str | None, meanwhile: list[str]
 ) -> None:
-    names = ["spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"]
+    names = [
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+        "spark.sql.execution.arrow.maxBytesPerBatch",
+    ]
     if own is not None:
         session.conf.set(names[0], own)
     try:
@@ -529,10 +629,11 @@ def test_arrows_batches_are_large_while_a_frame_is_written_unless_the_session_sa
 
 
 class TriedAgain:
-    """Has a stage of a writing with three tasks tried again, while the first attempt of one of them is still at work.
+    """Has a stage of a writing with three tasks tried again, while the first attempt of one of them
+    is still at work.
 
-    Two tasks run at once. When both have their rows, what was shuffled is lost: the third cannot begin, and Spark tries
-    the stage again, with a copy of the one that has not ended.
+    Two tasks run at once. When both have their rows, what was shuffled is lost: the third cannot
+    begin, and Spark tries the stage again, with a copy of the one that has not ended.
     """
 
     LONG = 1
@@ -557,7 +658,9 @@ class TriedAgain:
             task, here = context.partitionId(), Path(place)
             first = next(batches, None)  # all was fetched by then
             (here / f"{task}-{context.taskAttemptId()}").touch()
-            while not (here / "go").exists() or (task == long and len(list(here.glob(f"{task}-*"))) < 2):
+            while not (here / "go").exists() or (
+                task == long and len(list(here.glob(f"{task}-*"))) < 2
+            ):
                 time.sleep(0.05)
             yield from (each for each in (first, *batches) if each is not None)
 
@@ -567,7 +670,11 @@ class TriedAgain:
     def lose(self) -> None:
         """Once the first two have their rows."""
         eventually(lambda: len([f for f in self._directory.iterdir() if f.name[0] in "01"]) == 2)
-        manager = self._session.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
+        manager = (
+            self._session.sparkContext._jvm.org.apache.spark.SparkEnv.get()
+            .blockManager()
+            .diskBlockManager()
+        )
         for place in manager.localDirs():
             for file in Path(str(place.getPath())).rglob("shuffle_*"):
                 file.unlink()

@@ -1,7 +1,8 @@
-"""A commit that the network held back: what it does to a task that goes on, and that the kernel does not.
+"""A commit that the network held back: what it does to a task that goes on, and that the kernel
+does not.
 
-librdkafka sends a commit again that was not answered in time. The first one may arrive later, in the middle of the next
-transaction, and commits what is there of it.
+librdkafka sends a commit again that was not answered in time. The first one may arrive later, in
+the middle of the next transaction, and commits what is there of it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
 
 
 class Slow(TaskProducer):
-    """Lets the held commit arrive in the middle of the transaction after the one that it was meant for."""
+    """Lets the held commit arrive in the middle of the transaction after the one that it was meant
+    for.
+    """
 
     fault: Fault
     dies = False
@@ -70,7 +73,11 @@ class EvenNumbers(Numbers):
             return step
         from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
-        records = [ProducerRecord(bulk.topic, None, m["value"]) for bulk in step.record_batches for m in bulk.messages]
+        records = [
+            ProducerRecord(bulk.topic, None, m["value"])
+            for bulk in step.record_batches
+            for m in bulk.messages
+        ]
         return TransactionBatch(records=records, offsets=step.offsets)
 
 
@@ -81,11 +88,15 @@ def through(place: Place, proxy: FaultProxy, kind: type[Slow], fault: Fault) -> 
     return handle
 
 
-def test_a_handle_that_is_used_on_after_a_late_commit_tears_a_transaction(cluster: Sandbox, proxy: FaultProxy) -> None:
+def test_a_handle_that_is_used_on_after_a_late_commit_tears_a_transaction(
+    cluster: Sandbox, proxy: FaultProxy
+) -> None:
     place = Place(cluster)
     fault = proxy.hold(END_TXN)
     with pytest.raises(KeyboardInterrupt):
-        place.kernel(open_producer=lambda: through(place, proxy, Careless, fault)).run(EvenNumbers(place, 40))
+        place.kernel(open_producer=lambda: through(place, proxy, Careless, fault)).run(
+            EvenNumbers(place, 40)
+        )
     place.kernel().run(EvenNumbers(place, 40))
     twice = [n for n in set(place.seen()) if place.seen().count(n) > 1]
     assert twice, "the torn half of a transaction should be visible: has librdkafka learnt KIP-890?"
@@ -96,7 +107,9 @@ def test_the_kernel_takes_a_new_epoch_instead_and_the_late_commit_finds_nothing(
 ) -> None:
     place = Place(cluster)
     fault = proxy.hold(END_TXN)
-    ended = place.kernel(open_producer=lambda: through(place, proxy, Slow, fault)).run(EvenNumbers(place, 40))
+    ended = place.kernel(open_producer=lambda: through(place, proxy, Slow, fault)).run(
+        EvenNumbers(place, 40)
+    )
     assert (ended.reason, fault.delivered.is_set()) == (EndReason.ENDED, True)
     assert ended.stats.doubts
     assert ended.stats.instances > 1
@@ -105,12 +118,25 @@ def test_the_kernel_takes_a_new_epoch_instead_and_the_late_commit_finds_nothing(
 
 @pytest.mark.parametrize(
     ("api", "new", "doubts"),
-    [(PRODUCE, True, 1), (PRODUCE, False, 1), (ADD_PARTITIONS, False, 1), (END_TXN, True, 0), (END_TXN, False, 1)],
+    [
+        (PRODUCE, True, 1),
+        (PRODUCE, False, 1),
+        (ADD_PARTITIONS, False, 1),
+        (END_TXN, True, 0),
+        (END_TXN, False, 1),
+    ],
 )
 def test_a_producer_of_batches_loses_and_repeats_nothing_whatever_was_held_back_and_what_comes_late_finds_nothing(
-    cluster: Sandbox, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, api: int, new: bool, doubts: int
+    cluster: Sandbox,
+    proxy: FaultProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    api: int,
+    new: bool,
+    doubts: int,
 ) -> None:
-    """Under transaction version 2 (``new``) a commit is repeated, and answered; else what was held back is a doubt."""
+    """Under transaction version 2 (``new``) a commit is repeated, and answered; else what was held
+    back is a doubt.
+    """
     if new and not VERSION_2:
         pytest.skip("the brokers of this run do not have transaction version 2")
     if not new:
@@ -127,7 +153,10 @@ def test_a_producer_of_batches_loses_and_repeats_nothing_whatever_was_held_back_
                 fault.release()
 
     kafka = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
-    open_producer = lambda: Late(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)  # noqa: E731
+
+    def open_producer() -> TaskProducer:
+        return Late(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)
+
     ended = place.kernel(open_producer=open_producer).run(Numbers(place, 60))
     assert (ended.reason, fault.delivered.is_set()) == (EndReason.ENDED, True)
     assert len(ended.stats.doubts) == doubts

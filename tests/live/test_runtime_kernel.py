@@ -1,4 +1,6 @@
-"""The kernel on a real broker: what readers with read_committed see, whoever is killed, fenced or late."""
+"""The kernel on a real broker: what readers with read_committed see, whoever is killed, fenced or
+late.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, EndReason, ProducerRecord, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ColumnBatch,
+    EndReason,
+    ProducerRecord,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
@@ -35,7 +42,9 @@ def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_every_record_is_there_once_and_a_second_run_finds_nothing_to_do(place: Place, strict: bool) -> None:
+def test_every_record_is_there_once_and_a_second_run_finds_nothing_to_do(
+    place: Place, strict: bool
+) -> None:
     first = place.kernel(strict=strict).run(Numbers(place, 40))
     again = place.kernel().run(Numbers(place, 40))
     assert (first.reason, first.stats.records, first.stats.transactions) == (EndReason.ENDED, 40, 4)
@@ -56,7 +65,9 @@ def test_records_are_written_and_fetched_however_many_files_are_open(place: Plac
     assert found
 
 
-def test_of_two_attempts_of_one_task_the_older_is_fenced_and_nothing_is_there_twice(place: Place) -> None:
+def test_of_two_attempts_of_one_task_the_older_is_fenced_and_nothing_is_there_twice(
+    place: Place,
+) -> None:
     newer = []
 
     def overtake(number: int) -> None:
@@ -72,7 +83,9 @@ def test_one_that_dies_inside_a_transaction_leaves_nothing_of_it(place: Place) -
     dying = place.handle()
     dying.initialise(30)
     dying.begin()
-    dying.send(TransactionBatch(records=[ProducerRecord(place.topic, None, b"%d" % n) for n in range(5)]))
+    dying.send(
+        TransactionBatch(records=[ProducerRecord(place.topic, None, b"%d" % n) for n in range(5)])
+    )
     dying.send_offsets(place.offsets, {place.key: b'{"next":5}'})
     assert place.kernel().run(Numbers(place, 20)).reason is EndReason.ENDED
     assert place.seen() == list(range(20))
@@ -82,7 +95,9 @@ def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> 
     class Choosy(Numbers):
         def next_batch(self) -> TransactionBatch | None:
             step = super().next_batch()
-            return step and TransactionBatch(step.records, step.record_batches, step.offsets, abort=self._next == 20)
+            return step and TransactionBatch(
+                step.records, step.record_batches, step.offsets, abort=self._next == 20
+            )
 
     ended = place.kernel().run(Choosy(place, 40))
     assert (ended.stats.aborted, ended.stats.records) == (1, 30)
@@ -91,8 +106,12 @@ def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> 
 
 
 @pytest.mark.parametrize("at", ["poll", "commit"])
-def test_an_exception_of_the_source_or_of_a_commit_leaves_no_transaction_open(place: Place, at: str) -> None:
-    """Its coordinator would abort it after transaction.timeout.ms, which is longer here than the test waits."""
+def test_an_exception_of_the_source_or_of_a_commit_leaves_no_transaction_open(
+    place: Place, at: str
+) -> None:
+    """Its coordinator would abort it after transaction.timeout.ms, which is longer here than the
+    test waits.
+    """
 
     def ends() -> list[tuple[int, int]]:
         extents = place.kafka.extents([place.topic, place.offsets]).values()
@@ -105,7 +124,9 @@ def test_an_exception_of_the_source_or_of_a_commit_leaves_no_transaction_open(pl
                 eventually(lambda: any(end for _, end in ends()))  # the transaction has begun
                 raise ZeroDivisionError
             columns = ColumnBatch(place.topic, RecordColumns(pa.array([bytes(600_000)] * 4)))
-            return TransactionBatch(record_batches=[columns], offsets={place.key: b"{}"}, more=self._next <= 4)
+            return TransactionBatch(
+                record_batches=[columns], offsets={place.key: b"{}"}, more=self._next <= 4
+            )
 
     if at == "commit":
         configure_topic(place, place.offsets, "max.message.bytes", "1")
@@ -120,7 +141,9 @@ def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) 
         def next_batch(self) -> TransactionBatch | None:
             step = super().next_batch()
             return step and TransactionBatch(
-                [ProducerRecord(place.topic, None, bytes(3_000_000))], step.record_batches, step.offsets
+                [ProducerRecord(place.topic, None, bytes(3_000_000))],
+                step.record_batches,
+                step.offsets,
             )
 
     with pytest.raises(ConnectctlError, match="write its records"):
@@ -129,7 +152,9 @@ def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) 
     assert place.stored() is None
 
 
-def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind_it(place: Place) -> None:
+def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind_it(
+    place: Place,
+) -> None:
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":10}'})
     behind.close()
@@ -155,10 +180,14 @@ def test_a_global_topic_that_takes_nothing_for_now_holds_up_nothing_and_gets_the
     assert (ended.stats.records, ended.stats.doubts) == (60, [])
     eventually(lambda: behind.failures > 1)
     behind.close()
-    assert (behind.unwritten, behind.problem) == (frozenset({place.key}), "Broker: Message size too large")
+    assert (behind.unwritten, behind.problem) == (
+        frozenset({place.key}),
+        "Broker: Message size too large",
+    )
     configure_topic(place, place.global_, "max.message.bytes", "1000000")
     following = GlobalOffsetsWriter(place.kafka, place.global_, 30, behind.unwritten)
-    place.kernel(ledger=place.ledger(following)).run(Numbers(place, 60))  # which has nothing left to write
+    # which has nothing left to write
+    place.kernel(ledger=place.ledger(following)).run(Numbers(place, 60))
     eventually(lambda: not following.unwritten)
     following.close()
     store = OffsetStore(CommittedOffsets(place.kafka, place.global_, place.connector))
@@ -194,39 +223,62 @@ def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> N
 def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: str) -> None:
     place = Place(cluster)
     properties = {"compression.type": codec, "batch.size": 200}
-    handle = ColumnarProducer(place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties=properties)
+    handle = ColumnarProducer(
+        place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties=properties
+    )
     values = [b"%d" % n for n in range(1000)]
     handle.initialise(30)
     handle.begin()
     handle.send(
-        TransactionBatch(record_batches=[ColumnBatch(place.topic, RecordColumns(pa.array(values), pa.array(values)))])
+        TransactionBatch(
+            record_batches=[
+                ColumnBatch(place.topic, RecordColumns(pa.array(values), pa.array(values)))
+            ]
+        )
     )
     handle.commit(30)
     handle.discard()
     image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]
-    assert {record.key: record.partition for record in image.latest} == {v: java_partition(v, 3) for v in values}
+    assert {record.key: record.partition for record in image.latest} == {
+        v: java_partition(v, 3) for v in values
+    }
     assert sorted(int(record.value or b"") for record in image.latest) == list(range(1000))
 
 
 @pytest.mark.drawn
 @pytest.mark.parametrize("codec", CODECS)
-def test_brokers_unpack_batches_of_any_size_that_they_compress_otherwise(cluster: Sandbox, codec: str) -> None:
+def test_brokers_unpack_batches_of_any_size_that_they_compress_otherwise(
+    cluster: Sandbox, codec: str
+) -> None:
     """Each broker is Java's client: what it takes it has read."""
     place = Place(cluster)
-    other = ConfigEntry("compression.type", "gzip" if codec == "zstd" else "zstd", None, None, None, None, None)
+    other = ConfigEntry(
+        "compression.type", "gzip" if codec == "zstd" else "zstd", None, None, None, None, None
+    )
     other.incremental_operation = AlterConfigOpType.SET
     resource = ConfigResource(ConfigResource.Type.TOPIC, place.topic, incremental_configs=[other])
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.incremental_alter_configs([resource])[resource].result(300)
     sizes = [0, 10, 32_700, 65_500, 65_536, 100_000, 700_000]
-    values = [random.Random(n).randbytes(n) if dense else b"x" * n for n in sizes for dense in (True, False)]
+    values = [
+        random.Random(n).randbytes(n) if dense else b"x" * n
+        for n in sizes
+        for dense in (True, False)
+    ]
     handle = ColumnarProducer(
-        place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties={"compression.type": codec}
+        place.kafka,
+        f"g-{place.connector}-0",
+        timeout_ms=15_000,
+        properties={"compression.type": codec},
     )
     handle.initialise(30)
     handle.begin()
-    handle.send(TransactionBatch(record_batches=[ColumnBatch(place.topic, RecordColumns(pa.array(values)))]))
+    handle.send(
+        TransactionBatch(record_batches=[ColumnBatch(place.topic, RecordColumns(pa.array(values)))])
+    )
     handle.commit(30)
     handle.discard()
     image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]
-    assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == sorted(values)
+    assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == sorted(
+        values
+    )

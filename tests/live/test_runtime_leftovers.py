@@ -1,4 +1,6 @@
-"""A transaction that a broker has forgotten (KAFKA-20734), in a partition to which the same task is about to write."""
+"""A transaction that a broker has forgotten (KAFKA-20734), in a partition to which the same task is
+about to write.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.operations.transactions.hanging import search
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
@@ -52,7 +60,9 @@ def place(broker: Broker) -> Iterator[Place]:
 
 
 def written_behind(raw: RawProducers, id_: str, topic: str, partition: int) -> bool:
-    """Whether the broker took a record of a transaction of which no coordinator knows: a setting takes a moment."""
+    """Whether the broker took a record of a transaction of which no coordinator knows: a setting
+    takes a moment.
+    """
     with suppress(AssertionError):
         raw.write_behind(id_, topic, partition)
         return True
@@ -60,7 +70,9 @@ def written_behind(raw: RawProducers, id_: str, topic: str, partition: int) -> b
 
 
 def verify_transactions(broker: Broker, wanted: bool) -> None:
-    """Whether the broker asks coordinators before it takes records of a transaction; else any can be made to hang."""
+    """Whether the broker asks coordinators before it takes records of a transaction; else any can
+    be made to hang.
+    """
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     name = "transaction.partition.verification.enable"
     entry = ConfigEntry(name, str(wanted).lower(), incremental_operation=AlterConfigOpType.SET)
@@ -77,10 +89,14 @@ def visible(place: Place) -> list[bytes]:
 def test_a_task_that_wrote_there_would_commit_what_was_never_committed(place: Place) -> None:
     ledger = SourceOffsetsLedger(place.offsets, place.store())
     assert Blind(place.handle, ledger).run(Numbers(place, 40)).reason is EndReason.ENDED
-    assert b"ghost" in visible(place), "should a commit leave alone what older epochs left? Then the look is needless"
+    assert b"ghost" in visible(place), (
+        "should a commit leave alone what older epochs left? Then the look is needless"
+    )
 
 
-def test_a_task_writes_nothing_there_says_what_is_in_its_way_and_goes_on_when_that_has_ended(place: Place) -> None:
+def test_a_task_writes_nothing_there_says_what_is_in_its_way_and_goes_on_when_that_has_ended(
+    place: Place,
+) -> None:
     with pytest.raises(TimedOut) as told:
         place.kernel(patience=2.0).run(Numbers(place, 40))
     assert f"is open on {place.topic}-0 from offset 0" in str(told.value.why)

@@ -1,7 +1,9 @@
-"""Kernels that leave out one part of the protocol: each meets the moment that the part is for, and the topics tell.
+"""Kernels that leave out one part of the protocol: each meets the moment that the part is for, and
+the topics tell.
 
-The whole kernel goes through the same moments beside them, and nothing is found. Without these the campaign would prove
-nothing. The one that uses its producer on after a time-out is in ``test_runtime_doubt``.
+The whole kernel goes through the same moments beside them, and nothing is found. Without these the
+campaign would prove nothing. The one that uses its producer on after a time-out is in
+``test_runtime_doubt``.
 """
 
 from __future__ import annotations
@@ -15,10 +17,19 @@ import confluent_kafka
 import pytest
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskResult, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    ProducerRecord,
+    TaskResult,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends
+from connectctl.ops.task_runtime.task.offset_store import (
+    CommittedOffsets,
+    OffsetStore,
+    current_ends,
+)
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.numbersource import Numbers, Place
 from live.oracle import judge
@@ -49,7 +60,9 @@ class ReadsFirst(ExactlyOnceTask):
 
 
 class RemembersInstead(ExactlyOnceTask):
-    """Reads the offsets when it starts; with a new producer it goes on from what it remembers, whatever it is told."""
+    """Reads the offsets when it starts; with a new producer it goes on from what it remembers,
+    whatever it is told.
+    """
 
     def _run_producer(self, source: RecordSource) -> TaskResult | None:
         if not self.stats.instances:
@@ -113,7 +126,9 @@ def _write(properties: dict[str, Any], topic: str, offsets: Offsets) -> None:
 
 @dataclass
 class Course:
-    """A connector's place, and what a kernel of ``kind`` with producers of ``handles`` leaves there."""
+    """A connector's place, and what a kernel of ``kind`` with producers of ``handles`` leaves
+    there.
+    """
 
     place: Place
     kind: type[ExactlyOnceTask] = ExactlyOnceTask
@@ -139,10 +154,14 @@ class Course:
 
 def numbers(place: Place, *which: int) -> TransactionBatch:
     offsets = {place.key: b'{"next":%d}' % (which[-1] + 1)}
-    return TransactionBatch([ProducerRecord(place.topic, None, b"%d" % n) for n in which], offsets=offsets)
+    return TransactionBatch(
+        [ProducerRecord(place.topic, None, b"%d" % n) for n in which], offsets=offsets
+    )
 
 
-@pytest.mark.parametrize(("kind", "found"), [(ExactlyOnceTask, set()), (ReadsFirst, {"twice", "offset went back"})])
+@pytest.mark.parametrize(
+    ("kind", "found"), [(ExactlyOnceTask, set()), (ReadsFirst, {"twice", "offset went back"})]
+)
 def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_older_one(
     cluster: Sandbox, kind: type[ExactlyOnceTask], found: set[str]
 ) -> None:
@@ -159,7 +178,9 @@ def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_o
 
     course = Course(place, kind)
     moments = [last_words]
-    ended = course.run(Numbers(place, 60), before_initialise=lambda: moments.pop()() if moments else None)
+    ended = course.run(
+        Numbers(place, 60), before_initialise=lambda: moments.pop()() if moments else None
+    )
     assert ended.reason is EndReason.ENDED
     assert course.agrees(found)
 
@@ -195,7 +216,11 @@ class Believing(CommittedOffsets):
 
 @pytest.mark.parametrize(
     ("store", "known", "found"),
-    [(CommittedOffsets, False, set()), (Believing, False, {"twice", "offset went back"}), (Believing, True, set())],
+    [
+        (CommittedOffsets, False, set()),
+        (Believing, False, {"twice", "offset went back"}),
+        (Believing, True, set()),
+    ],
 )
 def test_an_end_that_is_none_is_no_beginning(
     cluster: Sandbox, store: type[CommittedOffsets], known: bool, found: set[str]
@@ -239,14 +264,18 @@ def test_offsets_outside_the_transaction_and_their_records_do_not_die_together(
 
 @pytest.mark.parametrize(
     ("partitioner", "found"),
-    [("murmur2_random", set()), ("consistent_random", {"offset in two places", "offset went back", "twice"})],
+    [
+        ("murmur2_random", set()),
+        ("consistent_random", {"offset in two places", "offset went back", "twice"}),
+    ],
 )
 def test_offsets_where_java_does_not_put_them_are_not_found_again(
     cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, partitioner: str, found: set[str]
 ) -> None:
     place = Place(cluster)
     while java_partition(place.key, 5) <= zlib.crc32(place.key) % 5:
-        # The record in the wrong place is to be the lower one, so that the history is read in the order of writing.
+        # The record in the wrong place is to be the lower one, so that the history is read in the
+        # order of writing.
         place.connector += "x"
         place.key = f'["{place.connector}",{{"file":1}}]'.encode()
     course = Course(place)

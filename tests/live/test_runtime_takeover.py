@@ -1,4 +1,6 @@
-"""A task here and a task of a real worker go on where the other stopped, in the middle of one file."""
+"""A task here and a task of a real worker go on where the other stopped, in the middle of one
+file.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: bool = False) -> TaskResult:
-    """The connector's one task, with the same transactional id, until the end of its file, or until it is fenced."""
+def run_here(
+    cluster: Sandbox, name: str, configs: dict[str, str], *, forever: bool = False
+) -> TaskResult:
+    """The connector's one task, with the same transactional id, until the end of its file, or until
+    it is fenced.
+    """
     kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
     offsets = cluster.topics["offsets"]
     supply = PolledSource(
@@ -52,7 +58,9 @@ def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: b
         supply.close()
 
 
-def test_a_worker_and_a_task_here_take_turns_and_every_line_is_there_once(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_worker_and_a_task_here_take_turns_and_every_line_is_there_once(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     name, path = f"turns-{secrets.token_hex(4)}", tmp_path / "in.txt"
     topic = create_topic(cluster.bootstrap_servers, f"{name}-data", 1, "delete")
     configs = {
@@ -107,14 +115,18 @@ def test_a_task_that_nobody_sees_is_fenced_before_offsets_are_written_and_takes_
         unseen = pool.submit(run_here, cluster, name, configs, forever=True)
         path.write_text("one\ntwo\n")
         eventually(lambda: rest.offsets(name)[0]["offset"] == {"position": 8})
-        ran = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "reset", name, "--yes")
+        ran = connectctl(
+            "--context", f"sandbox-{cluster.spec.name}", "offsets", "reset", name, "--yes"
+        )
         assert ran.code == 0, ran.err
         path.write_text("one\ntwo\nthree\n")
         assert unseen.result(timeout=300).reason is EndReason.FENCED
         assert rest.offsets(name) == []
 
 
-def test_a_task_here_fences_the_workers_task_that_still_runs(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_task_here_fences_the_workers_task_that_still_runs(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     name, path = f"turns-{secrets.token_hex(4)}", tmp_path / "in.txt"
     topic = create_topic(cluster.bootstrap_servers, f"{name}-data", 1, "delete")
     configs = {

@@ -1,4 +1,6 @@
-"""A transaction that is open for longer than its time-out, on a real broker: sent again, or told with what can be done."""
+"""A transaction that is open for longer than its time-out, on a real broker: sent again, or told
+with what can be done.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, RecordLists, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    RecordLists,
+    TaskStats,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task import columnar_producer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.progress import TaskProgress
@@ -37,7 +44,9 @@ def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
 
 @pytest.fixture(autouse=True)
 def begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A producer of batches keeps small transactions to itself until their commit: then they have no time to run out."""
+    """A producer of batches keeps small transactions to itself until their commit: then they have
+    no time to run out.
+    """
     monkeypatch.setattr(columnar_producer, "BUFFER_BYTES", 0)
     monkeypatch.setattr(batch_sender, "OPENING_BYTES", 0)
 
@@ -62,7 +71,9 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
         return isinstance(found, Transaction) and found.state == "CompleteAbort"
 
     class Slow(Numbers):
-        """Its second batch comes when the transaction of the first is over, ``more`` or only its end."""
+        """Its second batch comes when the transaction of the first is over, ``more`` or only its
+        end.
+        """
 
         def next_batch(self) -> TransactionBatch | None:
             step = super().next_batch()
@@ -70,7 +81,9 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
                 return (
                     step
                     if step is None or not slow
-                    else TransactionBatch(record_batches=[RecordLists(place.topic, [b"0"])], more=True)
+                    else TransactionBatch(
+                        record_batches=[RecordLists(place.topic, [b"0"])], more=True
+                    )
                 )
             eventually(over)
             later.append(1000.0)  # than a task waits for brokers that are in its way for a while
@@ -80,21 +93,35 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
 
     progress = TaskProgress(now=lambda: time.monotonic() + sum(later))
     kernel = place.kernel(
-        open_producer=lambda: place.kind(place.kafka, id_, timeout_ms=1000), stats=TaskStats(progress=progress)
+        open_producer=lambda: place.kind(place.kafka, id_, timeout_ms=1000),
+        stats=TaskStats(progress=progress),
     )
     if more:
         ended = kernel.run(Slow(place, 20))
-        assert (ended.reason, ended.stats.instances, place.seen()) == (EndReason.ENDED, 2, list(range(20)))
+        assert (ended.reason, ended.stats.instances, place.seen()) == (
+            EndReason.ENDED,
+            2,
+            list(range(20)),
+        )
         return
-    with pytest.raises(ConnectctlError, match=r"longer than transaction\.timeout\.ms of 1 s") as caught:
+    with pytest.raises(
+        ConnectctlError, match=r"longer than transaction\.timeout\.ms of 1 s"
+    ) as caught:
         kernel.run(Slow(place, 20))
-    for remedy in ("transaction.timeout.ms", "fewer records", "transaction.boundary=poll", "interval.ms"):
+    for remedy in (
+        "transaction.timeout.ms",
+        "fewer records",
+        "transaction.boundary=poll",
+        "interval.ms",
+    ):
         assert remedy in str(caught.value)
     assert place.seen() == []
     assert place.stored() is None
 
 
-def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_up(cluster: Sandbox) -> None:
+def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_up(
+    cluster: Sandbox,
+) -> None:
     """20 MB at 4 MB/s as one transaction would take 5 s of the 3 s that it has."""
     place = Place(cluster, ColumnarProducer)
     proxy = FaultProxy(cluster.bootstrap_servers)
@@ -102,12 +129,18 @@ def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_
     slow = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
     count = 20_000
     rows = pa.RecordBatch.from_pydict(
-        {"file": [1] * count, "id": range(count), "value": [f"{n}".ljust(1000) for n in range(count)]}
+        {
+            "file": [1] * count,
+            "id": range(count),
+            "value": [f"{n}".ljust(1000) for n in range(count)],
+        }
     )
-    supply = DataFrameRows([rows], place.connector, place.topic, FrameColumns(("file",), "id"), count, timeout=3)
-    ended = place.kernel(open_producer=lambda: ColumnarProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)).run(
-        supply
+    supply = DataFrameRows(
+        [rows], place.connector, place.topic, FrameColumns(("file",), "id"), count, timeout=3
     )
+    ended = place.kernel(
+        open_producer=lambda: ColumnarProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)
+    ).run(supply)
     proxy.close()
     assert (ended.reason, ended.stats.records) == (EndReason.ENDED, count)
     assert ended.stats.largest < count * 0.7

@@ -27,16 +27,26 @@ NOW = 1_700_000_000_000
 
 
 class Task(SourceTask):
-    """Gives twenty records for each of ``topics``, one poll each; number 7 of the last one is ``bad``."""
+    """Gives twenty records for each of ``topics``, one poll each; number 7 of the last one is
+    ``bad``.
+    """
 
     def start(self, configs: Any) -> None:
-        self._topics = [t for t in configs["topics"].split(",") if not self.context.offsets.offset({"topic": t})]
+        self._topics = [
+            t for t in configs["topics"].split(",") if not self.context.offsets.offset({"topic": t})
+        ]
         self._configs = configs
 
     def poll(self) -> list[SourceRecord]:
         topic = self._topics.pop(0)
         found = [
-            SourceRecord({"topic": topic}, {"n": n}, topic, "small", timestamp=int(self._configs.get("at", 0)) or None)
+            SourceRecord(
+                {"topic": topic},
+                {"n": n},
+                topic,
+                "small",
+                timestamp=int(self._configs.get("at", 0)) or None,
+            )
             for n in range(20)
         ]
         if not self._topics and self._configs["bad"] == "time":
@@ -60,20 +70,28 @@ class Source(SourceConnector):
 def run(
     cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], **topic: str
 ) -> tuple[TaskReport, str]:
-    """What came of the task, and the topic that is created with these settings, which it writes to last."""
+    """What came of the task, and the topic that is created with these settings, which it writes to
+    last.
+    """
     monkeypatch.setattr(GenerationCheck, "stale_because", lambda self: None)
     name = f"unfit-{secrets.token_hex(4)}"
     bootstrap = cluster.bootstrap_servers
     first = create_topic(bootstrap, f"{name}-any", 1, "delete")
-    last = create_topic(bootstrap, name, 1, "delete", config={k.replace("_", "."): v for k, v in topic.items()})
+    last = create_topic(
+        bootstrap, name, 1, "delete", config={k.replace("_", "."): v for k, v in topic.items()}
+    )
     offsets = create_topic(bootstrap, f"{name}-offsets")
     client = {"bootstrap.servers": bootstrap}
     path = f"{__name__}:Source"
     text = {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}
     how = delivery_settings(config)
     generation = Generation("configs", name, 0)
-    work = TaskSpec("g", name, path, config | text, generation, client, client, offsets, None, how, 30.0, 30.0)
-    return task_attempt.run(work, 0, config | {"topics": f"{first},{last}"}, TaskLimits(60.0), NOBODY), last
+    work = TaskSpec(
+        "g", name, path, config | text, generation, client, client, offsets, None, how, 30.0, 30.0
+    )
+    return task_attempt.run(
+        work, 0, config | {"topics": f"{first},{last}"}, TaskLimits(60.0), NOBODY
+    ), last
 
 
 @pytest.mark.drawn(each="config")
@@ -98,7 +116,9 @@ def test_a_record_that_kafka_does_not_take_is_named_at_once(
     topic: dict[str, str],
     said: str,
 ) -> None:
-    report, last = run(cluster, monkeypatch, config | {"exactly.once.source.support": support}, **topic)
+    report, last = run(
+        cluster, monkeypatch, config | {"exactly.once.source.support": support}, **topic
+    )
     assert report.reason == FAILED, report
     assert report.detail is not None
     assert report.detail.startswith(f'The record of {{"topic":"{last}"}} at {{"n":7}} ')
@@ -107,11 +127,18 @@ def test_a_record_that_kafka_does_not_take_is_named_at_once(
     assert "\n" not in report.detail
 
 
-def test_a_topic_that_takes_small_batches_gets_small_batches(cluster: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_takes_small_batches_gets_small_batches(
+    cluster: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Twenty records of 100 bytes and their headers make more than 2,000 bytes."""
     monkeypatch.setattr(Task, "poll", _many(Task.poll))
     report, _ = run(cluster, monkeypatch, {"bad": "no"}, max_message_bytes="2000")
-    assert (report.reason, report.records, report.doubts, report.instances) == (EndReason.ENDED, 2 * 20, 0, 2), report
+    assert (report.reason, report.records, report.doubts, report.instances) == (
+        EndReason.ENDED,
+        2 * 20,
+        0,
+        2,
+    ), report
 
 
 def _many(poll: Any) -> Any:

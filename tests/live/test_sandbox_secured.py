@@ -1,4 +1,6 @@
-"""``sandbox up --secured``: every way in works with its secrets and with nothing less; secrets stay in their files."""
+"""``sandbox up --secured``: every way in works with its secrets and with nothing less; secrets stay
+in their files.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_every_way_in_shows_the_whole_cluster(secured: Sandbox, way: str) -> Non
 
 
 def test_contexts_of_all_ways_are_listed(secured: Sandbox) -> None:
-    listed = {context["name"] for context in connectctl("context", "list", "-o", "json").json["contexts"]}
+    listed = {
+        context["name"] for context in connectctl("context", "list", "-o", "json").json["contexts"]
+    }
     assert {f"sandbox-secured{way}" for way in (*WAYS, "-nobody")} <= listed
 
 
@@ -58,15 +62,24 @@ def test_workers_ask_for_a_password(secured: Sandbox) -> None:
         with httpx.Client(verify=ssl.create_default_context(cafile=trust), timeout=60) as client:
             assert client.get(f"{url}/connectors").status_code == 401
             assert client.get(f"{url}/connectors", auth=(ADMIN, "guessed")).status_code == 401
-            assert client.get(f"{url}/connectors", auth=(ADMIN, known.password(ADMIN))).json() is not None
+            assert (
+                client.get(f"{url}/connectors", auth=(ADMIN, known.password(ADMIN))).json()
+                is not None
+            )
 
 
 def test_all_ports_are_on_the_loopback(secured: Sandbox) -> None:
     for node in secured.record.nodes:
         assert node.pid is not None
-        listening = [c for c in psutil.Process(node.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+        listening = [
+            c
+            for c in psutil.Process(node.pid).net_connections("tcp")
+            if c.status == psutil.CONN_LISTEN
+        ]
         assert listening
-        assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {"127.0.0.1"}
+        assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {
+            "127.0.0.1"
+        }
 
 
 def test_secrets_are_in_files_of_the_owner_alone(secured: Sandbox) -> None:
@@ -78,10 +91,16 @@ def test_secrets_are_in_files_of_the_owner_alone(secured: Sandbox) -> None:
     hidden.append(known.identity("broker").read_bytes().splitlines()[1])
     assert len(set(hidden)) == len(hidden)
     holding = [
-        path for path in root.rglob("*") if path.is_file() and any(secret in path.read_bytes() for secret in hidden)
+        path
+        for path in root.rglob("*")
+        if path.is_file() and any(secret in path.read_bytes() for secret in hidden)
     ]
     assert stat.S_IMODE(root.stat().st_mode) == 0o700
-    assert not [path for path in holding if path.suffix == ".log" or path.name in ("sandbox.json", "context.yaml")]
+    assert not [
+        path
+        for path in holding
+        if path.suffix == ".log" or path.name in ("sandbox.json", "context.yaml")
+    ]
     # The broker's own files are its own business, behind the directory that nobody else may enter.
     ours = [path for path in holding if "data" not in path.parts]
     assert {stat.S_IMODE(path.stat().st_mode) for path in ours} == {0o600}
@@ -92,12 +111,15 @@ def test_no_secret_is_on_a_command_line_or_in_what_is_printed(secured: Sandbox) 
     hidden = [*(known.password(user) for user in (*USERS, "keystore")), known.principal_claim]
     lines = ["\0".join(psutil.Process(node.pid).cmdline()) for node in secured.record.nodes]
     for way in WAYS:
-        lines.append(connectctl("--context", f"sandbox-secured{way}", "context", "show", "-o", "json").out)
+        lines.append(
+            connectctl("--context", f"sandbox-secured{way}", "context", "show", "-o", "json").out
+        )
     lines.append(connectctl("sandbox", "status", "--name", "secured", "-o", "json").out)
     assert not [secret for secret in hidden for line in lines if secret in line]
 
 
-# transactions list asks by kafka-python, which behind TLS sees the broker's close before the answer that says why.
+# transactions list asks by kafka-python, which behind TLS sees the broker's close before the answer
+# that says why.
 @pytest.mark.parametrize("command", [("cluster", "show"), ("transactions", "list")], ids=" ".join)
 def test_a_wrong_password_is_told_as_such(
     secured: Sandbox, command: tuple[str, str], monkeypatch: pytest.MonkeyPatch
@@ -107,8 +129,13 @@ def test_a_wrong_password_is_told_as_such(
 
 
 def refused_for_its_token(secured: Sandbox) -> None:
-    """A login whose token names its principal in the usual claim: what the broker writes down of it is no secret."""
-    guessed = {**as_admin(secured, OAUTH), "sasl.oauthbearer.config": "principal=admin lifeSeconds=60"}
+    """A login whose token names its principal in the usual claim: what the broker writes down of it
+    is no secret.
+    """
+    guessed = {
+        **as_admin(secured, OAUTH),
+        "sasl.oauthbearer.config": "principal=admin lifeSeconds=60",
+    }
     with pytest.raises(NotAuthorized, match="Authentication failed") as caught:
         Kafka(guessed, timeout=60).cluster_id()
     assert Security(secured.layout.security).principal_claim not in str(caught.value)

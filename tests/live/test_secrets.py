@@ -28,7 +28,12 @@ def test_secrets_of_a_connector_are_in_nothing_that_is_printed_or_written(
     name, planted = f"p{uuid.uuid4().hex[:8]}", Planted()
     source, file = tmp_path / "source.txt", tmp_path / f"{name}.json"
     source.write_text("one line\n")
-    config = planted.config() | {"connector.class": FILE_SOURCE, "tasks.max": "1", "topic": name, "file": str(source)}
+    config = planted.config() | {
+        "connector.class": FILE_SOURCE,
+        "tasks.max": "1",
+        "topic": name,
+        "file": str(source),
+    }
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("CONNECTCTL_REST_PASSWORD", planted.secret())
     monkeypatch.setenv("CONNECTCTL_REST_USERNAME", "ops")
@@ -49,7 +54,9 @@ def test_secrets_of_a_connector_are_in_nothing_that_is_printed_or_written(
         ("runs", "list"),
     ]
     (tmp_path / "offsets.json").write_text(
-        json.dumps({"offsets": [{"partition": {"filename": str(source)}, "offset": {"position": 0}}]})
+        json.dumps(
+            {"offsets": [{"partition": {"filename": str(source)}, "offset": {"position": 0}}]}
+        )
     )
     with connector(cluster, name, config) as workers:
         eventually(lambda: workers.state(name) == ["RUNNING"] * 2, PATIENCE)
@@ -93,12 +100,25 @@ READING = (
 
 
 def leaks(cluster: Sandbox, directory: Path, commands: Sequence[tuple[str, str]]) -> list[object]:
-    """Return the commands and files that tell a planted secret: of a stopped connector that has one of each kind."""
+    """Return the commands and files that tell a planted secret: of a stopped connector that has one
+    of each kind.
+    """
     name, planted = f"q{uuid.uuid4().hex[:8]}", Planted()
     file = directory / f"{name}.json"
-    config = planted.config() | {"connector.class": FILE_SOURCE, "tasks.max": "1", "topic": name, "file": "none"}
+    config = planted.config() | {
+        "connector.class": FILE_SOURCE,
+        "tasks.max": "1",
+        "topic": name,
+        "file": "none",
+    }
     topics = [word for kind, topic in cluster.topics.items() for word in (f"--{kind}-topic", topic)]
-    where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", cluster.group_id, *topics)
+    where = (
+        "--bootstrap-servers",
+        cluster.bootstrap_servers,
+        "--group-id",
+        cluster.group_id,
+        *topics,
+    )
     found: list[object] = []
     with connector(cluster, name, config, "STOPPED"):
         file.write_text(json.dumps({"name": name, "config": config | {"tasks.max": "2"}}))
@@ -116,7 +136,9 @@ def test_no_reading_command_tells_a_planted_secret(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert leaks(cluster, tmp_path, [(each, FORMS[at % 4]) for at, each in enumerate(READING)]) == []
+    assert (
+        leaks(cluster, tmp_path, [(each, FORMS[at % 4]) for at, each in enumerate(READING)]) == []
+    )
 
 
 @pytest.mark.slow

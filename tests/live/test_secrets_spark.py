@@ -1,4 +1,6 @@
-"""Secrets in Spark's settings are in no event log, no command line, no log and no temporary file that stays."""
+"""Secrets in Spark's settings are in no event log, no command line, no log and no temporary file
+that stays.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ close_session(spark)
 """
 
 
-def test_a_session_tells_no_secret_of_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_tells_no_secret_of_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     planted = Planted()
     events, temporary = tmp_path / "events", tmp_path / "tmp"
     events.mkdir()
@@ -65,12 +69,22 @@ def test_a_session_tells_no_secret_of_its_settings(tmp_path: Path, monkeypatch: 
     }
     monkeypatch.setenv("TMPDIR", str(temporary))
     # What is given on the standard input is on no command line of the test's own.
-    given = json.dumps({"conf": conf, "log": str(tmp_path / "spark.log"), "processes": str(tmp_path / "processes.txt")})
-    ran = subprocess.run([sys.executable, "-c", SESSION], input=given, text=True, capture_output=True, check=False)
+    given = json.dumps(
+        {
+            "conf": conf,
+            "log": str(tmp_path / "spark.log"),
+            "processes": str(tmp_path / "processes.txt"),
+        }
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", SESSION], input=given, text=True, capture_output=True, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     assert planted.found_in(ran.stdout + ran.stderr) == []
     logs = [
-        path for path in events.rglob("*") if path.is_file() and "SparkListenerEnvironmentUpdate" in path.read_text()
+        path
+        for path in events.rglob("*")
+        if path.is_file() and "SparkListenerEnvironmentUpdate" in path.read_text()
     ]
     assert logs
     assert "spark.x.apiKey" in logs[0].read_text()

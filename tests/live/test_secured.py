@@ -1,4 +1,6 @@
-"""A cluster behind SASL and TLS: right and wrong credentials, missing rights, and no secret in sight."""
+"""A cluster behind SASL and TLS: right and wrong credentials, missing rights, and no secret in
+sight.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,23 @@ def guarded(certificate: Certificates, state_home: Path) -> Iterator[Sandbox]:
     sandbox = up(spec)
     create_topic(sandbox.bootstrap_servers, "config", 1)
     create_topic(sandbox.bootstrap_servers, "offsets", 5)
-    write(sandbox.bootstrap_servers, "config", ("connector-c", {"properties": {"connector.class": "X"}}))
+    write(
+        sandbox.bootstrap_servers,
+        "config",
+        ("connector-c", {"properties": {"connector.class": "X"}}),
+    )
     write(sandbox.bootstrap_servers, "offsets", (["c", {"p": 1}], {"o": 1}))
     yield sandbox
     down("guarded")
 
 
 def run(
-    guarded: Sandbox, authority: str, tmp_path: Path, user: str = "ops", password: str = PASSWORD, timeout: int = 60
+    guarded: Sandbox,
+    authority: str,
+    tmp_path: Path,
+    user: str = "ops",
+    password: str = PASSWORD,
+    timeout: int = 60,
 ) -> Ran:
     (tmp_path / "password").write_text(password + "\n")
     (tmp_path / "config.yaml").write_text(f"""
@@ -75,7 +86,9 @@ contexts:
       sasl.username: {user}
       sasl.password: {{file: {tmp_path / "password"}}}
 """)
-    ran = connectctl("--config", str(tmp_path / "config.yaml"), "--timeout", str(timeout), "offsets", "show")
+    ran = connectctl(
+        "--config", str(tmp_path / "config.yaml"), "--timeout", str(timeout), "offsets", "show"
+    )
     assert password not in ran.out + ran.err
     return ran
 
@@ -88,7 +101,9 @@ def test_offsets_are_read_over_tls_with_a_password_from_a_file(
     assert '{"o":1}' in ran.out
 
 
-def test_a_wrong_password_is_exit_5_in_one_line(guarded: Sandbox, certificate: Certificates, tmp_path: Path) -> None:
+def test_a_wrong_password_is_exit_5_in_one_line(
+    guarded: Sandbox, certificate: Certificates, tmp_path: Path
+) -> None:
     ran = run(guarded, certificate.authority, tmp_path, password="wrong-horse")
     assert (ran.code, ran.err.count("\n")) == (5, 1)
     assert "uthentication failed" in ran.err
@@ -113,22 +128,40 @@ def test_an_audit_reads_headers_and_records_over_tls(
     guarded: Sandbox, certificate: Certificates, tmp_path: Path
 ) -> None:
     run(guarded, certificate.authority, tmp_path)  # writes the context
-    ran = connectctl("--config", str(tmp_path / "config.yaml"), "audit", "offsets", "--sequence", "$.o", "-o", "json")
+    ran = connectctl(
+        "--config",
+        str(tmp_path / "config.yaml"),
+        "audit",
+        "offsets",
+        "--sequence",
+        "$.o",
+        "-o",
+        "json",
+    )
     assert ran.code == 0, ran.err
     assert ran.json["recordsRead"] == ran.json["records"]["committed"] == 1
 
 
-def test_batches_of_a_frame_are_written_over_tls_with_a_login(guarded: Sandbox, certificate: Certificates) -> None:
+def test_batches_of_a_frame_are_written_over_tls_with_a_login(
+    guarded: Sandbox, certificate: Certificates
+) -> None:
     topic = create_topic(guarded.bootstrap_servers, "batches", 2, "delete")
     handle = batch_handle(guarded, certificate, "ops")
     handle.initialise(20)
     handle.begin()
-    handle.send(TransactionBatch(record_batches=[ColumnBatch(topic, RecordColumns(pa.array([b"one", b"two"])))]))
+    handle.send(
+        TransactionBatch(
+            record_batches=[ColumnBatch(topic, RecordColumns(pa.array([b"one", b"two"])))]
+        )
+    )
     handle.commit(20)
     handle.discard()
     kafka = Kafka({"bootstrap.servers": guarded.bootstrap_servers}, timeout=120)
     image = kafka.image([topic], patience=20, superseded=True)[topic]
-    assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == [b"one", b"two"]
+    assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == [
+        b"one",
+        b"two",
+    ]
 
 
 def test_a_transactional_id_that_a_principal_may_not_use_is_told_as_such(
@@ -161,7 +194,9 @@ def test_batches_are_fetched_behind_tls_and_a_login_without_rights_is_told(
 
 
 def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> ColumnarProducer:
-    return ColumnarProducer(Kafka(client_of(guarded, certificate, user), timeout=120), "g-c-0", timeout_ms=15_000)
+    return ColumnarProducer(
+        Kafka(client_of(guarded, certificate, user), timeout=120), "g-c-0", timeout_ms=15_000
+    )
 
 
 def client_of(guarded: Sandbox, certificate: Certificates, user: str) -> dict[str, str]:

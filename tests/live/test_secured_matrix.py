@@ -1,6 +1,8 @@
-"""Every command by every way in, and with each right taken away alone: the true picture, or the name of what is missing.
+"""Every command by every way in, and with each right taken away alone: the true picture, or the
+name of what is missing.
 
-``pytest tests/live/test_secured_matrix.py -m 'slow or not slow' -s`` runs every cell and prints the table.
+``pytest tests/live/test_secured_matrix.py -m 'slow or not slow' -s`` runs every cell and prints the
+table.
 """
 
 from __future__ import annotations
@@ -65,7 +67,11 @@ D, R, DC = Operation.DESCRIBE, Operation.READ, Operation.DESCRIBE_CONFIGS
 TOPIC, ID = Resource.TOPIC, Resource.TRANSACTIONAL_ID
 RIGHTS = (
     Right(D, Resource.GROUP, GROUP),
-    *(Right(operation, TOPIC, topic) for topic in (CONFIG, OFFSETS, STATUS, DEDICATED, TARGET) for operation in (D, R)),
+    *(
+        Right(operation, TOPIC, topic)
+        for topic in (CONFIG, OFFSETS, STATUS, DEDICATED, TARGET)
+        for operation in (D, R)
+    ),
     Right(DC, TOPIC, OFFSETS),
     Right(R, TOPIC, "__transaction_state"),
     Right(D, ID, f"{GROUP}-{RESTING}-0"),
@@ -88,7 +94,12 @@ OFTEN = {
 def matrix(secured: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
     place = tmp_path_factory.mktemp("matrix")
     (place / "source.txt").write_text("one\ntwo\nthree\n")
-    config = {"connector.class": FILE_SOURCE, "file": str(place / "source.txt"), "topic": TARGET, "tasks.max": "1"}
+    config = {
+        "connector.class": FILE_SOURCE,
+        "file": str(place / "source.txt"),
+        "topic": TARGET,
+        "tasks.max": "1",
+    }
     prepare_topics(secured)
     workers = rest(secured)
     for name, more in ((SOURCE, {}), (RESTING, {}), (OWN, {"offsets.storage.topic": DEDICATED})):
@@ -134,14 +145,20 @@ def table(found: dict[tuple[str, Right], Verdict]) -> str:
     lines.append(" " * width + "".join(f"{number:>8}" for number in range(1, len(rights) + 1)))
     for row in dict.fromkeys(row for row, _ in found):
         cells = (found.get((row, right)) for right in rights)
-        lines.append(f"{row:{width}}" + "".join(f"{cell.value if cell else '':>8}" for cell in cells))
+        lines.append(
+            f"{row:{width}}" + "".join(f"{cell.value if cell else '':>8}" for cell in cells)
+        )
     return "\n".join(lines)
 
 
 def check(matrix: Matrix, cells: dict[Right, tuple[str, ...]]) -> None:
     found = judged(matrix, cells)
     print(f"\n{table(found)}\n{len(found)} cells")
-    assert not {f"{row} without {right}": str(cell) for (row, right), cell in found.items() if not cell.is_good}
+    assert not {
+        f"{row} without {right}": str(cell)
+        for (row, right), cell in found.items()
+        if not cell.is_good
+    }
 
 
 def test_nothing_is_left_out_in_silence(matrix: Matrix) -> None:
@@ -159,4 +176,6 @@ def test_every_command_works_by_every_way_in(matrix: Matrix, way: str) -> None:
     for row in ROWS:
         usual, moving = matrix.whole(row)
         ran = matrix.run(row, way)
-        assert (ran.code, differing(usual, ran) - moving) == (usual.code, set()), f"{row} by {way}: {ran.words}"
+        assert (ran.code, differing(usual, ran) - moving) == (usual.code, set()), (
+            f"{row} by {way}: {ran.words}"
+        )

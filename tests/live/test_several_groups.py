@@ -1,4 +1,6 @@
-"""Several Connect groups and a report on one Kafka: each finds its own topics, whatever the others are called."""
+"""Several Connect groups and a report on one Kafka: each finds its own topics, whatever the others
+are called.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,20 @@ def sandbox(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory = tmp_path_factory.mktemp("several")
     try:
         made = up(SandboxSpec(name="several", workers=1, support="enabled"))
-        urls = {BLUE: made.rest_urls[0], GREEN: extra_group(made, GREEN, support="enabled").rest_urls[0]}
+        urls = {
+            BLUE: made.rest_urls[0],
+            GREEN: extra_group(made, GREEN, support="enabled").rest_urls[0],
+        }
         _report(made, directory)
         for group, url in urls.items():
             file = directory / group
             file.write_text("line\n" * LINES[group])
-            config = {"connector.class": FILE_SOURCE, "file": str(file), "topic": f"{group}-lines", "tasks.max": "1"}
+            config = {
+                "connector.class": FILE_SOURCE,
+                "file": str(file),
+                "topic": f"{group}-lines",
+                "tasks.max": "1",
+            }
             eventually(partial(_put, Workers(url), config))
         yield made
     finally:
@@ -52,12 +62,18 @@ def _put(rest: Workers, config: dict[str, str]) -> bool:
 
 
 def _report(sandbox: Sandbox, directory: Path) -> None:
-    """Write a report of a few rows. Its topics are there before the groups' connectors have written anything."""
+    """Write a report of a few rows. Its topics are there before the groups' connectors have written
+    anything.
+    """
     session = open_session("local[1]", {}, directory / "spark.log")
     try:
-        rows = session.createDataFrame([("all", n, str(n)) for n in range(4)], "part string, row long, value string")
+        rows = session.createDataFrame(
+            [("all", n, str(n)) for n in range(4)], "part string, row long, value string"
+        )
         client = {"bootstrap.servers": sandbox.bootstrap_servers}
-        target = Target(client, REPORT, FEED, "report-lines", "totals", partition="part", offset="row")
+        target = Target(
+            client, REPORT, FEED, "report-lines", "totals", partition="part", offset="row"
+        )
         written = write_exactly_once(rows, target)
         assert (written.sent, written.problems) == (4, ())
     finally:
@@ -66,17 +82,25 @@ def _report(sandbox: Sandbox, directory: Path) -> None:
 
 def of(sandbox: Sandbox, group: str, *args: str, stdin: str | None = None) -> Ran:
     """Run a command on a group of which nothing but its id is told."""
-    return connectctl("--bootstrap-servers", sandbox.bootstrap_servers, "--group-id", group, *args, stdin=stdin)
+    return connectctl(
+        "--bootstrap-servers", sandbox.bootstrap_servers, "--group-id", group, *args, stdin=stdin
+    )
 
 
 def effective(sandbox: Sandbox, group: str) -> list[Any]:
     """The offsets of the connector by ``offsets show``; the error where it cannot tell."""
     ran = of(sandbox, group, "offsets", "show", "-o", "json")
-    return [o["effective"] for c in ran.json["connectors"] for o in c["offsets"]] if ran.code == 0 else [ran.err]
+    return (
+        [o["effective"] for c in ran.json["connectors"] for o in c["offsets"]]
+        if ran.code == 0
+        else [ran.err]
+    )
 
 
 @pytest.mark.parametrize("group", [BLUE, GREEN])
-def test_each_group_finds_its_own_topics_beside_another_and_a_report(sandbox: Sandbox, group: str) -> None:
+def test_each_group_finds_its_own_topics_beside_another_and_a_report(
+    sandbox: Sandbox, group: str
+) -> None:
     wanted = [{"position": len("line\n") * LINES[group]}]
     eventually(lambda: effective(sandbox, group) == wanted)
     shown = of(sandbox, group, "cluster", "show", "-o", "json").json
@@ -92,11 +116,26 @@ def test_a_report_finds_the_topics_that_it_was_given(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("group", [BLUE, GREEN])
-def test_topics_that_are_told_apart_are_proven_and_may_be_written(sandbox: Sandbox, group: str) -> None:
-    eventually(lambda: len(effective(sandbox, group)) == 1 and "position" in effective(sandbox, group)[0])
+def test_topics_that_are_told_apart_are_proven_and_may_be_written(
+    sandbox: Sandbox, group: str
+) -> None:
+    eventually(
+        lambda: len(effective(sandbox, group)) == 1 and "position" in effective(sandbox, group)[0]
+    )
     wanted = {"offsets": [{"partition": {"filename": "elsewhere"}, "offset": {"position": 1}}]}
     ran = of(
-        sandbox, group, "offsets", "set", FEED, "-f", "-", "--stop", "--dry-run", "-o", "json", stdin=json.dumps(wanted)
+        sandbox,
+        group,
+        "offsets",
+        "set",
+        FEED,
+        "-f",
+        "-",
+        "--stop",
+        "--dry-run",
+        "-o",
+        "json",
+        stdin=json.dumps(wanted),
     )
     assert ran.code == 0, ran.err
     assert {write["topic"] for write in ran.json["preview"]} == {f"{group}-offsets"}

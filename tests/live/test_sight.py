@@ -1,6 +1,8 @@
-"""A principal that may not see everything, on a broker with an authorizer: what is not seen is never said not to be there.
+"""A principal that may not see everything, on a broker with an authorizer: what is not seen is
+never said not to be there.
 
-One principal has every right that the commands here need, and loses one at a time. The truth is what a super user sees.
+One principal has every right that the commands here need, and loses one at a time. The truth is
+what a super user sees.
 """
 
 from __future__ import annotations
@@ -35,7 +37,12 @@ DESCRIBE, READ, ALTER, CONFIGS = (
     Operation.CLUSTER_ACTION,
     Operation.DESCRIBE_CONFIGS,
 )
-TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
+TOPIC, GROUP, CLUSTER, ID = (
+    Resource.TOPIC,
+    Resource.GROUP,
+    Resource.CLUSTER,
+    Resource.TRANSACTIONAL_ID,
+)
 LOG = "__transaction_state"
 OWN = "sight-own-offsets"
 """The dedicated offsets topic of the connector ``apart``."""
@@ -43,7 +50,9 @@ OWN = "sight-own-offsets"
 
 @pytest.fixture(scope="module")
 def guarded(state_home: Path) -> Iterator[Sandbox]:
-    """A broker with an authorizer, a worker that is a super user, a connector that runs and one with offsets apart."""
+    """A broker with an authorizer, a worker that is a super user, a connector that runs and one
+    with offsets apart.
+    """
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     passwords = " ".join(f'user_{user}="{PASSWORD}"' for user in ("seer", "nobody"))
@@ -105,7 +114,11 @@ class Seer:
         }
 
     def runs(self, *words: str, user: str = "seer", stdin: str | None = None) -> Ran:
-        client = {n: v for n, v in self.client(user).items() if not n.startswith(("bootstrap", "sasl.password"))}
+        client = {
+            n: v
+            for n, v in self.client(user).items()
+            if not n.startswith(("bootstrap", "sasl.password"))
+        }
         (self.directory / "password").write_text(PASSWORD)
         client_ = client | {"sasl.password": {"file": str(self.directory / "password")}}
         context = {
@@ -139,20 +152,28 @@ def told(ran: Ran, code: int, *words: str) -> str:
     return said
 
 
-# ---------------------------------------------------------------------------------------------------------- transactions
+# ------------------------------------------------------------------------------------- transactions
 
 
 @contextmanager
 def alive(seer: Seer, id_: str, topic: str) -> Iterator[Producer]:
     """A transaction with five records that its producer is about to commit."""
     create_topic(seer.guarded.bootstrap_servers, topic, 1, "delete")
-    yield write_uncommitted(seer.guarded.bootstrap_servers, topic, id_, *((None, str(n)) for n in range(5)))
+    yield write_uncommitted(
+        seer.guarded.bootstrap_servers, topic, id_, *((None, str(n)) for n in range(5))
+    )
 
 
 def committed(seer: Seer, topic: str) -> int:
     """How many records a reader of committed records gets."""
-    client = {"bootstrap.servers": seer.guarded.bootstrap_servers, "group.id": "x", "enable.partition.eof": True}
-    consumer = Consumer(client | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"})
+    client = {
+        "bootstrap.servers": seer.guarded.bootstrap_servers,
+        "group.id": "x",
+        "enable.partition.eof": True,
+    }
+    consumer = Consumer(
+        client | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     count = 0
     while eventually(lambda: consumer.poll(1)).error() is None:
@@ -161,7 +182,9 @@ def committed(seer: Seer, topic: str) -> int:
     return count
 
 
-def test_a_live_transaction_that_is_not_seen_is_not_ended_and_its_producer_commits_it(seer: Seer) -> None:
+def test_a_live_transaction_that_is_not_seen_is_not_ended_and_its_producer_commits_it(
+    seer: Seer,
+) -> None:
     where = ("--topic", "sight-alive", "--partition", "0")
     with (
         alive(seer, "sight-hidden-0", "sight-alive") as producer,
@@ -177,7 +200,12 @@ def test_a_live_transaction_that_is_not_seen_is_not_ended_and_its_producer_commi
             f"Read on Topic {LOG}",
             "Nothing is proven",
         )
-        told(seer.runs("transactions", "abort", *where, "--yes"), 4, f"Read on Topic {LOG}", "not proven to hang")
+        told(
+            seer.runs("transactions", "abort", *where, "--yes"),
+            4,
+            f"Read on Topic {LOG}",
+            "not proven to hang",
+        )
         told(seer.runs("transactions", "commit", *where, "--yes"), 4, f"Read on Topic {LOG}")
         assert "(hangs)" not in seer.runs("transactions", "lag", "--topic", "sight-alive").out
         producer.commit_transaction(30)
@@ -185,9 +213,21 @@ def test_a_live_transaction_that_is_not_seen_is_not_ended_and_its_producer_commi
 
 
 def test_the_log_shows_that_a_transaction_lives_whose_id_is_not_seen(seer: Seer) -> None:
-    with alive(seer, "sight-hidden-1", "sight-logged") as producer, seer.denied(DESCRIBE, ID, "sight-hidden-1"):
-        told(seer.runs("transactions", "hanging", "--topic", "sight-logged"), 0, "Nothing hangs on 1 partitions")
-        told(seer.runs("transactions", "abort", "--topic", "sight-logged", "--partition", "0", "--yes"), 4)
+    with (
+        alive(seer, "sight-hidden-1", "sight-logged") as producer,
+        seer.denied(DESCRIBE, ID, "sight-hidden-1"),
+    ):
+        told(
+            seer.runs("transactions", "hanging", "--topic", "sight-logged"),
+            0,
+            "Nothing hangs on 1 partitions",
+        )
+        told(
+            seer.runs(
+                "transactions", "abort", "--topic", "sight-logged", "--partition", "0", "--yes"
+            ),
+            4,
+        )
         producer.commit_transaction(30)
     assert committed(seer, "sight-logged") == 5
 
@@ -226,15 +266,31 @@ def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: 
 def test_ids_that_are_not_seen_are_told_in_lists(seer: Seer) -> None:
     group = seer.guarded.group_id
     with seer.denied(DESCRIBE, ID, f"{group}-nums-0"):
-        told(seer.runs("transactions", "list"), 0, "SIGHT001", f"Describe on TransactionalId {group}-nums-0")
+        told(
+            seer.runs("transactions", "list"),
+            0,
+            "SIGHT001",
+            f"Describe on TransactionalId {group}-nums-0",
+        )
         told(seer.runs("transactions", "list", "nums"), 5, "Describe on TransactionalId")
-        told(seer.runs("fence", "--prefix", f"{group}-nums-", "--yes"), 5, "Describe on TransactionalId")
-        told(seer.runs("transactions", "show", f"{group}-nums-0"), 5, f"Describe on TransactionalId {group}-nums-0")
+        told(
+            seer.runs("fence", "--prefix", f"{group}-nums-", "--yes"),
+            5,
+            "Describe on TransactionalId",
+        )
+        told(
+            seer.runs("transactions", "show", f"{group}-nums-0"),
+            5,
+            f"Describe on TransactionalId {group}-nums-0",
+        )
 
 
 def test_a_topic_that_is_not_seen_is_not_searched_and_not_said_to_be_missing(seer: Seer) -> None:
     with seer.denied(DESCRIBE, TOPIC, "nums"):
-        for words in (("transactions", "hanging", "--topic", "nums"), ("transactions", "lag", "--topic", "nums")):
+        for words in (
+            ("transactions", "hanging", "--topic", "nums"),
+            ("transactions", "lag", "--topic", "nums"),
+        ):
             told(seer.runs(*words), 5, "Describe on Topic nums")
         told(seer.runs("transactions", "hanging"), 1, "SIGHT001", "Describe on Topic nums")
         create_topic(seer.guarded.bootstrap_servers, "sight-other", 1, "delete")
@@ -242,7 +298,7 @@ def test_a_topic_that_is_not_seen_is_not_searched_and_not_said_to_be_missing(see
         told(seer.runs("audit", "nums", "--sequence", "$.seqno"), 5, "Describe on Topic nums")
 
 
-# ------------------------------------------------------------------------------------------------------------ the group
+# ---------------------------------------------------------------------------------------- the group
 
 
 OFFSETS = json.dumps({"offsets": [{"partition": {"id": 0}, "offset": {"seqno": 1}}]})
@@ -273,37 +329,66 @@ def test_a_group_that_is_not_seen_is_not_called_dead(seer: Seer, words: tuple[st
     assert workers(seer.guarded).state("nums") == before
 
 
-def test_transactions_are_listed_without_their_owners_where_the_group_is_not_seen(seer: Seer) -> None:
+def test_transactions_are_listed_without_their_owners_where_the_group_is_not_seen(
+    seer: Seer,
+) -> None:
     with seer.denied(DESCRIBE, GROUP, seer.guarded.group_id):
         ran = seer.runs("transactions", "list")
-        told(ran, ran.code, f"{seer.guarded.group_id}-nums-0", "SIGHT001", f"Describe on Group {seer.guarded.group_id}")
+        told(
+            ran,
+            ran.code,
+            f"{seer.guarded.group_id}-nums-0",
+            "SIGHT001",
+            f"Describe on Group {seer.guarded.group_id}",
+        )
         assert ran.code in (0, 1)
 
 
-# ---------------------------------------------------------------------------------------------------------------- topics
+# ------------------------------------------------------------------------------------------- topics
 
 
 def test_a_dedicated_topic_that_is_not_seen_is_not_said_to_be_missing(seer: Seer) -> None:
     with seer.denied(DESCRIBE, TOPIC, OWN):
-        said = told(seer.runs("offsets", "show", "apart"), 1, "OFFSETS011", f"Describe on Topic {OWN}")
+        said = told(
+            seer.runs("offsets", "show", "apart"), 1, "OFFSETS011", f"Describe on Topic {OWN}"
+        )
         assert "does not exist" not in said
         told(seer.runs("preflight", "apart"), 1, "UNSEEN001", f"Describe on Topic {OWN}")
         backup = seer.directory / "backup.jsonl"
         told(seer.runs("offsets", "backup", "--out", str(backup)), 5, f"Describe on Topic {OWN}")
         assert not backup.exists()
         for words in (("diff", "apart"), ("diff",), ("copy", "apart", "new", "--yes")):
-            told(seer.runs("offsets", *words), 5, "Could not read all offsets", f"Describe on Topic {OWN}")
-        merge = ("offsets", "merge", "apart", "--into", "global", "--unset-topic", "--stop", "--yes")
+            told(
+                seer.runs("offsets", *words),
+                5,
+                "Could not read all offsets",
+                f"Describe on Topic {OWN}",
+            )
+        merge = (
+            "offsets",
+            "merge",
+            "apart",
+            "--into",
+            "global",
+            "--unset-topic",
+            "--stop",
+            "--yes",
+        )
         told(seer.runs(*merge), 5, f"Describe on Topic {OWN}")
     with seer.denied(Operation.DESCRIBE_CONFIGS, TOPIC, OWN):
         shown = seer.runs("offsets", "show", "apart")
-        assert f"This principal may not describe the configuration of topic {OWN}" in shown.out + shown.err
+        assert (
+            f"This principal may not describe the configuration of topic {OWN}"
+            in shown.out + shown.err
+        )
         assert f"DescribeConfigs on Topic {OWN}" in shown.out + shown.err
     assert workers(seer.guarded).state("apart") == ["STOPPED"]
 
 
 @pytest.mark.parametrize("operation", [DESCRIBE, READ], ids=lambda operation: operation.word)
-def test_an_internal_topic_that_is_not_seen_is_told_with_the_right(seer: Seer, operation: Operation) -> None:
+def test_an_internal_topic_that_is_not_seen_is_told_with_the_right(
+    seer: Seer, operation: Operation
+) -> None:
     for role, topic in seer.guarded.topics.items():
         with seer.denied(operation, TOPIC, topic):
             if operation is DESCRIBE:

@@ -1,4 +1,6 @@
-"""Offsets of a stopped FileStreamSink on real workers: shown, set, read on from there, reset, and given back."""
+"""Offsets of a stopped FileStreamSink on real workers: shown, set, read on from there, reset, and
+given back.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ def committed(cluster: Sandbox, *target: str) -> dict[int, int]:
     shown = ctl(cluster, "offsets", "show", *target, "-o", "json").json
     jsonschema.validate(shown, SCHEMAS["SinkOffsets"])
     (found,) = shown["connectors"]
-    return {each["partition"]["kafka_partition"]: each["offset"]["kafka_offset"] for each in found["offsets"]}
+    return {
+        each["partition"]["kafka_partition"]: each["offset"]["kafka_offset"]
+        for each in found["offsets"]
+    }
 
 
 def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_path: Path) -> None:
@@ -37,7 +42,9 @@ def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_pat
 
     with connector(cluster, name, sink(topic, file)) as rest:
         eventually(lambda: lines() == LINES)
-        refused = ctl(cluster, "offsets", "set", name, "-f", "-", "--yes", code=4, stdin=entries(topic, 7))
+        refused = ctl(
+            cluster, "offsets", "set", name, "-f", "-", "--yes", code=4, stdin=entries(topic, 7)
+        )
         assert "stop it first" in refused.err
         refused = ctl(cluster, "offsets", "reset", "--group", f"connect-{name}", "--yes", code=4)
         assert f"connector-consumer-{name}-0 at " in refused.err
@@ -66,7 +73,9 @@ def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_pat
 
 @pytest.mark.drawn
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_without_a_connector_is_changed_when_its_members_have_left(cluster: Sandbox, protocol: str) -> None:
+def test_a_group_without_a_connector_is_changed_when_its_members_have_left(
+    cluster: Sandbox, protocol: str
+) -> None:
     topic = create_topic(cluster.bootstrap_servers, f"group-offsets-{protocol}", 2, "delete")
     write(cluster.bootstrap_servers, topic, *[(None, line) for line in LINES], partition=0)
     group = f"connect-group-offsets-{protocol}"
@@ -81,7 +90,18 @@ def test_a_group_without_a_connector_is_changed_when_its_members_have_left(clust
 
     eventually(all_read)
     consumer.commit(asynchronous=False)
-    refused = ctl(cluster, "offsets", "set", "--group", group, "-f", "-", "--yes", code=4, stdin=entries(topic, 3))
+    refused = ctl(
+        cluster,
+        "offsets",
+        "set",
+        "--group",
+        group,
+        "-f",
+        "-",
+        "--yes",
+        code=4,
+        stdin=entries(topic, 3),
+    )
     assert f"the group {group} has members" in refused.err
     consumer.close()
     assert committed(cluster, "--group", group)[0] == 10
@@ -95,5 +115,16 @@ def test_a_group_without_a_connector_is_changed_when_its_members_have_left(clust
     assert committed(cluster, "--group", group)[0] == 3
     changed(cluster, "undo", run)
     assert committed(cluster, "--group", group)[0] == 10
-    wrong = ctl(cluster, "offsets", "set", "--group", group, "-f", "-", "--yes", code=4, stdin=entries(topic, 11))
+    wrong = ctl(
+        cluster,
+        "offsets",
+        "set",
+        "--group",
+        group,
+        "-f",
+        "-",
+        "--yes",
+        code=4,
+        stdin=entries(topic, 11),
+    )
     assert "ends at 10" in wrong.err

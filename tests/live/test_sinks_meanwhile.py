@@ -1,7 +1,9 @@
-"""Every change of a sink's offsets, beside what the sink delivers meanwhile: nothing twice or lost but what was asked for.
+"""Every change of a sink's offsets, beside what the sink delivers meanwhile: nothing twice or lost
+but what was asked for.
 
-``pytest tests/live/test_sinks_meanwhile.py -m 'slow or not slow' -s`` runs every cell, and prints the table. Sinks have no
-transactional ids: what keeps a task that is no more from committing is that a group with members is not changed.
+``pytest tests/live/test_sinks_meanwhile.py -m 'slow or not slow' -s`` runs every cell, and prints
+the table. Sinks have no transactional ids: what keeps a task that is no more from committing is
+that a group with members is not changed.
 """
 
 from __future__ import annotations
@@ -29,14 +31,18 @@ NUMBER = re.compile(r"\d+ partitions? of the group")
 
 
 class Delivered:
-    """A FileStreamSink with the numbered records of a topic; ``count`` of them are delivered to its file."""
+    """A FileStreamSink with the numbered records of a topic; ``count`` of them are delivered to its
+    file.
+    """
 
     def __init__(self, cluster: Sandbox, name: str, file: Path, rest: Workers):
         self.cluster, self.name, self.file, self.rest, self.count = cluster, name, file, rest, 0
         self.zombies: list[Consumer] = []
 
     def deliver(self) -> None:
-        """Write some records, and wait until the sink has them; it commits their offsets when it stops, at the latest."""
+        """Write some records, and wait until the sink has them; it commits their offsets when it
+        stops, at the latest.
+        """
         records = [(None, f"line {n}") for n in range(self.count, self.count + MORE)]
         write(self.cluster.bootstrap_servers, self.name, *records, partition=0)
         self.count += MORE
@@ -46,7 +52,9 @@ class Delivered:
         return self.file.read_text().splitlines() if self.file.exists() else []
 
     def twice(self) -> int:
-        """How many lines are in the file more than once, once it has all of them; none may be missing."""
+        """How many lines are in the file more than once, once it has all of them; none may be
+        missing.
+        """
         self.rest.call("PUT", f"/connectors/{self.name}/resume")
         self.deliver()
         assert set(self.lines()) == {f"line {n}" for n in range(self.count)}
@@ -54,7 +62,10 @@ class Delivered:
 
     def join(self) -> None:
         """A task that did not hear of the stop is in the group."""
-        options = {"bootstrap.servers": self.cluster.bootstrap_servers, "group.id": f"connect-{self.name}"}
+        options = {
+            "bootstrap.servers": self.cluster.bootstrap_servers,
+            "group.id": f"connect-{self.name}",
+        }
         zombie = Consumer(options | {"enable.auto.commit": False})
         self.zombies.append(zombie)
         zombie.subscribe([self.name])
@@ -70,7 +81,9 @@ class Delivered:
             self.zombies.pop().close()
 
     def asked(self, *args: str, stdin: str | None = None) -> Ran:
-        return connectctl("--context", f"sandbox-{self.cluster.spec.name}", *args, "--yes", stdin=stdin)
+        return connectctl(
+            "--context", f"sandbox-{self.cluster.spec.name}", *args, "--yes", stdin=stdin
+        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,12 @@ class Row:
 
     def act(self, sink: Delivered) -> Ran:
         backup = sink.file.with_name("backup.jsonl")
-        words = ("offsets", self.words[0], sink.name, *(word.format(backup=backup) for word in self.words[1:]))
+        words = (
+            "offsets",
+            self.words[0],
+            sink.name,
+            *(word.format(backup=backup) for word in self.words[1:]),
+        )
         return sink.asked(*words, "--stop", stdin=entries(sink.name, self.given))
 
 
@@ -184,5 +202,7 @@ def test_what_a_sink_delivers_meanwhile_is_neither_lost_nor_delivered_again(
     if column != UNDO:
         again = delivered.count - row.given
     twice = delivered.twice() - again
-    table.tell(name, column, f"refused: {number[0]}" if number else f"{twice} twice, {again} as asked")
+    table.tell(
+        name, column, f"refused: {number[0]}" if number else f"{twice} twice, {again} as asked"
+    )
     assert twice == 0, ran

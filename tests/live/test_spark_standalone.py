@@ -1,6 +1,8 @@
-"""A standalone Spark cluster of two workers and a secured Kafka: a frame is written, audited and backed up there.
+"""A standalone Spark cluster of two workers and a secured Kafka: a frame is written, audited and
+backed up there.
 
-The executors' Python finds connectctl in no place but what the session sends; one of them is lost, and a worker joins.
+The executors' Python finds connectctl in no place but what the session sends; one of them is lost,
+and a worker joins.
 """
 
 from __future__ import annotations
@@ -40,14 +42,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 
 class Place:
-    """A topic on the secured cluster, a context with the Spark cluster, and what its executors are told."""
+    """A topic on the secured cluster, a context with the Spark cluster, and what its executors are
+    told.
+    """
 
     def __init__(self, secured: Sandbox, spark: SparkCluster, directory: Path):
         self.spark, self.directory = spark, directory
         self.name = f"frame-{secrets.token_hex(4)}"
         self.client = as_admin(secured, SCRAM)
         self.topic = create_topic(secured, f"{self.name}-data", 2)
-        self.offsets = create_topic(secured, f"{self.name}-offsets", 5, **{"cleanup.policy": "compact"})
+        self.offsets = create_topic(
+            secured, f"{self.name}-offsets", 5, **{"cleanup.policy": "compact"}
+        )
         self.conf = {
             "spark.executor.memory": "512m",
             "spark.pyspark.python": python_without(directory),
@@ -64,7 +70,16 @@ class Place:
 
     def runs(self, *words: str) -> Ran:
         """A command in that context that has to end well."""
-        given = ("--config", str(self.file), "--context", "spark", "--timeout", "60", "--offsets-topic", self.offsets)
+        given = (
+            "--config",
+            str(self.file),
+            "--context",
+            "spark",
+            "--timeout",
+            "60",
+            "--offsets-topic",
+            self.offsets,
+        )
         ran = connectctl(*given, *words)
         assert ran.code == 0, ran.err
         return ran
@@ -84,11 +99,19 @@ class Place:
             "rows_per_transaction": AT_ONCE,
         }
         log = str(self.directory / "spark.log")
-        return {"master": self.spark.master, "conf": self.conf, "log": log, "rows": ROWS, "target": target}
+        return {
+            "master": self.spark.master,
+            "conf": self.conf,
+            "log": log,
+            "rows": ROWS,
+            "target": target,
+        }
 
     def seen(self) -> int:
         """How many records are committed."""
-        image = Kafka(self.client, timeout=60).image([self.topic], patience=60, superseded=True)[self.topic]
+        image = Kafka(self.client, timeout=60).image([self.topic], patience=60, superseded=True)[
+            self.topic
+        ]
         return len(image.latest) + len(image.superseded)
 
 
@@ -100,7 +123,9 @@ def written(place: Place) -> dict[str, Any]:
     command = [sys.executable, sparkframe.__file__]
     with (
         wish.open() as given,
-        subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(
+            command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process,
     ):
         try:
 
@@ -128,7 +153,11 @@ def test_a_frame_is_written_audited_and_backed_up_while_executors_come_and_go(
     sequence = ("--sequence", r"text:(\d+)", "--first", "0")
     audit = place.runs("audit", place.topic, *sequence, "--engine", "spark", "-o", "json").json
     assert (audit["verdict"], audit["records"]["committed"]) == ("exactly-once", ROWS)
-    assert (audit["duplicates"], audit["gaps"], audit["sourcePartitions"]) == (0, 0, sparkframe.SHOPS)
+    assert (audit["duplicates"], audit["gaps"], audit["sourcePartitions"]) == (
+        0,
+        0,
+        sparkframe.SHOPS,
+    )
     saved = []
     for engine in ("local", "spark"):
         file = tmp_path / f"{engine}.jsonl"

@@ -1,4 +1,6 @@
-"""A start of tasks of which any one request is performed and not answered: it comes through, and is told of in two lines."""
+"""A start of tasks of which any one request is performed and not answered: it comes through, and is
+told of in two lines.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 TIMEOUT = 20.0
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN = 0, 1, 2, 3, 10, 22, 24, 26
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN = (
+    0,
+    1,
+    2,
+    3,
+    10,
+    22,
+    24,
+    26,
+)
 """AddPartitionsToTxn is only sent to brokers without transaction version 2."""
 DESCRIBE_GROUPS = 15
 OF_A_START = (PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, END_TXN)
@@ -37,7 +48,9 @@ TASKS = 2
 
 
 class Place:
-    """A group whose driver reaches Kafka through a proxy, and a connector whose tasks are started again and again."""
+    """A group whose driver reaches Kafka through a proxy, and a connector whose tasks are started
+    again and again.
+    """
 
     def __init__(self, cluster: Sandbox):
         self.group = f"start-{secrets.token_hex(4)}"
@@ -53,9 +66,13 @@ class Place:
     def begun(self) -> Generation:
         """The generation of a call of ``write_exactly_once``, in a process that has just begun."""
         client = {"bootstrap.servers": self.proxy.bootstrap}
-        target = Target(client, self.group, "c", "rows", f"{self.group}-offsets", "shop", "id", patience=TIMEOUT)
+        target = Target(
+            client, self.group, "c", "rows", f"{self.group}-offsets", "shop", "id", patience=TIMEOUT
+        )
         dataframe_api.forget(target)
-        return dataframe_api.generation_of(target, [("shop", "string"), ("id", "bigint"), ("value", "string")])
+        return dataframe_api.generation_of(
+            target, [("shop", "string"), ("id", "bigint"), ("value", "string")]
+        )
 
     def start(self) -> Generation:
         """A start of a driver that has just begun: with new connections."""
@@ -63,14 +80,22 @@ class Place:
         kafka = Kafka(client, timeout=TIMEOUT)
         kafka.cluster_id()
         with closing(TransactionClient(client, timeout=TIMEOUT)) as calls:
-            leader = Leader(kafka, calls, self.group, self.topic, 20.0, RetryPolicy(60.0, self.told.append))
-            return leader.start("c", {"name": "c"}, lambda before: [{"n": str(n)} for n in range(TASKS)])
+            leader = Leader(
+                kafka, calls, self.group, self.topic, 20.0, RetryPolicy(60.0, self.told.append)
+            )
+            return leader.start(
+                "c", {"name": "c"}, lambda before: [{"n": str(n)} for n in range(TASKS)]
+            )
 
     def stale(self, generation: Generation) -> str | None:
         return GenerationCheck(self.straight, generation, TIMEOUT).stale_because()
 
-    def withstands(self, api: int, skip: int = 0, start: Callable[[Place], Generation] | None = None) -> bool:
-        """A start comes through, although the answer to this one of its requests is lost; whether it sent that at all."""
+    def withstands(
+        self, api: int, skip: int = 0, start: Callable[[Place], Generation] | None = None
+    ) -> bool:
+        """A start comes through, although the answer to this one of its requests is lost; whether
+        it sent that at all.
+        """
         start = start or Place.start
         older = start(self)
         self.told.clear()
@@ -90,7 +115,9 @@ def place(cluster: Sandbox) -> Iterator[Place]:
 
 
 @pytest.mark.parametrize("api", OF_A_START)
-def test_a_start_comes_through_where_the_first_answer_of_a_kind_is_lost(place: Place, api: int) -> None:
+def test_a_start_comes_through_where_the_first_answer_of_a_kind_is_lost(
+    place: Place, api: int
+) -> None:
     assert place.withstands(api)
 
 
@@ -119,11 +146,15 @@ def test_write_exactly_once_begins_where_the_answer_about_its_group_is_lost(plac
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", [Place.start, Place.begun])
-def test_a_start_comes_through_whichever_answer_is_lost(place: Place, start: Callable[[Place], Generation]) -> None:
+def test_a_start_comes_through_whichever_answer_is_lost(
+    place: Place, start: Callable[[Place], Generation]
+) -> None:
     start(place)
     place.proxy.seen.clear()
     start(place)
     kinds = Counter(place.proxy.seen)
-    caught = sum(place.withstands(api, skip, start) for api, count in kinds.items() for skip in range(count))
+    caught = sum(
+        place.withstands(api, skip, start) for api, count in kinds.items() for skip in range(count)
+    )
     print(f"{caught} answers lost of {kinds}")
     assert caught > kinds.total() * 0.8

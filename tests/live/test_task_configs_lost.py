@@ -1,4 +1,6 @@
-"""Task configurations that compaction of the config topic takes away (KAFKA-17719): seen before a restart, and cured."""
+"""Task configurations that compaction of the config topic takes away (KAFKA-17719): seen before a
+restart, and cured.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ PATIENCE = 600.0
 
 
 def run(cluster: Sandbox, *args: str, code: int | None = 0) -> Any:
-    where = ("--context", f"sandbox-{cluster.spec.name}", "--rest", cluster.rest_urls[0], "--timeout", "120")
+    where = (
+        "--context",
+        f"sandbox-{cluster.spec.name}",
+        "--rest",
+        cluster.rest_urls[0],
+        "--timeout",
+        "120",
+    )
     ran = connectctl(*where, *args, "-o", "json")
     assert code is None or ran.code == code, ran.out + ran.err
     return json.loads(ran.out or ran.err)
@@ -33,10 +42,18 @@ def told(cluster: Sandbox, name: str, *command: str) -> dict[str, Any] | None:
 
 
 def configuration(name: str) -> dict[str, str]:
-    return {"name": name, "connector.class": SOURCE, "tasks.max": "2", "topic": name, "throughput": "1"}
+    return {
+        "name": name,
+        "connector.class": SOURCE,
+        "tasks.max": "2",
+        "topic": name,
+        "throughput": "1",
+    }
 
 
-def test_an_identical_configuration_endangers_the_tasks_until_they_are_published_again(cluster: Sandbox) -> None:
+def test_an_identical_configuration_endangers_the_tasks_until_they_are_published_again(
+    cluster: Sandbox,
+) -> None:
     name = f"k{uuid.uuid4().hex[:8]}"
     with connector(cluster, name, configuration(name)) as workers:
         eventually(lambda: workers.state(name) == ["RUNNING"] * 3, PATIENCE)
@@ -82,9 +99,20 @@ def test_what_compaction_has_taken_already_is_lost_at_the_next_start(cluster: Sa
     name, topic = f"k{uuid.uuid4().hex[:8]}", f"configs-{uuid.uuid4().hex[:8]}"
     create_topic(cluster.bootstrap_servers, topic, partitions=1)
     task = {"properties": {"task.class": "T"}}
-    write(cluster.bootstrap_servers, topic, (f"task-{name}-0", task), (f"commit-{name}", {"tasks": 1}))
-    write(cluster.bootstrap_servers, topic, (f"connector-{name}", {"properties": configuration(name)}))
-    where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", f"g-{name}", "--config-topic", topic)
+    write(
+        cluster.bootstrap_servers, topic, (f"task-{name}-0", task), (f"commit-{name}", {"tasks": 1})
+    )
+    write(
+        cluster.bootstrap_servers, topic, (f"connector-{name}", {"properties": configuration(name)})
+    )
+    where = (
+        "--bootstrap-servers",
+        cluster.bootstrap_servers,
+        "--group-id",
+        f"g-{name}",
+        "--config-topic",
+        topic,
+    )
     ran = connectctl(*where, "cluster", "show", "-o", "json")
     (finding,) = [f for f in ran.json["findings"] if f["id"] == "TASK010"]
     assert finding["message"].startswith("A worker that starts has no task configurations of it")
@@ -97,13 +125,21 @@ def compacting() -> Iterator[Sandbox]:
 
     name = f"compacting-{uuid.uuid4().hex[:6]}"
     # What ends a segment is the next record after its time, and the cleaner looks every second.
-    small = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.001", "delete.retention.ms": "100"}
+    small = {
+        "segment.ms": "1000",
+        "min.cleanable.dirty.ratio": "0.001",
+        "delete.retention.ms": "100",
+    }
     workers = {f"config.storage.{key}": value for key, value in small.items()}
     brokers = {"log.cleaner.backoff.ms": "500"}
     try:
         yield up(
             SandboxSpec(
-                name, workers=2, support="enabled", extra_worker_properties=workers, extra_broker_properties=brokers
+                name,
+                workers=2,
+                support="enabled",
+                extra_worker_properties=workers,
+                extra_broker_properties=brokers,
             )
         )
     finally:
@@ -111,7 +147,9 @@ def compacting() -> Iterator[Sandbox]:
 
 
 @pytest.mark.slow
-def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_back(compacting: Sandbox) -> None:
+def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_back(
+    compacting: Sandbox,
+) -> None:
     name, other = "orders", "other"
     rest = Workers(compacting.rest_urls[0])
     config = configuration(name) | {"tasks.max": "6"}
@@ -124,10 +162,14 @@ def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_ba
     def compacted() -> bool:
         # Each record after a second ends a segment, so that those before it can be compacted.
         rest.call(
-            "PUT", f"/connectors/{other}/config", configuration(other) | {"throughput": str(time.time_ns() % 1000)}
+            "PUT",
+            f"/connectors/{other}/config",
+            configuration(other) | {"throughput": str(time.time_ns() % 1000)},
         )
         finding = told(compacting, name)
-        return finding is not None and finding["message"].startswith("A worker that starts has no task")
+        return finding is not None and finding["message"].startswith(
+            "A worker that starts has no task"
+        )
 
     rest.create(other, configuration(other))
     eventually(compacted, PATIENCE)
@@ -135,12 +177,15 @@ def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_ba
     refused = run(compacting, "upgrade", "plan", "--to", "disabled", code=4)
     assert "TASK010 orders" in refused["error"]["why"]
 
-    # The worker without the connector starts again, and is given tasks of which it has no configuration: alone with
-    # its tasks, the connector stays where it is, and half of them go to the other worker.
+    # The worker without the connector starts again, and is given tasks of which it has no
+    # configuration: alone with its tasks, the connector stays where it is, and half of them go to
+    # the other worker.
     rest.delete(other)
     status = rest.call("GET", f"/connectors/{name}/status").json()
     addresses = [url.partition("//")[2] for url in compacting.rest_urls]
-    restarted = 1 + addresses.index(next(a for a in addresses if a != status["connector"]["worker_id"]))
+    restarted = 1 + addresses.index(
+        next(a for a in addresses if a != status["connector"]["worker_id"])
+    )
     compacting.group.stop_worker(restarted)
     compacting.group.start_worker(restarted)
     log = compacting.layout.logs / f"worker-{restarted}.log"

@@ -1,4 +1,6 @@
-"""KIP-1004's integration scenarios on real workers: ``tasks check`` says before what the workers do after."""
+"""KIP-1004's integration scenarios on real workers: ``tasks check`` says before what the workers do
+after.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/tasks-check.json").read_text())
 PLUGIN = "org.apache.kafka.connect.integration.MonitorableSourceConnector"
-"""It generates ``num.tasks`` tasks, whatever tasks.max is; that of 3.7 does not know ``num.tasks``."""
+"""It generates ``num.tasks`` tasks, whatever tasks.max is; that of 3.7 does not know
+``num.tasks``.
+"""
 
 
 def configuration(topic: str, asked: int, generated: int, **more: str) -> dict[str, str]:
     counts = {"tasks.max": str(asked), "num.tasks": str(generated)}
-    return {"connector.class": PLUGIN, "name": topic, "topic": topic, "throughput": "5"} | counts | more
+    return (
+        {"connector.class": PLUGIN, "name": topic, "topic": topic, "throughput": "5"}
+        | counts
+        | more
+    )
 
 
 def check(sandbox: Sandbox, *args: str, code: int | None = None) -> Any:
@@ -67,7 +75,9 @@ def settled(rest: Workers, name: str) -> bool:
 
 
 def message(said: Any, id_: str, name: str) -> str:
-    return next(str(f["message"]) for f in said["findings"] if (f["id"], f["subject"]) == (id_, name))
+    return next(
+        str(f["message"]) for f in said["findings"] if (f["id"], f["subject"]) == (id_, name)
+    )
 
 
 @pytest.fixture
@@ -75,7 +85,9 @@ def name() -> str:
     return f"tasks-{uuid.uuid4().hex[:8]}"
 
 
-def test_too_many_tasks_fail_the_connector_and_the_check_says_why(cluster: Sandbox, name: str) -> None:
+def test_too_many_tasks_fail_the_connector_and_the_check_says_why(
+    cluster: Sandbox, name: str
+) -> None:
     with connector(cluster, name, configuration(name, 1, 2)) as rest:
         becomes(rest, name, "FAILED")
         said = check(cluster, name, code=1)
@@ -120,7 +132,9 @@ def test_a_set_that_is_larger_than_a_lowered_limit_runs_and_fails_when_it_starts
         becomes(rest, name, "RUNNING", "RUNNING", "RUNNING")
 
 
-def test_a_set_that_fits_runs_on_beside_a_connector_that_has_failed(cluster: Sandbox, name: str) -> None:
+def test_a_set_that_fits_runs_on_beside_a_connector_that_has_failed(
+    cluster: Sandbox, name: str
+) -> None:
     with connector(cluster, name, configuration(name, 1, 1)) as rest:
         becomes(rest, name, "RUNNING", "RUNNING")
         configure(rest, configuration(name, 1, 2))
@@ -137,9 +151,15 @@ def test_a_stopped_connector_is_judged_by_its_last_run(cluster: Sandbox, name: s
         becomes(rest, name, "RUNNING", "RUNNING", "RUNNING")
         rest.call("PUT", f"/connectors/{name}/stop")
         eventually(lambda: rest.state(name)[0] == "STOPPED")
-        eventually(lambda: outlook(check(cluster, name, code=0), name) == ("seen on resume", "seen on resume"))
+        eventually(
+            lambda: (
+                outlook(check(cluster, name, code=0), name) == ("seen on resume", "seen on resume")
+            )
+        )
         configure(rest, configuration(name, 1, 2))
-        before = eventually(lambda: said if ids(said := check(cluster, name), name) == ["TASK009"] else None)
+        before = eventually(
+            lambda: said if ids(said := check(cluster, name), name) == ["TASK009"] else None
+        )
         assert outlook(before, name) == ("may fail on resume", "may fail on resume")
         rest.call("PUT", f"/connectors/{name}/resume")
         eventually(lambda: rest.state(name)[0] == "FAILED")
@@ -153,7 +173,7 @@ def test_fewer_tasks_than_asked_are_told_and_no_fault(cluster: Sandbox, name: st
         assert (outlook(said, name), ids(said, name)) == (("ok", "ok"), ["TASK007"])
 
 
-# ---------------------------------------------------------------------------------------------- an upgrade from 3.7
+# ------------------------------------------------------------------------------ an upgrade from 3.7
 
 
 @pytest.fixture(scope="module")
@@ -170,18 +190,28 @@ def generate(sandbox: Sandbox, name: str, config: dict[str, str], number: int) -
             f"task-{name}-{n}",
             {
                 "properties": config
-                | {"task.class": f"{PLUGIN}$MonitorableSourceTask", "connector.name": name, "task.id": f"{name}-{n}"}
+                | {
+                    "task.class": f"{PLUGIN}$MonitorableSourceTask",
+                    "connector.name": name,
+                    "task.id": f"{name}-{n}",
+                }
             },
         )
         for n in range(number)
     ]
-    write(sandbox.bootstrap_servers, sandbox.topics["config"], *tasks, (f"commit-{name}", {"tasks": number}))
+    write(
+        sandbox.bootstrap_servers,
+        sandbox.topics["config"],
+        *tasks,
+        (f"commit-{name}", {"tasks": number}),
+    )
 
 
 def test_what_an_upgrade_breaks_is_foretold(old: Sandbox) -> None:
     rest = workers(old)
     bad, fine, allowed = (
-        configuration(f"old-{what}", 1, count) for what, count in (("bad", 2), ("ok", 1), ("free", 2))
+        configuration(f"old-{what}", 1, count)
+        for what, count in (("bad", 2), ("ok", 1), ("free", 2))
     )
     allowed["tasks.max.enforce"] = "false"
     for config in (bad, fine, allowed):

@@ -1,4 +1,6 @@
-"""Three brokers of which any one dies at any moment: what is read is whole or an error, what is written is there once."""
+"""Three brokers of which any one dies at any moment: what is read is whole or an error, what is
+written is there once.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class Offsets:
     def __init__(self, three: Broker):
         self.bootstrap = three.bootstrap
         self.connector = f"read-{secrets.token_hex(4)}"
-        self.topic = create_topic(three.bootstrap, f"{self.connector}-offsets", PARTITIONS, replicas=3)
+        self.topic = create_topic(
+            three.bootstrap, f"{self.connector}-offsets", PARTITIONS, replicas=3
+        )
         self.keys = keys_in_all_partitions(self.connector)
         write(three.bootstrap, self.topic, *((key, {"next": 7}) for key in sorted(self.keys)))
 
@@ -80,7 +84,9 @@ class Offsets:
 
 
 def readings(three: Broker, count: int) -> Counter[str]:
-    """So many readings while brokers die: how many were whole, how many an error. Any other is a failure."""
+    """So many readings while brokers die: how many were whole, how many an error. Any other is a
+    failure.
+    """
     place, found = Offsets(three), Counter[str]()
     kafka, kept = place.kafka(), None
     with dying(three, seed()) as killed:
@@ -92,7 +98,10 @@ def readings(three: Broker, count: int) -> Counter[str]:
                 kafka = place.kafka()
             try:
                 if number % 3:
-                    assert whole(kafka.image([place.topic], patience=TIMEOUT)[place.topic]) == place.keys
+                    assert (
+                        whole(kafka.image([place.topic], patience=TIMEOUT)[place.topic])
+                        == place.keys
+                    )
                 else:
                     kept = (
                         kept
@@ -127,13 +136,20 @@ def test_two_thousand_readings_are_whole_or_errors(three: Broker) -> None:
     assert found["whole"] > 1_000
 
 
-def test_offsets_show_gives_all_source_partitions_or_no_success(three: Broker, tmp_path: Path) -> None:
+def test_offsets_show_gives_all_source_partitions_or_no_success(
+    three: Broker, tmp_path: Path
+) -> None:
     place = Offsets(three)
     group = place.connector
     for kind, partitions in (("configs", 1), ("statuses", 5)):
         create_topic(three.bootstrap, f"{group}-{kind}", partitions, replicas=3)
     config = {"connector.class": "FileStreamSource", "name": group, "topic": "t", "tasks.max": "1"}
-    write(three.bootstrap, f"{group}-configs", (f"connector-{group}", {"properties": config}), partition=0)
+    write(
+        three.bootstrap,
+        f"{group}-configs",
+        (f"connector-{group}", {"properties": config}),
+        partition=0,
+    )
     topics = {"config": f"{group}-configs", "offsets": place.topic, "status": f"{group}-statuses"}
     context = {"bootstrap_servers": three.bootstrap, "group_id": group, "topics": topics}
     file = tmp_path / "contexts.yaml"
@@ -167,20 +183,30 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     assert kafka.cluster_id() == three.sandbox.cluster_id
     topic = f"made-meanwhile-{secrets.token_hex(4)}"
     eventually(lambda: Kafka(kafka.client, timeout=TIMEOUT).brokers() == 2)
-    # The broker that was killed may have been the controller: a run asks again until there is another one.
+    # The broker that was killed may have been the controller: a run asks again until there is
+    # another one.
     patiently = RetryPolicy(240)
-    patiently("create the topic", lambda: Kafka(kafka.client, timeout=TIMEOUT).create_topic(topic, 4, 3, {}))
+    patiently(
+        "create the topic",
+        lambda: Kafka(kafka.client, timeout=TIMEOUT).create_topic(topic, 4, 3, {}),
+    )
     assert set(kafka.topics([topic])[topic].replicas.values()) == {3}
     start_broker(three.sandbox, 2)
     admin = kafka.admin
-    eventually(lambda: {len(p.isrs) for p in admin.list_topics(topic, 30).topics[topic].partitions.values()} == {3})
+    eventually(
+        lambda: (
+            {len(p.isrs) for p in admin.list_topics(topic, 30).topics[topic].partitions.values()}
+            == {3}
+        )
+    )
     assert {p.state for p in status(name).processes} == {SandboxState.RUNNING}
 
 
 def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(
     three: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A new coordinator says for a moment that a group of living members is dead; without ``settle`` this is believed.
+    # A new coordinator says for a moment that a group of living members is dead; without ``settle``
+    # this is believed.
     monkeypatch.setattr(cluster_lock, "SESSION", 300.0)  # whatever the load
     properties = {"bootstrap.servers": three.bootstrap}
 
@@ -205,7 +231,7 @@ def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(
     assert lock().holder() is None
 
 
-# ---------------------------------------------------------------------------------------------------------------- runs
+# --------------------------------------------------------------------------------------------- runs
 
 
 class CountingRun:
@@ -214,13 +240,31 @@ class CountingRun:
     def __init__(self, three: Broker, directory: Path, tasks: int, numbers: int):
         self.tasks, self.numbers, self.name = tasks, numbers, f"run-{secrets.token_hex(4)}"
         self.kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=60)
-        self.topic = create_topic(three.bootstrap, f"{self.name}-data", PARTITIONS, "delete", replicas=3)
+        self.topic = create_topic(
+            three.bootstrap, f"{self.name}-data", PARTITIONS, "delete", replicas=3
+        )
         archive, class_ = countingplugin.as_zip(directory)
-        config = {"connector.class": class_, "topic": self.topic, "tasks.max": str(tasks), **countingplugin.CONFIG}
+        config = {
+            "connector.class": class_,
+            "topic": self.topic,
+            "tasks.max": str(tasks),
+            **countingplugin.CONFIG,
+        }
         config |= {"count": str(numbers), "batch": "20", "pause": "0.2"}
-        job = {"name": self.name, "config": config, "plugins": [archive], "spark": {"master": "local[2]"}}
+        job = {
+            "name": self.name,
+            "config": config,
+            "plugins": [archive],
+            "spark": {"master": "local[2]"},
+        }
         (directory / "job.yaml").write_text(json.dumps(job | {"until": {"forever": True}}))
-        words = ["--context", f"sandbox-{three.sandbox.layout.name}", "--group-id", f"g-{self.name}", "run"]
+        words = [
+            "--context",
+            f"sandbox-{three.sandbox.layout.name}",
+            "--group-id",
+            f"g-{self.name}",
+            "run",
+        ]
         self._command = [*words, str(directory / "job.yaml"), "--yes", "-o", "json"]
 
     def started(self) -> subprocess.Popen[str]:
@@ -229,7 +273,9 @@ class CountingRun:
 
     def committed(self) -> int:
         """How far committed records reach, over all partitions."""
-        return sum(extent.stable for extent in self.kafka.extents([self.topic])[self.topic].values())
+        return sum(
+            extent.stable for extent in self.kafka.extents([self.topic])[self.topic].values()
+        )
 
     def has_begun(self, run: subprocess.Popen[str]) -> None:
         """Wait until the first record is committed."""
@@ -245,7 +291,9 @@ class CountingRun:
         print(err)
         assert code == 0, err
         assert [task["state"] for task in json.loads(out)["tasks"]] == ["ENDED"] * self.tasks
-        verdict = judge(self.kafka, self.topic, f"g-{self.name}-offsets", self.name, countingplugin.whose)
+        verdict = judge(
+            self.kafka, self.topic, f"g-{self.name}-offsets", self.name, countingplugin.whose
+        )
         assert not verdict.findings
         assert set(verdict.records.values()) == {self.numbers}
         assert len(verdict.records) == self.tasks
@@ -253,7 +301,9 @@ class CountingRun:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
-def test_a_run_goes_on_through_the_deaths_of_leaders_and_writes_each_record_once(three: Broker, tmp_path: Path) -> None:
+def test_a_run_goes_on_through_the_deaths_of_leaders_and_writes_each_record_once(
+    three: Broker, tmp_path: Path
+) -> None:
     counting = CountingRun(three, tmp_path, 8, 3_000)
     with counting.started() as run:
         counting.has_begun(run)
@@ -266,7 +316,9 @@ def test_a_run_goes_on_through_the_deaths_of_leaders_and_writes_each_record_once
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
-def test_a_run_begins_and_ends_while_one_broker_after_the_other_dies(three: Broker, tmp_path: Path) -> None:
+def test_a_run_begins_and_ends_while_one_broker_after_the_other_dies(
+    three: Broker, tmp_path: Path
+) -> None:
     counting = CountingRun(three, tmp_path, 2, 200)
     with dying(three, seed(), 3.0) as killed, counting.started() as run:
         out, err = run.communicate(timeout=400)
@@ -285,16 +337,26 @@ def test_a_run_outlives_seventy_seconds_without_a_quorum(three: Broker, tmp_path
         three.wait()
         out, err = run.communicate(timeout=400)
     counting.ended_well(run.returncode, out, err)
-    (began,) = [line for line in err.splitlines() if line.startswith(f"waiting: no task of {counting.name} could ")]
+    (began,) = [
+        line
+        for line in err.splitlines()
+        if line.startswith(f"waiting: no task of {counting.name} could ")
+    ]
     assert "all tasks retry until " in began
     assert "2 of 3 brokers do not accept connections: 1 (" in began
-    (over,) = [line for line in err.splitlines() if line.endswith(f"Kafka responds to {counting.name} again")]
+    (over,) = [
+        line
+        for line in err.splitlines()
+        if line.endswith(f"Kafka responds to {counting.name} again")
+    ]
     assert err.index(began) < err.index(over)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
-def test_a_run_without_an_end_waits_for_brokers_that_are_not_up_yet(three: Broker, tmp_path: Path) -> None:
+def test_a_run_without_an_end_waits_for_brokers_that_are_not_up_yet(
+    three: Broker, tmp_path: Path
+) -> None:
     counting = CountingRun(three, tmp_path, 2, 100)
     for number in range(1, three.count + 1):
         three.kill(60.0, number)  # longer than one request waits
@@ -307,7 +369,9 @@ def test_a_run_without_an_end_waits_for_brokers_that_are_not_up_yet(three: Broke
 
 
 def test_a_task_writes_on_to_partitions_that_have_a_leader(three: Broker) -> None:
-    """Java's producer does. What is for the partition without a leader waits, and is there when its broker is back."""
+    """Java's producer does. What is for the partition without a leader waits, and is there when its
+    broker is back.
+    """
     topic = create_topic(three.bootstrap, f"leaderless-{secrets.token_hex(4)}", 3, "delete")
     kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
 
@@ -323,9 +387,15 @@ def test_a_task_writes_on_to_partitions_that_have_a_leader(three: Broker) -> Non
         began = time.monotonic()
         assert producer.open_older_transaction([topic]) is None
         producer.begin()
-        producer.send(TransactionBatch([ProducerRecord(topic, None, b"any"), ProducerRecord(topic, None, b"0", 0)]))
+        producer.send(
+            TransactionBatch(
+                [ProducerRecord(topic, None, b"any"), ProducerRecord(topic, None, b"0", 0)]
+            )
+        )
         producer.commit(PATIENCE)
-        assert time.monotonic() - began < TIMEOUT, "it waited for the partition that it does not write to"
+        assert time.monotonic() - began < TIMEOUT, (
+            "it waited for the partition that it does not write to"
+        )
         producer.begin()
         producer.send(TransactionBatch([ProducerRecord(topic, None, b"%d" % n, n) for n in (1, 2)]))
         three.kill(0.0, victim)  # starts it again
@@ -334,25 +404,36 @@ def test_a_task_writes_on_to_partitions_that_have_a_leader(three: Broker) -> Non
         three.wait()
         producer.discard()
     image = kafka.image([topic], patience=PATIENCE, superseded=True)[topic]
-    assert sorted(r.value or b"" for r in (*image.latest, *image.superseded)) == [b"0", b"1", b"2", b"any"]
+    assert sorted(r.value or b"" for r in (*image.latest, *image.superseded)) == [
+        b"0",
+        b"1",
+        b"2",
+        b"any",
+    ]
 
 
-# ----------------------------------------------------------------------------------------------------------- campaigns
+# ---------------------------------------------------------------------------------------- campaigns
 
 
-def test_tasks_write_each_record_once_while_leaders_die_and_ends_are_not_told(three: Broker, tmp_path: Path) -> None:
+def test_tasks_write_each_record_once_while_leaders_die_and_ends_are_not_told(
+    three: Broker, tmp_path: Path
+) -> None:
     campaign = Campaign(three, seed(), tmp_path, silent=True)
     withstand(campaign, lambda: campaign.run(4, broker_kills=2))
 
 
 @pytest.mark.campaign
-def test_a_long_campaign_on_three_brokers_leaves_every_record_once(three: Broker, tmp_path: Path) -> None:
+def test_a_long_campaign_on_three_brokers_leaves_every_record_once(
+    three: Broker, tmp_path: Path
+) -> None:
     campaign = Campaign(three, seed(), tmp_path, silent=True)
     withstand(campaign, lambda: campaign.run(120, broker_kills=60))
 
 
 @pytest.mark.slow
-def test_a_reading_that_takes_no_answer_for_an_end_makes_records_twice(three: Broker, tmp_path: Path) -> None:
+def test_a_reading_that_takes_no_answer_for_an_end_makes_records_twice(
+    three: Broker, tmp_path: Path
+) -> None:
     """Without this the campaign would prove nothing."""
     campaign = Campaign(three, seed(), tmp_path, silent=True, believed=True)
     try:

@@ -1,4 +1,6 @@
-"""Three brokers of which any one dies or hands its leaders over: what is copied meanwhile is there once, in order."""
+"""Three brokers of which any one dies or hands its leaders over: what is copied meanwhile is there
+once, in order.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,12 @@ def three() -> Iterator[Broker]:
 
 def copy_of(three: Broker) -> tuple[Copy, str]:
     """A copy of a topic with three replicas, and its offsets topic."""
-    copy = Copy(three.sandbox, 1, {"copy.batches": "unopened", "replication.factor": "3", "tasks.max": "2"})
-    copy.topic = create_topic(three.bootstrap, f"{copy.name}-three", PARTITIONS, "delete", replicas=3)
+    copy = Copy(
+        three.sandbox, 1, {"copy.batches": "unopened", "replication.factor": "3", "tasks.max": "2"}
+    )
+    copy.topic = create_topic(
+        three.bootstrap, f"{copy.name}-three", PARTITIONS, "delete", replicas=3
+    )
     copy.remote = f"east.{copy.topic}"
     copy.config["topics"] = copy.topic
     return copy, create_topic(three.bootstrap, f"{copy.name}-offsets", 3, replicas=3)
@@ -41,7 +47,9 @@ class Writing:
 
     def __init__(self, bootstrap: str, topic: str):
         often = {"linger.ms": 10, "topic.metadata.refresh.interval.ms": 500}
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True} | often)
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True} | often
+        )
         self._topic, self._over = topic, threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.partitions, self.written = PARTITIONS, 0
@@ -57,9 +65,14 @@ class Writing:
         number = self.written
         while True:
             try:
-                self._producer.produce(self._topic, b"%d" % number, b"key", number % self.partitions)
+                self._producer.produce(
+                    self._topic, b"%d" % number, b"key", number % self.partitions
+                )
                 break
-            except (BufferError, KafkaException) as e:  # its queue is full, or it does not know a new partition yet
+            except (
+                BufferError,
+                KafkaException,
+            ) as e:  # its queue is full, or it does not know a new partition yet
                 if isinstance(e, KafkaException) and e.args[0].name() != "_UNKNOWN_PARTITION":
                     raise
                 self._producer.poll(0.1)
@@ -78,7 +91,10 @@ def test_whatever_broker_dies_each_record_is_copied_once_and_in_order(three: Bro
     copy, offsets = copy_of(three)
     tasks = copy.start()
     doubts = unopened = 0
-    with Writing(three.bootstrap, copy.topic) as writing, dying(three, secrets.randbits(32), 2.0) as killed:
+    with (
+        Writing(three.bootstrap, copy.topic) as writing,
+        dying(three, secrets.randbits(32), 2.0) as killed,
+    ):
         while (kills := killed()) < LEAST_KILLS or writing.written < LEAST_RECORDS:
             for ended in copy.run_here(offsets, tasks):
                 doubts += len(ended.stats.doubts)
@@ -100,7 +116,11 @@ def test_leaders_that_move_and_partitions_that_are_added_lose_nothing(three: Bro
             three.restart(number)  # which hands its leaders over first
             if number == 1:
                 admin.create_partitions([NewPartitions(copy.topic, more)])[copy.topic].result()
-                eventually(lambda: len(admin.list_topics(copy.topic, 30).topics[copy.topic].partitions) == more)
+                eventually(
+                    lambda: (
+                        len(admin.list_topics(copy.topic, 30).topics[copy.topic].partitions) == more
+                    )
+                )
                 writing.partitions = more
     copy.run_here(offsets, copy.start())
     found = copy.seen(copy.remote)

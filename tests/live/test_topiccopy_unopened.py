@@ -1,4 +1,6 @@
-"""Batches copied unopened between real topics: record by record what their source has, whatever is in the batches."""
+"""Batches copied unopened between real topics: record by record what their source has, whatever is
+in the batches.
+"""
 
 from __future__ import annotations
 
@@ -51,12 +53,18 @@ def offsets(cluster: Sandbox) -> str:
 
 def copied(cluster: Sandbox, partitions: int = 1, **more: str) -> Copy:
     """A copy whose batches stay unopened; ``more`` has underscores for dots."""
-    return Copy(cluster, partitions, {"copy.batches": "unopened"} | {k.replace("_", "."): v for k, v in more.items()})
+    return Copy(
+        cluster,
+        partitions,
+        {"copy.batches": "unopened"} | {k.replace("_", "."): v for k, v in more.items()},
+    )
 
 
 def topic_with(copy: Copy, config: Mapping[str, str], partitions: int = 1) -> str:
     """The source topic anew, with this configuration."""
-    copy.topic = create_topic(copy.bootstrap, f"{copy.topic}-2", partitions, "delete", config=config)
+    copy.topic = create_topic(
+        copy.bootstrap, f"{copy.topic}-2", partitions, "delete", config=config
+    )
     copy.remote = f"east.{copy.topic}"
     copy.config |= {"topics": copy.topic} | AS_IT_IS
     return copy.topic
@@ -70,7 +78,9 @@ def ways(ended: list[TaskResult]) -> tuple[int, int]:
     return first, second
 
 
-def test_every_codec_and_outcome_of_transactions_is_copied_unopened(cluster: Sandbox, offsets: str) -> None:
+def test_every_codec_and_outcome_of_transactions_is_copied_unopened(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = copied(cluster, 2)
     fill(copy.bootstrap, copy.topic)
     unopened, opened = ways(copy.run_here(offsets, copy.start()))
@@ -100,7 +110,9 @@ def test_brokers_that_know_topics_by_their_names_alone_are_read_too(
     assert copy.all_there()
 
 
-def test_times_of_the_sources_broker_open_a_batch_and_stay_as_they_are(cluster: Sandbox, offsets: str) -> None:
+def test_times_of_the_sources_broker_open_a_batch_and_stay_as_they_are(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = copied(cluster)
     topic_with(copy, {"message.timestamp.type": "LogAppendTime"})
     copy.write(25)
@@ -111,25 +123,40 @@ def test_times_of_the_sources_broker_open_a_batch_and_stay_as_they_are(cluster: 
     ]
 
 
-def test_a_target_that_sets_times_takes_such_batches_unopened(cluster: Sandbox, offsets: str) -> None:
+def test_a_target_that_sets_times_takes_such_batches_unopened(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = copied(cluster)
     topic_with(copy, {"message.timestamp.type": "LogAppendTime"})
-    create_topic(copy.bootstrap, copy.remote, 1, "delete", config={"message.timestamp.type": "LogAppendTime"})
+    create_topic(
+        copy.bootstrap, copy.remote, 1, "delete", config={"message.timestamp.type": "LogAppendTime"}
+    )
     copy.write(25)
     assert ways(copy.run_here(offsets, copy.start())) == (3, 0)
-    assert [row[:3] for row in copy.seen(copy.remote)[0]] == [row[:3] for row in copy.seen(copy.topic)[0]]
+    assert [row[:3] for row in copy.seen(copy.remote)[0]] == [
+        row[:3] for row in copy.seen(copy.topic)[0]
+    ]
 
 
-def test_batches_of_a_compacted_topic_are_opened_where_records_are_gone(cluster: Sandbox, offsets: str) -> None:
+def test_batches_of_a_compacted_topic_are_opened_where_records_are_gone(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = copied(cluster)
     quick = {"min.cleanable.dirty.ratio": "0.001", "segment.ms": "100", "segment.bytes": "1048576"}
-    topic_with(copy, quick | {"cleanup.policy": "compact", "max.compaction.lag.ms": "100", "delete.retention.ms": "1"})
+    topic_with(
+        copy,
+        quick
+        | {"cleanup.policy": "compact", "max.compaction.lag.ms": "100", "delete.retention.ms": "1"},
+    )
     producer = Producer({"bootstrap.servers": copy.bootstrap, "linger.ms": 50})
 
     def give(first: int, last: int, step: int) -> None:
         for n in range(first, last, step):
             producer.produce(
-                copy.topic, b"%d of %d" % (n, step) if n % 11 else None, b"key-%d" % n, headers=[("h", b"x")]
+                copy.topic,
+                b"%d of %d" % (n, step) if n % 11 else None,
+                b"key-%d" % n,
+                headers=[("h", b"x")],
             )
         producer.flush(300)
 
@@ -140,7 +167,8 @@ def test_batches_of_a_compacted_topic_are_opened_where_records_are_gone(cluster:
     give(1000, 1100, 1)
 
     def thinned() -> bool:
-        write(copy.bootstrap, copy.topic, ("tick", "tock"))  # a segment becomes old by a record behind it
+        # a segment becomes old by a record behind it
+        write(copy.bootstrap, copy.topic, ("tick", "tock"))
         return len(copy.seen(copy.topic)[0]) < 500
 
     eventually(thinned)
@@ -155,10 +183,16 @@ def test_batches_of_a_compacted_topic_are_opened_where_records_are_gone(cluster:
 
 @pytest.mark.drawn
 @pytest.mark.parametrize("codec", CODECS)
-def test_batches_of_one_record_and_of_a_megabyte(cluster: Sandbox, offsets: str, codec: str) -> None:
+def test_batches_of_one_record_and_of_a_megabyte(
+    cluster: Sandbox, offsets: str, codec: str
+) -> None:
     copy = copied(cluster)
     topic_with(copy, {"max.message.bytes": "8000000"})
-    client = {"bootstrap.servers": copy.bootstrap, "compression.type": codec, "message.max.bytes": 8_000_000}
+    client = {
+        "bootstrap.servers": copy.bootstrap,
+        "compression.type": codec,
+        "message.max.bytes": 8_000_000,
+    }
     small, large = (
         Producer(client | {"batch.num.messages": 1}),
         Producer(client | {"batch.size": 4_000_000, "linger.ms": 500}),
@@ -167,7 +201,9 @@ def test_batches_of_one_record_and_of_a_megabyte(cluster: Sandbox, offsets: str,
         small.produce(copy.topic, b"small %d" % n, timestamp=copy.began + n)
     small.flush(300)
     for n in range(60):
-        large.produce(copy.topic, secrets.token_bytes(50_000), b"large %d" % n, timestamp=copy.began + n)
+        large.produce(
+            copy.topic, secrets.token_bytes(50_000), b"large %d" % n, timestamp=copy.began + n
+        )
     large.flush(300)
     unopened, opened = ways(copy.run_here(offsets, copy.start()))
     assert unopened >= 20
@@ -188,8 +224,13 @@ def test_whoever_wants_uncommitted_records_gets_them_too(cluster: Sandbox, offse
     assert [value for _, value, _, _ in copy.seen(copy.remote)[0]] == [b"0", b"1", b"2", b"3"]
 
 
-def test_another_codec_for_the_producer_or_for_the_topic_opens_batches(cluster: Sandbox, offsets: str) -> None:
-    for config, target in ({"producer.override.compression.type": "zstd"}, {}), ({}, {"compression.type": "gzip"}):
+def test_another_codec_for_the_producer_or_for_the_topic_opens_batches(
+    cluster: Sandbox, offsets: str
+) -> None:
+    for config, target in (
+        ({"producer.override.compression.type": "zstd"}, {}),
+        ({}, {"compression.type": "gzip"}),
+    ):
         copy = copied(cluster)
         copy.config |= config
         create_topic(copy.bootstrap, copy.remote, 1, "delete", config=target)
@@ -198,7 +239,9 @@ def test_another_codec_for_the_producer_or_for_the_topic_opens_batches(cluster: 
         assert copy.all_there()
 
 
-def test_a_copy_that_begins_within_a_batch_has_the_records_behind_its_offset(cluster: Sandbox, offsets: str) -> None:
+def test_a_copy_that_begins_within_a_batch_has_the_records_behind_its_offset(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = copied(cluster)
     copy.write(30)
     key = connect_json([copy.name, wrap_partition("east", TopicPartition(copy.topic, 0))])
@@ -208,14 +251,18 @@ def test_a_copy_that_begins_within_a_batch_has_the_records_behind_its_offset(clu
     assert copy.seen(copy.remote)[0] == copy.seen(copy.topic)[0][14:]
 
 
-def test_lost_records_fail_the_task_unless_a_person_has_said_to_continue(cluster: Sandbox, offsets: str) -> None:
+def test_lost_records_fail_the_task_unless_a_person_has_said_to_continue(
+    cluster: Sandbox, offsets: str
+) -> None:
     copy = copied(cluster)
     copy.write(20)
     copy.run_here(offsets, copy.start())
     copy.write(30)
     admin = AdminClient({"bootstrap.servers": copy.bootstrap})
     admin.delete_records([Position(copy.topic, 0, 35)])[Position(copy.topic, 0)].result()
-    with pytest.raises(ConnectctlError, match=f"Offsets 20 to 34 of {copy.topic}-0 on east were lost") as raised:
+    with pytest.raises(
+        ConnectctlError, match=f"Offsets 20 to 34 of {copy.topic}-0 on east were lost"
+    ) as raised:
         copy.run_here(offsets, copy.start())
     assert raised.value.code == "lost-records"
     for way in ("unopened", "opened"):
@@ -225,14 +272,17 @@ def test_lost_records_fail_the_task_unless_a_person_has_said_to_continue(cluster
             copy.run_here(offsets, copy.start())
     copy.config |= {"source.consumer.auto.offset.reset": "earliest", "copy.batches": "unopened"}
     ended = copy.run_here(offsets, copy.start())[0]
-    assert (ended.stats.records, copy_metrics(ended.stats.meter)["copy-offset-lost-total"]) == (15, 15)
+    assert (ended.stats.records, copy_metrics(ended.stats.meter)["copy-offset-lost-total"]) == (
+        15,
+        15,
+    )
     assert [line.split()[0] for line in ended.stats.lines] == ["COPY001"]
     assert f"Offsets 20 to 34 of {copy.topic}-0 on east" in ended.stats.lines[0]
     again = copy.run_here(offsets, copy.start())[0]
     assert (again.stats.records, list(again.stats.lines)) == (0, [])
 
 
-# --------------------------------------------------------------------------------------------------- what brokers answer
+# ------------------------------------------------------------------------------ what brokers answer
 
 
 @pytest.fixture
@@ -243,7 +293,10 @@ def topic(cluster: Sandbox) -> str:
 @pytest.fixture
 def producer(cluster: Sandbox, topic: str) -> Iterator[BatchProducer]:
     made = BatchProducer(
-        {"bootstrap.servers": cluster.bootstrap_servers}, topic, transaction_timeout_ms=30_000, timeout=30
+        {"bootstrap.servers": cluster.bootstrap_servers},
+        topic,
+        transaction_timeout_ms=30_000,
+        timeout=30,
     )
     made.initialise(30)
     made.partitions(topic, 30)
@@ -253,7 +306,9 @@ def producer(cluster: Sandbox, topic: str) -> Iterator[BatchProducer]:
 
 def fetched(cluster: Sandbox, topic: str, start: int = 0) -> list[Any]:
     """What lies in the first partition, as it was fetched."""
-    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True)
+    reader = BatchFetcher(
+        {"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True
+    )
     reader.begin({TopicPartition(topic, 0): start})
     found = []
     while reader.behind:
@@ -287,7 +342,8 @@ def changed(batch: bytes, **fields: int) -> bytes:
         ({}, None),
         ({"epoch": 3}, None),
         ({"last": 5}, None),
-        ({"attributes": 0x10 | 0x08}, None),  # the type of times is the topic's, whatever a producer says
+        # the type of times is the topic's, whatever a producer says
+        ({"attributes": 0x10 | 0x08}, None),
         ({"attributes": 0x10 | 0x40}, None),
         ({"delta": 9}, 87),
         ({"delta": 1}, 87),
@@ -322,7 +378,8 @@ def test_what_a_broker_takes_of_a_producers_header(
     (copy,) = again.batches
     assert (copy.offset, copy.records, copy.attributes & ~0x40) == (3, 3, 0x10)
     assert np.array_equal(
-        again.data[copy.start + HEADER.size : copy.end], part.data[batch.start + HEADER.size : batch.end]
+        again.data[copy.start + HEADER.size : copy.end],
+        part.data[batch.start + HEADER.size : batch.end],
     )
 
 
@@ -330,20 +387,30 @@ def test_a_batch_that_is_too_large_for_its_topic_is_refused(
     cluster: Sandbox, topic: str, producer: BatchProducer
 ) -> None:
     source = create_topic(
-        cluster.bootstrap_servers, f"{topic}-in", 1, "delete", config={"max.message.bytes": "3000000"}
+        cluster.bootstrap_servers,
+        f"{topic}-in",
+        1,
+        "delete",
+        config={"max.message.bytes": "3000000"},
     )
-    large = Producer({"bootstrap.servers": cluster.bootstrap_servers, "message.max.bytes": 3_000_000})
+    large = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "message.max.bytes": 3_000_000}
+    )
     large.produce(source, bytes(1_500_000))
     large.flush(300)
     (part,) = fetched(cluster, source)
     producer.add([TopicPartition(topic, 0)])
-    producer.send(TopicPartition(topic, 0), 1, lambda stamp: restamped(part.data, part.batches[0], stamp))
+    producer.send(
+        TopicPartition(topic, 0), 1, lambda stamp: restamped(part.data, part.batches[0], stamp)
+    )
     with pytest.raises(Refusal) as raised:
         producer.flush()
     assert raised.value.code == Code.MESSAGE_TOO_LARGE
 
 
-def test_what_changed_on_the_disk_of_a_broker_is_not_read_as_records(cluster: Sandbox, topic: str) -> None:
+def test_what_changed_on_the_disk_of_a_broker_is_not_read_as_records(
+    cluster: Sandbox, topic: str
+) -> None:
     bootstrap = cluster.bootstrap_servers
     write(bootstrap, topic, *((b"k", b"value %d" % n) for n in range(3)), partition=0)
     (log,) = paths.sandbox_directory(cluster.spec.name).rglob(f"{topic}-0/*.log")
@@ -381,7 +448,9 @@ def test_a_topic_that_is_another_one_by_now_is_not_read_on(cluster: Sandbox, top
 
 
 def test_a_topic_that_is_deleted_is_gone(cluster: Sandbox, topic: str) -> None:
-    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True)
+    reader = BatchFetcher(
+        {"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True
+    )
     reader.begin({TopicPartition(topic, 0): 0})
     reader.fetch(1.0)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
@@ -393,7 +462,9 @@ def test_a_topic_that_is_deleted_is_gone(cluster: Sandbox, topic: str) -> None:
 
 
 def test_an_offset_that_the_log_does_not_have_is_told(cluster: Sandbox, topic: str) -> None:
-    reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True)
+    reader = BatchFetcher(
+        {"bootstrap.servers": cluster.bootstrap_servers}, timeout=120, committed=True
+    )
     reader.begin({TopicPartition(topic, 0): 7})
     with pytest.raises(OutOfRange, match=f"Offset 7 of {topic}-0 is out of range"):
         read_for_long(reader)

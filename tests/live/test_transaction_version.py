@@ -1,7 +1,9 @@
-"""Transactions of version 2 (KIP-890) on a real broker: the feature on, off and changed; requests late, lost and cut.
+"""Transactions of version 2 (KIP-890) on a real broker: the feature on, off and changed; requests
+late, lost and cut.
 
-``rounds`` puts batches of numbers, one transaction each, through a proxy that holds back or loses a request, and sends on
-what it held in the middle of a later transaction. Afterwards each batch is there whole and once, or not at all.
+``rounds`` puts batches of numbers, one transaction each, through a proxy that holds back or loses a
+request, and sends on what it held in the middle of a later transaction. Afterwards each batch is
+there whole and once, or not at all.
 """
 
 from __future__ import annotations
@@ -81,7 +83,9 @@ class Numbers:
         return self.made
 
     def transaction(self, number: int, *, commit: bool = True, late: Fault | None = None) -> None:
-        """Transaction ``number``; ``late`` is delivered in its middle. Raises what its producer raises."""
+        """Transaction ``number``; ``late`` is delivered in its middle. Raises what its producer
+        raises.
+        """
         self.known[number] = False
         made = self.producer()
         made.partitions(self.topic, 30)
@@ -92,15 +96,24 @@ class Numbers:
             for batch in batches(RecordColumns(pa.array(values, pa.binary())), 10_000):
                 made.send(place, len(batch), batch.encode)
             made.flush()
-            if partition == 0 and late is not None and late.caught.is_set() and not late.delivered.is_set():
+            if (
+                partition == 0
+                and late is not None
+                and late.caught.is_set()
+                and not late.delivered.is_set()
+            ):
                 late.release()
         self.known[number] = None if commit else False
         made.end(commit=commit)
         self.known[number] = commit
 
     def seen(self) -> Counter[int]:
-        """How many records of each transaction a reader with read_committed sees, when nothing is open any more."""
-        last = BatchProducer({"bootstrap.servers": self._direct}, self.id, transaction_timeout_ms=20_000, timeout=10)
+        """How many records of each transaction a reader with read_committed sees, when nothing is
+        open any more.
+        """
+        last = BatchProducer(
+            {"bootstrap.servers": self._direct}, self.id, transaction_timeout_ms=20_000, timeout=10
+        )
         last.initialise(30)
         last.close()
         kafka = Kafka({"bootstrap.servers": self._direct}, timeout=120)
@@ -117,7 +130,9 @@ class Numbers:
 
 
 def rounds(cluster: Sandbox, apis: list[int], count: int, seed: int) -> tuple[Counter[str], int]:
-    """``count`` transactions with a fault at each second one; how they ended, and how many faults were met."""
+    """``count`` transactions with a fault at each second one; how they ended, and how many faults
+    were met.
+    """
     chance = random.Random(seed)
     proxy = FaultProxy(cluster.bootstrap_servers)
     numbers = Numbers(proxy.bootstrap, cluster.bootstrap_servers)
@@ -162,7 +177,12 @@ def test_late_and_lost_requests_tear_lose_and_repeat_nothing(cluster: Sandbox) -
 @pytest.mark.slow
 def test_a_thousand_late_and_lost_requests_tear_lose_and_repeat_nothing(cluster: Sandbox) -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda seed: rounds(cluster, [END_TXN, END_TXN, PRODUCE], 100, seed), range(100, 128)))
+        found = list(
+            pool.map(
+                lambda seed: rounds(cluster, [END_TXN, END_TXN, PRODUCE], 100, seed),
+                range(100, 128),
+            )
+        )
     assert sum(met for _, met in found) >= 1000, [met for _, met in found]
 
 
@@ -175,7 +195,9 @@ def test_before_version_2_neither_do_they(broker: Sandbox) -> None:
     assert met >= 10
 
 
-def test_commits_whose_answer_is_lost_are_answered_in_the_end_and_the_producer_goes_on(cluster: Sandbox) -> None:
+def test_commits_whose_answer_is_lost_are_answered_in_the_end_and_the_producer_goes_on(
+    cluster: Sandbox,
+) -> None:
     proxy = FaultProxy(cluster.bootstrap_servers)
     numbers = Numbers(proxy.bootstrap, cluster.bootstrap_servers)
     first = numbers.producer()
@@ -185,7 +207,8 @@ def test_commits_whose_answer_is_lost_are_answered_in_the_end_and_the_producer_g
         assert fault.caught.is_set()
     assert numbers.producer() is first
     fault = proxy.lose(END_TXN)
-    with pytest.raises(Unreachable):  # nobody waits long for an abort: the next producer ends what is open
+    # nobody waits long for an abort: the next producer ends what is open
+    with pytest.raises(Unreachable):
         numbers.transaction(5, commit=False)
     numbers.check()
     assert numbers.known == dict.fromkeys(range(5), True) | {5: False}
@@ -231,8 +254,12 @@ def test_a_transaction_costs_no_request_but_its_records_and_its_end(cluster: San
 
 
 def use_up(bootstrap: str, id_: str) -> None:
-    """Initialise ``id_`` until whoever does it next has the last epoch but two, in requests that may take their time."""
-    made = BatchProducer({"bootstrap.servers": bootstrap}, id_, transaction_timeout_ms=20_000, timeout=60.0)
+    """Initialise ``id_`` until whoever does it next has the last epoch but two, in requests that
+    may take their time.
+    """
+    made = BatchProducer(
+        {"bootstrap.servers": bootstrap}, id_, transaction_timeout_ms=20_000, timeout=60.0
+    )
     made.initialise(60)
 
     async def some(count: int) -> list[Any]:
@@ -242,7 +269,9 @@ def use_up(bootstrap: str, id_: str) -> None:
 
     while (left := LAST_EPOCH - 3 - made._who[1]) > 0:
         given = made._wire.run("initialise", partial(some, min(left, 500)))
-        made._who = max((each.producer_id, each.producer_epoch) for each in given if not each.error_code)
+        made._who = max(
+            (each.producer_id, each.producer_epoch) for each in given if not each.error_code
+        )
     made.close()
 
 
@@ -260,7 +289,14 @@ def test_behind_the_last_epoch_comes_another_producer_id_also_where_the_answer_i
             proxy.lose(END_TXN)
         numbers.transaction(number, commit=number != 1)
         epochs.append((made._who[0] == first, made._who[1]))
-    assert epochs == [(True, LAST_EPOCH - 1), (True, LAST_EPOCH), (False, 0), (False, 1), (False, 2), (False, 3)]
+    assert epochs == [
+        (True, LAST_EPOCH - 1),
+        (True, LAST_EPOCH),
+        (False, 0),
+        (False, 1),
+        (False, 2),
+        (False, 3),
+    ]
     numbers.check()
     numbers.close()
     proxy.close()

@@ -1,7 +1,8 @@
-"""What a coordinator had decided, on a broker that really loses the marker of a commit (KAFKA-20734).
+"""What a coordinator had decided, on a broker that really loses the marker of a commit
+(KAFKA-20734).
 
-One of its two log directories goes away while a transaction is open in it. A commit then finds the partition without a
-leader, and 4.3.1 drops its marker and calls the transaction complete.
+One of its two log directories goes away while a transaction is open in it. A commit then finds the
+partition without a leader, and 4.3.1 drops its marker and calls the transaction complete.
 """
 
 from __future__ import annotations
@@ -48,14 +49,20 @@ def broker() -> Iterator[Sandbox]:
         "log.dirs": f"{home / 'data'},{home / 'other'}",
         "metadata.log.dir": str(home / "data"),
         "replica.high.watermark.checkpoint.interval.ms": "300",
-        # Lets a test write behind the coordinator's back, as clients and brokers with bugs have done.
+        # Lets a test write behind the coordinator's back, as clients and brokers with bugs have
+        # done.
         "transaction.partition.verification.enable": "false",
         "broker.session.timeout.ms": "1500",
         "broker.heartbeat.interval.ms": "300",
     }
     secured = {"SECURED": "SASL_PLAINTEXT"}
     yield up(
-        SandboxSpec(name=name, workers=0, extra_listeners=secured, extra_broker_properties=properties | AUTHORIZER)
+        SandboxSpec(
+            name=name,
+            workers=0,
+            extra_listeners=secured,
+            extra_broker_properties=properties | AUTHORIZER,
+        )
     )
     down(name)
 
@@ -73,18 +80,24 @@ def topic(broker: Sandbox) -> str:
 
 
 def new_topic(broker: Sandbox) -> str:
-    """A topic that the broker itself knows of, which takes a moment more than that the controller does."""
+    """A topic that the broker itself knows of, which takes a moment more than that the controller
+    does.
+    """
     name = create_topic(broker.bootstrap_servers, f"orders-{secrets.token_hex(3)}", 1, "delete")
     eventually(lambda: kafka(broker).extents([name]))
     return name
 
 
 def run(broker: Sandbox, *args: str) -> Ran:
-    return connectctl("--bootstrap-servers", broker.bootstrap_servers, "transactions", *args, "-o", "json")
+    return connectctl(
+        "--bootstrap-servers", broker.bootstrap_servers, "transactions", *args, "-o", "json"
+    )
 
 
 def seen(broker: Sandbox, what: str, *args: str) -> Any:
-    """A list of what a command prints; None while the broker that comes back lets it print nothing."""
+    """A list of what a command prints; None while the broker that comes back lets it print
+    nothing.
+    """
     ran = run(broker, *args)
     return ran.json[what] if ran.out else None
 
@@ -133,7 +146,11 @@ def test_the_newest_record_of_each_id_says_what_its_coordinator_says(
     for id_ in (*old, *new):
         said, wrote = known[id_], newest[id_]
         assert isinstance(said, Transaction)
-        assert (wrote.state, wrote.producer_id, wrote.epoch) == (said.state, said.producer_id, said.epoch)
+        assert (wrote.state, wrote.producer_id, wrote.epoch) == (
+            said.state,
+            said.producer_id,
+            said.epoch,
+        )
         assert (wrote.timeout_ms, wrote.places) == (said.timeout_ms, frozenset(said.partitions))
         assert wrote.started_ms == (-1 if said.started_ms is None else said.started_ms)
         assert wrote.client_version == (2 if id_ in new else 0)
@@ -150,7 +167,9 @@ def read(record: Any) -> LogEntry | None:
     return entry
 
 
-def test_a_record_that_came_late_is_no_commit(broker: Sandbox, raw: RawProducers, topic: str) -> None:
+def test_a_record_that_came_late_is_no_commit(
+    broker: Sandbox, raw: RawProducers, topic: str
+) -> None:
     id_ = f"late-{topic}"
     raw.init([id_])
     raw.begin([id_], topic, [0])
@@ -164,7 +183,8 @@ def test_a_record_that_came_late_is_no_commit(broker: Sandbox, raw: RawProducers
     (hanging,) = found.json["hanging"]
     assert (hanging["startOffset"], hanging["decided"]) == (2, "abort"), hanging
     assert (
-        hanging["decidedWhy"] == "its records came when no transaction had the partition, after the marker at offset 1"
+        hanging["decidedWhy"]
+        == "its records came when no transaction had the partition, after the marker at offset 1"
     )
     refused = run(broker, "commit", *place, "--yes")
     assert refused.code == 4, refused.out + refused.err
@@ -177,7 +197,9 @@ def test_a_record_that_came_late_is_no_commit(broker: Sandbox, raw: RawProducers
 def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
     broker: Sandbox, raw: RawProducers, topic: str
 ) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"times-{topic}"})
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"times-{topic}"}
+    )
     producer.init_transactions(120)
     for at in (1_000, 2_000):
         producer.begin_transaction()
@@ -187,7 +209,9 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
     place = TopicPartition(topic, 0)
     assert raw.calls.offsets([place], hour_ago) == {place: 1}
     assert raw.calls.offsets([place], hour_ago * 2) == {place: None}
-    seen = PartitionProducer(raw.calls.listed(prefixes=[f"times-{topic}"]).seen[0].producer_id, 0, 0, 2_000, 2)
+    seen = PartitionProducer(
+        raw.calls.listed(prefixes=[f"times-{topic}"]).seen[0].producer_id, 0, 0, 2_000, 2
+    )
     behind = log(broker).behind(place, seen, hour_ago)
     assert (behind.epoch, behind.marker and behind.marker.offset) == (0, 1)
     assert behind.since_ms == hour_ago
@@ -216,7 +240,8 @@ def test_a_commit_whose_marker_was_lost_is_committed_with_exactly_the_rows_of_th
     (home / "away").rename(home / "other")
     start_broker(broker)
 
-    # A coordinator that has not loaded its log yet lists no id, and nobody would know whose the transaction is.
+    # A coordinator that has not loaded its log yet lists no id, and nobody would know whose the
+    # transaction is.
     eventually(lambda: seen(broker, "transactions", "list", "--prefix", id_))
     (hanging,) = eventually(lambda: seen(broker, "hanging", "hanging", "--topic", topic))
     assert (hanging["decided"], hanging["formerTransactionalId"]) == ("commit", id_), hanging
@@ -226,25 +251,41 @@ def test_a_commit_whose_marker_was_lost_is_committed_with_exactly_the_rows_of_th
     assert f"transactions commit --topic {topic} --partition 0 --start-offset 0" in refused.err
     planned = run(broker, "commit", *place, "--dry-run")
     assert [step["step"] for step in planned.json["steps"]] == ["CommitHanging"]
-    done = committed_with_rows_of_the_table(broker, topic, tmp_path, (*place, "--start-offset", "0"))
+    done = committed_with_rows_of_the_table(
+        broker, topic, tmp_path, (*place, "--start-offset", "0")
+    )
     assert done.code == 0, done.out + done.err
     assert run(broker, "hanging", "--topic", topic).json["hanging"] == []
     assert visible(broker, topic) == [b"ghost"]
     assert run(broker, "commit", *place, "--yes").code == 4, "nothing hangs any more"
 
 
-def committed_with_rows_of_the_table(broker: Sandbox, topic: str, directory: Path, words: tuple[str, ...]) -> Ran:
-    """Commit as a principal with the rows of the table, after it was refused without each of them."""
+def committed_with_rows_of_the_table(
+    broker: Sandbox, topic: str, directory: Path, words: tuple[str, ...]
+) -> Ran:
+    """Commit as a principal with the rows of the table, after it was refused without each of
+    them.
+    """
     names = {Name.TARGETS: topic, Name.LOG: TOPIC, Name.CLUSTER: CLUSTER_NAME}
     needs = [need for need in needs_of("transactions commit") if need.name in names]
     rights = [Right(need.operation, need.resource, names[need.name]) for need in needs]
     context = {"bootstrap_servers": broker.listeners["SECURED"], **login(directory)}
     (directory / "contexts.yaml").write_text(json.dumps({"contexts": {"exact": context}}))
-    typed = ("--config", str(directory / "contexts.yaml"), "--context", "exact", "transactions", "commit", *words)
+    typed = (
+        "--config",
+        str(directory / "contexts.yaml"),
+        "--context",
+        "exact",
+        "transactions",
+        "commit",
+        *words,
+    )
     grants = Grants(broker)
 
     def as_principal(without: Right | None = None) -> Ran:
-        given = [allow(PRINCIPAL, r.operation, r.resource, r.name, deny=r == without) for r in rights]
+        given = [
+            allow(PRINCIPAL, r.operation, r.resource, r.name, deny=r == without) for r in rights
+        ]
         with grants.given(*given):
             return connectctl(*typed, "--yes", "-o", "json")
 
@@ -254,7 +295,9 @@ def committed_with_rows_of_the_table(broker: Sandbox, topic: str, directory: Pat
             said = f"without {right}: exit {ran.code}\n{ran.out}{ran.err}"
             assert principals.is_refusal(ran, [need]), said
             assert str(right.name) in ran.out + ran.err, said
-            assert right.operation.word in ran.out + ran.err or need.operation is Operation.DESCRIBE, said
+            assert (
+                right.operation.word in ran.out + ran.err or need.operation is Operation.DESCRIBE
+            ), said
         return as_principal()
     finally:
         grants.close()

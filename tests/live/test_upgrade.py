@@ -1,4 +1,6 @@
-"""``connectctl upgrade`` on real workers: rolled out while a source writes, killed on the way, taken up, taken back."""
+"""``connectctl upgrade`` on real workers: rolled out while a source writes, killed on the way,
+taken up, taken back.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def run(*args: str, code: int = 0) -> Ran:
 
 
 def modes() -> dict[str, tuple[str, str]]:
-    return {w["address"]: (w["mode"], w["known"]) for w in run("status", "-o", "json").json["workers"]}
+    return {
+        w["address"]: (w["mode"], w["known"]) for w in run("status", "-o", "json").json["workers"]
+    }
 
 
 def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_taken_back(
@@ -47,13 +51,19 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
 ) -> None:
     plan = tmp_path / "plan.json"
     with growing(sandbox, TOPIC, tmp_path / "in.txt") as writer:
-        assert run("plan", "--out", str(plan), "--exit-code", "-o", "json", code=3).json["request"]["to"] == "enabled"
+        assert (
+            run("plan", "--out", str(plan), "--exit-code", "-o", "json", code=3).json["request"][
+                "to"
+            ]
+            == "enabled"
+        )
         ran = run("apply", str(plan), "--yes", *PATIENCE)
         assert "Done, run" in ran.out
         assert set(modes().values()) == {("enabled", "verified")}
         assert run("plan", "--exit-code", "-o", "json").json["steps"] == []
 
-        # Enabled on every worker: each line that is written from here on is there once, whatever is restarted.
+        # Enabled on every worker: each line that is written from here on is there once, whatever is
+        # restarted.
         before = writer.count
         for number in (1, 2):
             sandbox.group.stop_worker(number)
@@ -78,7 +88,15 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
 
 def apply(*wish: str, **environment: str) -> Any:
     """A real connectctl that has begun."""
-    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade", "apply"]
+    command = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--context",
+        f"sandbox-{NAME}",
+        "upgrade",
+        "apply",
+    ]
     return subprocess.Popen(
         [*command, *wish, "--yes", *PATIENCE],
         stdout=subprocess.PIPE,
@@ -89,7 +107,9 @@ def apply(*wish: str, **environment: str) -> Any:
 
 
 def two_at_once(directory: Path, *wish: str) -> None:
-    """Two operators, each with a journal of their own: one does it, and the other is told by whom it is done."""
+    """Two operators, each with a journal of their own: one does it, and the other is told by whom
+    it is done.
+    """
     pair = [apply(*wish, CONNECTCTL_JOURNAL=str(directory / f"journal-{n}")) for n in range(2)]
     said = [process.communicate(timeout=600) for process in pair]
     ended = sorted((process.returncode, *each) for process, each in zip(pair, said, strict=True))

@@ -1,8 +1,10 @@
-"""``connectctl upgrade`` where things go wrong on real workers: it stops, says why, and goes on to a good end.
+"""``connectctl upgrade`` where things go wrong on real workers: it stops, says why, and goes on to
+a good end.
 
-Each test breaks one thing by the operator's own commands for workers, sees that the run stops and that the cluster still
-serves, and takes the run up, or back, with commands that work: those of the sandbox. What is left of a run after that
-is the next test's to go on with, so that no worker is restarted for nothing.
+Each test breaks one thing by the operator's own commands for workers, sees that the run stops and
+that the cluster still serves, and takes the run up, or back, with commands that work: those of the
+sandbox. What is left of a run after that is the next test's to go on with, so that no worker is
+restarted for nothing.
 """
 
 from __future__ import annotations
@@ -21,30 +23,40 @@ from live.upgradescene import INJECTED, LONG, NAME, SOON, TURN, Scene
 pytestmark = pytest.mark.live
 
 
-def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_other(scene: Scene) -> None:
+def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_other(
+    scene: Scene,
+) -> None:
     if scene.begun() == ("resume",):
         scene.sound("resume", "--yes", *LONG)
     paused = scene.sound(*scene.begun(), "--yes", *LONG, "--pause-after", str(TURN))
     assert "[4/" in paused.err
     follow_next_commands(paused.out)
     number = next(
-        n for n, w in enumerate(scene.sandbox.group.workers, 1) if f"restart 127.0.0.1:{w.port}" in paused.out
+        n
+        for n, w in enumerate(scene.sandbox.group.workers, 1)
+        if f"restart 127.0.0.1:{w.port}" in paused.out
     )
     worker = scene.sandbox.group.workers[number - 1]
     address = f"127.0.0.1:{worker.port}"
     os.kill(worker.pid or 0, signal.SIGSTOP)
     try:
-        status = connectctl("--context", f"sandbox-{NAME}", "upgrade", "status", "--exit-code", "-o", "json")
+        status = connectctl(
+            "--context", f"sandbox-{NAME}", "upgrade", "status", "--exit-code", "-o", "json"
+        )
         assert status.code == 1
         assert status.json["unhealthy"][0].startswith(f"{address} ")
     finally:
         os.kill(worker.pid or 0, signal.SIGCONT)
     scene.sandbox.group.stop_worker(number, kill=True)
-    files = [scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers]
+    files = [
+        scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers
+    ]
     refused = scene.sound("resume", "--yes", *SOON, code=7)
     assert f"waiting: {address}" in refused.err
     assert "Health gate failed" in refused.err
-    assert [scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers] == files
+    assert [
+        scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers
+    ] == files
     scene.serves()
     scene.sandbox.group.start_worker(number)
     assert "Done, run" in scene.sound("resume", "--yes", *LONG).out
@@ -72,13 +84,20 @@ def test_a_connector_that_turns_failed_stops_the_roll_unless_that_is_allowed(sce
         workers(scene.sandbox).delete(INJECTED)
 
 
-def test_another_worker_that_is_lost_meanwhile_stops_the_roll_until_it_is_back(scene: Scene) -> None:
+def test_another_worker_that_is_lost_meanwhile_stops_the_roll_until_it_is_back(
+    scene: Scene,
+) -> None:
     said = scene.fails(SOON, restart=scene.tool("restart-and-stop-another"))
     scene.serves()
-    lost = {number: worker for number, worker in enumerate(scene.sandbox.group.workers, 1) if worker.pid is None}
+    lost = {
+        number: worker
+        for number, worker in enumerate(scene.sandbox.group.workers, 1)
+        if worker.pid is None
+    }
     for number in lost:
         scene.sandbox.group.start_worker(number)
-    # On a slow machine the restarted worker is not back either by then, and it is what is waited for first.
+    # On a slow machine the restarted worker is not back either by then, and it is what is waited
+    # for first.
     told = [rf"127\.0\.0\.1:{worker.port} is not in the group" for worker in lost.values()]
     assert re.search("|".join([*told, "is not back", "current members: none"]), said)
     scene.goes_on(said)
@@ -129,8 +148,20 @@ def test_a_roll_that_is_killed_at_one_step_after_the_other_comes_to_its_end(scen
 
 def killed_when(*args: str, says: str) -> None:
     """A connectctl of its own, killed when it has told of a step."""
-    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade", *args, "--yes", *LONG]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--context",
+        f"sandbox-{NAME}",
+        "upgrade",
+        *args,
+        "--yes",
+        *LONG,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         told = []
         for line in process.stdout:
@@ -138,4 +169,6 @@ def killed_when(*args: str, says: str) -> None:
             if says in line:
                 process.send_signal(signal.SIGKILL)
                 break
-        assert process.wait(900) == -signal.SIGKILL, "".join(told) + str(process.stderr and process.stderr.read())
+        assert process.wait(900) == -signal.SIGKILL, "".join(told) + str(
+            process.stderr and process.stderr.read()
+        )

@@ -1,4 +1,6 @@
-"""From older releases to exactly-once on the newest one and back, on real workers, while a source writes throughout."""
+"""From older releases to exactly-once on the newest one and back, on real workers, while a source
+writes throughout.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ OLD = "3.2.3"
 LONG = ("--gate-timeout", "600")
 ONE, TWO = "hard-downgrade-one-step", "hard-downgrade-two-steps"
 CASES = [pytest.param(OLD, ONE), pytest.param(OLD, TWO, marks=pytest.mark.slow)] + [
-    pytest.param(version, way, marks=pytest.mark.slow) for version in ("3.5.2", "3.7.2", "3.9.2") for way in (ONE, TWO)
+    pytest.param(version, way, marks=pytest.mark.slow)
+    for version in ("3.5.2", "3.7.2", "3.9.2")
+    for way in (ONE, TWO)
 ]
 
 
@@ -49,7 +53,11 @@ def upgrade(*args: str, code: int = 0) -> Ran:
 def workers_now() -> dict[str, tuple[str, str]]:
     """Version and mode by worker; nothing while a rebalance hides who they are."""
     ran = connectctl("--context", f"sandbox-{NAME}", "upgrade", "status", "-o", "json")
-    return {w["address"]: (w["version"], w["mode"]) for w in ran.json["workers"]} if ran.code == 0 else {}
+    return (
+        {w["address"]: (w["version"], w["mode"]) for w in ran.json["workers"]}
+        if ran.code == 0
+        else {}
+    )
 
 
 def replace_binaries(sandbox: Sandbox, number: int, version: str) -> None:
@@ -60,7 +68,9 @@ def replace_binaries(sandbox: Sandbox, number: int, version: str) -> None:
 
 
 def refused_as_too_old(sandbox: Sandbox, *numbers: int) -> None:
-    """No roll to exactly-once is planned while these workers run a release that does not know it."""
+    """No roll to exactly-once is planned while these workers run a release that does not know
+    it.
+    """
     addresses = [f"127.0.0.1:{worker.port}" for worker in sandbox.group.workers]
     eventually(lambda: len([v for v, _ in workers_now().values() if v]) == len(addresses))
     for wish in ("preparing", "enabled"):
@@ -71,8 +81,18 @@ def refused_as_too_old(sandbox: Sandbox, *numbers: int) -> None:
 
 
 def downgraded(sandbox: Sandbox, way: str) -> str:
-    """The whole hard downgrade, a person replacing the binaries of the worker that the run names; gives what it says."""
-    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade", "apply"]
+    """The whole hard downgrade, a person replacing the binaries of the worker that the run names;
+    gives what it says.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "connectctl.cli",
+        "--context",
+        f"sandbox-{NAME}",
+        "upgrade",
+        "apply",
+    ]
     numbers = {str(worker.port): number for number, worker in enumerate(sandbox.group.workers, 1)}
     said = []
     with subprocess.Popen(
@@ -103,7 +123,10 @@ def test_connect_comes_to_exactly_once_from_an_older_release_and_goes_back_to_on
         eventually(lambda: sorted(v or "" for v, _ in workers_now().values()) == [version, LATEST])
         if version != OLD:
             told = upgrade("plan", "--to", "preparing").err
-            assert f"CLUSTER005 workers: They run different versions: {version} on 1, {LATEST} on 1" in told
+            assert (
+                f"CLUSTER005 workers: They run different versions: {version} on 1, {LATEST} on 1"
+                in told
+            )
         written_on(sandbox, TOPIC, writer)
         replace_binaries(sandbox, 2, LATEST)
         eventually(lambda: sorted(workers_now().values()) == [(LATEST, "disabled")] * 2)
@@ -112,7 +135,8 @@ def test_connect_comes_to_exactly_once_from_an_older_release_and_goes_back_to_on
         assert set(workers_now().values()) == {(LATEST, "enabled")}
         first = writer.count + 100
         written_on(sandbox, TOPIC, writer)
-        # A restart of the leader moves the task's work about; from here on each line is there once all the same.
+        # A restart of the leader moves the task's work about; from here on each line is there once
+        # all the same.
         if way == TWO:
             sandbox.group.stop_worker(1)
             sandbox.group.start_worker(1)

@@ -1,7 +1,9 @@
-"""What ``validate`` says of a configuration is what a real worker then does with it, in each of the three modes.
+"""What ``validate`` says of a configuration is what a real worker then does with it, in each of the
+three modes.
 
-A configuration is refused (the worker answers the creation with an error), fails (it is created, and connector or task
-become FAILED), or is taken. Where running adds nothing the connector is created stopped, to be quick.
+A configuration is refused (the worker answers the creation with an error), fails (it is created,
+and connector or task become FAILED), or is taken. Where running adds nothing the connector is
+created stopped, to be quick.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ REFUSED, FAILS, TAKEN = "refused", "fails", "taken"
 
 @dataclass(frozen=True)
 class Case:
-    """A configuration, what becomes of it, and whether it has to run to show it. ``{own}`` stands for its own topic."""
+    """A configuration, what becomes of it, and whether it has to run to show it. ``{own}`` stands
+    for its own topic.
+    """
 
     label: str
     outcome: str
@@ -56,8 +60,16 @@ def override(label: str, outcome: str, name: str, value: str, *, runs: bool = Tr
 ANYWHERE = [
     Case("nothing special", TAKEN, runs=True),
     Case("a short class name", TAKEN, {"connector.class": "FileStreamSource"}),
-    Case("numbers and switches that are no text", TAKEN, {"tasks.max": 2, "errors.log.enable": True, "x": 1.50}),
-    Case("blanks around words and numbers", TAKEN, {"tasks.max": " 2 ", "transaction.boundary": " Poll "}),
+    Case(
+        "numbers and switches that are no text",
+        TAKEN,
+        {"tasks.max": 2, "errors.log.enable": True, "x": 1.50},
+    ),
+    Case(
+        "blanks around words and numbers",
+        TAKEN,
+        {"tasks.max": " 2 ", "transaction.boundary": " Poll "},
+    ),
     Case("an unknown property", TAKEN, {"some.property": "x"}),
     Case(
         "versions of plugins",
@@ -125,18 +137,34 @@ ANYWHERE = [
         runs=True,
     ),
     Case(
-        "negation of nothing", REFUSED, {"transforms": "a", "transforms.a.type": INSERT, "transforms.a.negate": "true"}
+        "negation of nothing",
+        REFUSED,
+        {"transforms": "a", "transforms.a.type": INSERT, "transforms.a.negate": "true"},
     ),
-    Case("topic creation without defaults", FAILS, {"topic.creation.default.partitions": "1"}, runs=True),
+    Case(
+        "topic creation without defaults",
+        FAILS,
+        {"topic.creation.default.partitions": "1"},
+        runs=True,
+    ),
     Case("topic creation groups twice", REFUSED, {"topic.creation.groups": "a,a"}),
     Case("no offsets topic", REFUSED, {"offsets.storage.topic": ""}),
-    Case("an offsets topic that cannot be", FAILS, {"offsets.storage.topic": "bad topic!"}, runs=True),
+    Case(
+        "an offsets topic that cannot be", FAILS, {"offsets.storage.topic": "bad topic!"}, runs=True
+    ),
     Case("a sink", TAKEN, base="sink"),
     Case("a sink without topics", REFUSED, {"topics": " "}, "sink"),
     Case("a sink with topics twice", REFUSED, {"topics.regex": "x"}, "sink"),
     Case("a sink with a doubled topic", REFUSED, {"topics": "a,a"}, "sink"),
-    Case("a sink with its dead letters", REFUSED, {"errors.deadletterqueue.topic.name": "{own}"}, "sink"),
-    Case("a sink in the workers' group", REFUSED, {"consumer.override.group.id": "{group}"}, "sink"),
+    Case(
+        "a sink with its dead letters",
+        REFUSED,
+        {"errors.deadletterqueue.topic.name": "{own}"},
+        "sink",
+    ),
+    Case(
+        "a sink in the workers' group", REFUSED, {"consumer.override.group.id": "{group}"}, "sink"
+    ),
     Case("a sink that requires exactly-once", TAKEN, {"exactly.once.support": "required"}, "sink"),
     Case("a sink with a topic that cannot be", FAILS, {"topics": "bad topic!"}, "sink", runs=True),
 ]
@@ -144,9 +172,19 @@ WITH_OVERRIDES = [
     override("acks that are no word", FAILS, "producer.override.acks", "ALL"),
     override("compression unknown", FAILS, "producer.override.compression.type", "zip"),
     override(
-        "in flight no number", REFUSED, "producer.override.max.in.flight.requests.per.connection", "x", runs=False
+        "in flight no number",
+        REFUSED,
+        "producer.override.max.in.flight.requests.per.connection",
+        "x",
+        runs=False,
     ),
-    Case("a sink's isolation unknown", FAILS, {"consumer.override.isolation.level": "dirty"}, "sink", runs=True),
+    Case(
+        "a sink's isolation unknown",
+        FAILS,
+        {"consumer.override.isolation.level": "dirty"},
+        "sink",
+        runs=True,
+    ),
     Case(
         "idempotence asked for, acks not",
         FAILS,
@@ -175,7 +213,13 @@ ENABLED = [
     override("isolation ignored", TAKEN, "consumer.override.isolation.level", "read_uncommitted"),
     override("a poll of no number", REFUSED, "consumer.override.max.poll.records", "x", runs=False),
     override("a negative back-off", FAILS, "admin.override.retry.backoff.ms", "-1"),
-    Case("its own offsets topic", FAILS, {"topic": "{own}", "offsets.storage.topic": "{own}"}, "verifiable", runs=True),
+    Case(
+        "its own offsets topic",
+        FAILS,
+        {"topic": "{own}", "offsets.storage.topic": "{own}"},
+        "verifiable",
+        runs=True,
+    ),
 ]
 NOT_ENABLED_EITHER = [
     Case("required", REFUSED, {"exactly.once.support": "required"}),
@@ -194,10 +238,20 @@ DISABLED = [
 PREPARING = [
     *NOT_ENABLED_EITHER,
     override("acks not allowed", REFUSED, "producer.override.acks", "1", runs=False),
-    override("a principal's mechanism", TAKEN, "producer.override.sasl.mechanism", "PLAIN", runs=False),
-    override("an admin's that nobody looks at", TAKEN, "admin.override.retry.backoff.ms", "10", runs=False),
+    override(
+        "a principal's mechanism", TAKEN, "producer.override.sasl.mechanism", "PLAIN", runs=False
+    ),
+    override(
+        "an admin's that nobody looks at",
+        TAKEN,
+        "admin.override.retry.backoff.ms",
+        "10",
+        runs=False,
+    ),
     Case(
-        "a dedicated topic brings an admin", REFUSED, {"offsets.storage.topic": "{own}", "admin.override.retries": "5"}
+        "a dedicated topic brings an admin",
+        REFUSED,
+        {"offsets.storage.topic": "{own}", "admin.override.retries": "5"},
     ),
 ]
 
@@ -218,14 +272,20 @@ class Group:
 
 @pytest.fixture(scope="module")
 def others(state_home: Path) -> Iterator[dict[str, Group]]:
-    """A worker that is disabled, and one that is preparing and lets connectors override a principal only."""
+    """A worker that is disabled, and one that is preparing and lets connectors override a principal
+    only.
+    """
     policy = {"connector.client.config.override.policy": "Principal"}
     try:
         sandbox = up(SandboxSpec(name="validate", workers=1))
-        preparing = extra_group(sandbox, "validate-preparing", support="preparing", properties=policy)
+        preparing = extra_group(
+            sandbox, "validate-preparing", support="preparing", properties=policy
+        )
         yield {
             "disabled": _by_rest(sandbox.rest_urls[0], sandbox.group_id, sandbox.bootstrap_servers),
-            "preparing": _by_rest(preparing.rest_urls[0], preparing.group_id, sandbox.bootstrap_servers),
+            "preparing": _by_rest(
+                preparing.rest_urls[0], preparing.group_id, sandbox.bootstrap_servers
+            ),
         }
     finally:
         down("validate")
@@ -237,7 +297,9 @@ def _by_rest(url: str, group: str, bootstrap: str) -> Group:
 
 @contextmanager
 def _from_before(group: Group, name: str, config: dict[str, str]) -> Iterator[Workers]:
-    """A connector that was there before the workers became what they are: nobody validates what the config topic has."""
+    """A connector that was there before the workers became what they are: nobody validates what the
+    config topic has.
+    """
     key, value = f"connector-{name}", {"properties": {**config, "name": name, "tasks.max": "1"}}
     write(group.bootstrap, internal_topics(group.id)["config"], (key, value))
     try:
@@ -247,10 +309,14 @@ def _from_before(group: Group, name: str, config: dict[str, str]) -> Iterator[Wo
 
 
 def _enabled(cluster: Sandbox) -> Group:
-    return Group(cluster.rest_urls[0], cluster.group_id, ("--context", f"sandbox-{cluster.spec.name}"))
+    return Group(
+        cluster.rest_urls[0], cluster.group_id, ("--context", f"sandbox-{cluster.spec.name}")
+    )
 
 
-def _configs(cases: list[Case], group: Group, directory: Path) -> dict[str, tuple[Case, dict[str, Any]]]:
+def _configs(
+    cases: list[Case], group: Group, directory: Path
+) -> dict[str, tuple[Case, dict[str, Any]]]:
     """The cases by a name of their own."""
     source, out = directory / "in.txt", directory / "out.txt"
     source.write_text("one\ntwo\n")
@@ -269,7 +335,9 @@ def _configs(cases: list[Case], group: Group, directory: Path) -> dict[str, tupl
     return found
 
 
-def _said(group: Group, configs: dict[str, tuple[Case, dict[str, Any]]], directory: Path, *more: str) -> Any:
+def _said(
+    group: Group, configs: dict[str, tuple[Case, dict[str, Any]]], directory: Path, *more: str
+) -> Any:
     files = []
     for name, (_, config) in configs.items():
         path = directory / f"{name}.json"
@@ -300,15 +368,22 @@ def _becomes(workers: Workers, name: str, case: Case) -> str | None:
 
 
 @contextmanager
-def _created(workers: Workers, configs: dict[str, tuple[Case, dict[str, Any]]]) -> Iterator[dict[str, int]]:
+def _created(
+    workers: Workers, configs: dict[str, tuple[Case, dict[str, Any]]]
+) -> Iterator[dict[str, int]]:
     """The connectors for the time of a test, with the answers to their creation.
 
-    Many are sent at once, so that the leader performs them between two rebalances and not each before one of its own.
+    Many are sent at once, so that the leader performs them between two rebalances and not each
+    before one of its own.
     """
 
     def create(name: str) -> int:
         case, config = configs[name]
-        body = {"name": name, "config": config, "initial_state": "RUNNING" if case.runs else "STOPPED"}
+        body = {
+            "name": name,
+            "config": config,
+            "initial_state": "RUNNING" if case.runs else "STOPPED",
+        }
         return workers.call("POST", "/connectors", body).status_code
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -316,7 +391,11 @@ def _created(workers: Workers, configs: dict[str, tuple[Case, dict[str, Any]]]) 
         try:
             yield {name: answer.result() for name, answer in created.items()}
         finally:
-            there = [name for name, answer in created.items() if not answer.exception() and answer.result() == 201]
+            there = [
+                name
+                for name, answer in created.items()
+                if not answer.exception() and answer.result() == 201
+            ]
             list(pool.map(workers.delete, there))
 
 
@@ -334,8 +413,12 @@ def _compare(group: Group, cases: list[Case], directory: Path) -> None:
                 assert answers[name] in (400, 500), case.label
                 became[name] = REFUSED
     labels = {name: case.label for name, (case, _) in configs.items()}
-    assert {labels[n]: what for n, what in said.items()} == {labels[n]: what for n, what in became.items()}
-    assert {labels[n]: what for n, what in said.items()} == {case.label: case.outcome for case in cases}
+    assert {labels[n]: what for n, what in said.items()} == {
+        labels[n]: what for n, what in became.items()
+    }
+    assert {labels[n]: what for n, what in said.items()} == {
+        case.label: case.outcome for case in cases
+    }
 
 
 def test_workers_that_are_enabled_do_what_was_said(cluster: Sandbox, tmp_path: Path) -> None:
@@ -360,22 +443,38 @@ def _forget_topics(cluster: Sandbox) -> None:
 
 def test_what_is_refused_is_told_in_the_workers_own_words(cluster: Sandbox, tmp_path: Path) -> None:
     group = _enabled(cluster)
-    cases = [case for case in ENABLED if case.outcome == REFUSED and case.label != "a class that is nowhere"]
+    cases = [
+        case
+        for case in ENABLED
+        if case.outcome == REFUSED and case.label != "a class that is nowhere"
+    ]
     configs = _configs(cases, group, tmp_path)
     findings = _said(group, configs, tmp_path)["findings"]
     for name, (case, config) in configs.items():
-        answer = group.workers.call("POST", "/connectors", {"name": name, "config": config}).json()["message"]
+        answer = group.workers.call("POST", "/connectors", {"name": name, "config": config}).json()[
+            "message"
+        ]
         told = [finding["message"] for finding in findings if finding["subject"] == name]
-        lines = {line for line in answer.splitlines() if not line.startswith(("Connector configuration is", "You can"))}
+        lines = {
+            line
+            for line in answer.splitlines()
+            if not line.startswith(("Connector configuration is", "You can"))
+        }
         follows = {line for line in lines if line.startswith("Invalid value null")}
-        assert any(line in message for line in lines - follows for message in told), (case.label, answer, told)
+        assert any(line in message for line in lines - follows for message in told), (
+            case.label,
+            answer,
+            told,
+        )
 
 
 def test_for_enabled_and_for_preparing_are_judged_on_any_worker(
     cluster: Sandbox, others: dict[str, Group], tmp_path: Path
 ) -> None:
     required = Case("required", TAKEN, {"exactly.once.support": "required"})
-    hidden = override("an admin's that nobody looks at", TAKEN, "admin.override.retry.backoff.ms", "10")
+    hidden = override(
+        "an admin's that nobody looks at", TAKEN, "admin.override.retry.backoff.ms", "10"
+    )
     for group, wish, outcomes in [
         (others["disabled"], "now", [REFUSED, TAKEN]),
         (others["disabled"], "enabled", [TAKEN, TAKEN]),
@@ -387,34 +486,57 @@ def test_for_enabled_and_for_preparing_are_judged_on_any_worker(
         assert [c["outcome"] for c in said["configurations"]] == outcomes, (group.id, wish)
         if outcomes[1] == REFUSED:
             policy = "The 'Principal' policy does not allow 'retry.backoff.ms' to be overridden"
-            assert any(f["message"].startswith(policy) and f["id"] == "CONFIG025" for f in said["findings"])
+            assert any(
+                f["message"].startswith(policy) and f["id"] == "CONFIG025" for f in said["findings"]
+            )
 
 
 def test_workers_that_disagree_are_a_finding_that_names_them(
     cluster: Sandbox, others: dict[str, Group], tmp_path: Path
 ) -> None:
     both = Group("", "", ("--rest", others["disabled"].url, "--rest", cluster.rest_urls[0]))
-    configs = _configs([Case("required", TAKEN, {"exactly.once.support": "required"})], both, tmp_path)
+    configs = _configs(
+        [Case("required", TAKEN, {"exactly.once.support": "required"})], both, tmp_path
+    )
     found = _said(both, configs, tmp_path)
     messages = [f["message"] for f in found["findings"] if f["id"] == "EOS015"]
-    disabled, enabled = (url.removeprefix("http://") for url in (others["disabled"].url, cluster.rest_urls[0]))
+    disabled, enabled = (
+        url.removeprefix("http://") for url in (others["disabled"].url, cluster.rest_urls[0])
+    )
     assert messages == [f"{disabled} reports: {NOT_ENABLED.rstrip('.')}; {enabled} accepts it."]
-    assert [w["plugin"] for w in found["configurations"][0]["workers"]] == ["supported", "supported"]
+    assert [w["plugin"] for w in found["configurations"][0]["workers"]] == [
+        "supported",
+        "supported",
+    ]
 
 
-def test_a_worker_that_does_not_answer_is_a_finding_and_the_others_are_asked(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_worker_that_does_not_answer_is_a_finding_and_the_others_are_asked(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     both = Group("", "", ("--rest", "http://127.0.0.1:1", "--rest", cluster.rest_urls[0]))
     configs = _configs([Case("nothing special", TAKEN)], both, tmp_path)
     found = _said(both, configs, tmp_path)
-    assert [(f["id"], f["subject"].endswith("on 127.0.0.1:1")) for f in found["findings"]] == [("UNSEEN001", True)]
-    assert [w["exactlyOnceSupport"] for w in found["configurations"][0]["workers"]] == ["unknown", "enabled"]
+    assert [(f["id"], f["subject"].endswith("on 127.0.0.1:1")) for f in found["findings"]] == [
+        ("UNSEEN001", True)
+    ]
+    assert [w["exactlyOnceSupport"] for w in found["configurations"][0]["workers"]] == [
+        "unknown",
+        "enabled",
+    ]
 
 
 def test_what_plugins_answer_is_known_on_workers_of_every_mode(
     cluster: Sandbox, others: dict[str, Group], tmp_path: Path
 ) -> None:
-    answers = {"supported": "supported", "unsupported": "unsupported", "null": "unknown", "fail": "fails"}
-    cases = [Case(said, TAKEN, {"custom.exactly.once.support": said}, "testable") for said in answers]
+    answers = {
+        "supported": "supported",
+        "unsupported": "unsupported",
+        "null": "unknown",
+        "fail": "fails",
+    }
+    cases = [
+        Case(said, TAKEN, {"custom.exactly.once.support": said}, "testable") for said in answers
+    ]
     for group in (_enabled(cluster), *others.values()):
         found = _said(group, _configs(cases, group, tmp_path), tmp_path)
         told = [{w["plugin"] for w in c["workers"]} for c in found["configurations"]]
@@ -424,12 +546,16 @@ def test_what_plugins_answer_is_known_on_workers_of_every_mode(
         assert warned == (2 if "--context" in group.options else 0)
 
 
-def test_a_timeout_of_nothing_keeps_tasks_from_starting_without_a_failure(cluster: Sandbox, tmp_path: Path) -> None:
+def test_a_timeout_of_nothing_keeps_tasks_from_starting_without_a_failure(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
     group = _enabled(cluster)
     timeout = {"producer.override.transaction.timeout.ms": "0"}
     configs = _configs([Case("no time", FAILS, timeout, runs=True)], group, tmp_path)
     found = _said(group, configs, tmp_path)
-    assert [(f["id"], found["configurations"][0]["outcome"]) for f in found["findings"]] == [("CONFIG022", FAILS)]
+    assert [(f["id"], found["configurations"][0]["outcome"]) for f in found["findings"]] == [
+        ("CONFIG022", FAILS)
+    ]
     (name,) = configs
     logs = cluster.layout.logs
     with _created(group.workers, configs):
@@ -462,7 +588,11 @@ def test_names_that_no_request_can_use_are_created_and_then_out_of_reach(
         body = {"name": name, "config": config, "initial_state": "STOPPED"}
         assert group.workers.call("POST", "/connectors", body).status_code == 201
         eventually(partial(_listed, group.workers, name))
-        assert group.workers.call("DELETE", path_of("connectors", name)).status_code in (400, 404, 405)
+        assert group.workers.call("DELETE", path_of("connectors", name)).status_code in (
+            400,
+            404,
+            405,
+        )
         assert _listed(group.workers, name)
 
 
@@ -471,7 +601,10 @@ def _runs(workers: Workers, name: str) -> bool:
     if answer.status_code != 200:
         return False
     status = answer.json()
-    return [status["connector"]["state"], *(task["state"] for task in status["tasks"])] == ["RUNNING", "RUNNING"]
+    return [status["connector"]["state"], *(task["state"] for task in status["tasks"])] == [
+        "RUNNING",
+        "RUNNING",
+    ]
 
 
 def test_a_connector_that_requires_exactly_once_goes_on_where_it_is_not_enabled_and_cannot_be_changed(
@@ -490,13 +623,17 @@ def test_a_connector_that_requires_exactly_once_goes_on_where_it_is_not_enabled_
         eventually(partial(_runs, workers, name))
         identical = workers.call("PUT", f"/connectors/{name}/config", config)
         assert (identical.status_code, NOT_ENABLED in identical.text) == (400, True)
-        assert workers.call("POST", f"/connectors/{name}/restart?includeTasks=true").status_code < 300
+        assert (
+            workers.call("POST", f"/connectors/{name}/restart?includeTasks=true").status_code < 300
+        )
         eventually(partial(_runs, workers, name))
         where = ("--bootstrap-servers", group.bootstrap, *group.options)
         ran = connectctl(*where, "preflight", name, "--for", "downgrade", "-o", "json")
         (found,) = [finding for finding in ran.json["findings"] if finding["id"] == "EOS001"]
         assert (found["severity"], "keeps running" in found["message"]) == ("warning", True)
-        requested = workers.call("PUT", f"/connectors/{name}/config", config | {"exactly.once.support": "requested"})
+        requested = workers.call(
+            "PUT", f"/connectors/{name}/config", config | {"exactly.once.support": "requested"}
+        )
         assert requested.status_code == 200, requested.text
 
 
@@ -505,7 +642,12 @@ def test_an_override_that_the_policy_refuses_fails_the_connector_that_was_there_
 ) -> None:
     group, name = others["preparing"], "validate-refused"
     (path := tmp_path / "in.txt").write_text("one\n")
-    config = {"connector.class": FILE_SOURCE, "topic": name, "file": str(path), "producer.override.linger.ms": "5"}
+    config = {
+        "connector.class": FILE_SOURCE,
+        "topic": name,
+        "file": str(path),
+        "producer.override.linger.ms": "5",
+    }
     with _from_before(group, name, config) as workers:
 
         def failed() -> str | None:
@@ -522,7 +664,10 @@ def test_a_creation_that_workers_refuse_for_what_stands_beside_the_configuration
     group, name = others["disabled"], "validate-beside"
     config = {"connector.class": FILE_SOURCE, "topic": name, "file": str(tmp_path / "in.txt")}
     offsets = [{"partition": {"filename": "x"}, "offset": {"position": 1}}]
-    for more, id_ in (({"initial_state": "BOGUS"}, "CONFIG033"), ({"offsets": offsets}, "CONFIG034")):
+    for more, id_ in (
+        ({"initial_state": "BOGUS"}, "CONFIG033"),
+        ({"offsets": offsets}, "CONFIG034"),
+    ):
         body = {"name": name, "config": config} | more
         assert group.workers.call("POST", "/connectors", body).status_code >= 400
         (path := tmp_path / "body.json").write_text(json.dumps(body))

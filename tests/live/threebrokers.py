@@ -12,8 +12,8 @@ from live.campaignbroker import Broker
 
 @contextmanager
 def dying(three: Broker, seed: int, pause: float = 0.3) -> Iterator[Callable[[], int]]:
-    """Kill a broker, and another one ``pause`` seconds and more after it is back, for as long as this lasts; gives how many
-    were killed so far.
+    """Kill a broker, and another one ``pause`` seconds and more after it is back, for as long as
+    this lasts; gives how many were killed so far.
     """
     chance, over, killed = random.Random(seed), threading.Event(), list[int]()
 

@@ -1,6 +1,8 @@
-"""The scene of ``connectctl upgrade`` where things go wrong: real workers, and commands for them that break one thing.
+"""The scene of ``connectctl upgrade`` where things go wrong: real workers, and commands for them
+that break one thing.
 
-What is left of a run after a test is the next test's to go on with, so that no worker is restarted for nothing.
+What is left of a run after a test is the next test's to go on with, so that no worker is restarted
+for nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ INJECTED = "failing-injected"
 SOON = ("--gate-timeout", "6")
 LONG = ("--gate-timeout", "600")
 TURN = 5
-"""The last step of the first worker's turn; the second's is the fourth after it, and then modes are checked."""
+"""The last step of the first worker's turn; the second's is the fourth after it, and then modes are
+checked.
+"""
 
 TOOL = """
 from fakes.sandboxes import add_worker, kill_broker, properties_file
@@ -85,7 +89,9 @@ print(what, worker)
 
 @dataclass(frozen=True)
 class Scene:
-    """The sandbox, and connectctl with commands for its workers that break something, or with the sandbox's own."""
+    """The sandbox, and connectctl with commands for its workers that break something, or with the
+    sandbox's own.
+    """
 
     sandbox: Sandbox
     directory: Path
@@ -99,13 +105,19 @@ class Scene:
     def describe(self, **section: Any) -> None:
         """From now on the broken context's section ``workers`` says this, besides what works."""
         entry = yaml.safe_load(self.sandbox.context_path.read_text())["contexts"][f"sandbox-{NAME}"]
-        sound = {"driver": "command", "change": self.tool("change"), "restart": self.tool("restart")}
+        sound = {
+            "driver": "command",
+            "change": self.tool("change"),
+            "restart": self.tool("restart"),
+        }
         entry["workers"] = section if "driver" in section else sound | section
         (self.directory / "config.yaml").write_text(yaml.safe_dump({"contexts": {"broken": entry}}))
 
     def broken(self, *args: str, code: int = 7) -> Ran:
         """``connectctl upgrade`` with what ``describe`` wrote."""
-        ran = connectctl("--config", str(self.directory / "config.yaml"), "--context", "broken", "upgrade", *args)
+        ran = connectctl(
+            "--config", str(self.directory / "config.yaml"), "--context", "broken", "upgrade", *args
+        )
         assert ran.code == code, ran.out + ran.err
         return ran
 
@@ -125,7 +137,9 @@ class Scene:
         return eventually(look)
 
     def begun(self) -> tuple[str, ...]:
-        """The command that goes on with what an earlier test left, or begins a roll to a mode that is one roll away."""
+        """The command that goes on with what an earlier test left, or begins a roll to a mode that
+        is one roll away.
+        """
         status = self.status()
         if status["unfinished"]:
             return ("resume",)
@@ -133,12 +147,16 @@ class Scene:
         return ("apply", "--to", "disabled" if modes == {"preparing"} else "preparing")
 
     def fails(self, patience: tuple[str, ...] = LONG, **section: Any) -> str:
-        """A roll with these commands stops with exit code 7; gives what it says, which is what ``status`` says."""
+        """A roll with these commands stops with exit code 7; gives what it says, which is what
+        ``status`` says.
+        """
         self.describe(**section)
         return self.failed(self.broken(*self.begun(), "--yes", *patience))
 
     def failed(self, ran: Ran) -> str:
-        """The failure of a run that stopped, told at once and by ``status``, with how to go on or back."""
+        """The failure of a run that stopped, told at once and by ``status``, with how to go on or
+        back.
+        """
         status = self.status()
         run = status["run"]
         assert status["unfinished"]
@@ -150,15 +168,21 @@ class Scene:
         return f"{ran.err} | {run['failure']}"
 
     def goes_on(self, said: str) -> None:
-        """The run is taken up where it stopped; it pauses after the first worker's turn, and ends after the second's."""
+        """The run is taken up where it stopped; it pauses after the first worker's turn, and ends
+        after the second's.
+        """
         ran = self.resumed(said, *LONG)
         assert ran.code == 0, ran.out + ran.err
 
     def resumed(self, said: str, *args: str) -> Ran:
-        """The run, taken up after the failure that was told; where it goes on, the cluster serves."""
+        """The run, taken up after the failure that was told; where it goes on, the cluster
+        serves.
+        """
         step = int(re.findall(r"Step (\d+) of the run failed", said)[0])
         pause = ("--pause-after", str(TURN)) if step <= TURN else ()
-        ran = connectctl("--context", f"sandbox-{NAME}", "upgrade", "resume", "--yes", *pause, *args)
+        ran = connectctl(
+            "--context", f"sandbox-{NAME}", "upgrade", "resume", "--yes", *pause, *args
+        )
         assert ran.code in (0, 7), ran.out + ran.err
         if ran.code == 0:
             assert ("Paused" if pause else "Done, run") in ran.out
@@ -175,7 +199,9 @@ def upgrade_scene(directory: Path) -> Iterator[Scene]:
     """Two workers, disabled, and a source that is written to throughout."""
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
-    (directory / "tool.py").write_text(f"import sys\nsys.path.append({str(Path(__file__).parents[1])!r})\n{TOOL}")
+    (directory / "tool.py").write_text(
+        f"import sys\nsys.path.append({str(Path(__file__).parents[1])!r})\n{TOOL}"
+    )
     sandbox = up(SandboxSpec(name=NAME, workers=2))
     try:
         with growing(sandbox, TOPIC, directory / "in.txt") as writer:

@@ -1,4 +1,6 @@
-"""A slot in a process of its own that stops itself (SIGSTOP) behind the records and before the offsets of a transaction."""
+"""A slot in a process of its own that stops itself (SIGSTOP) behind the records and before the
+offsets of a transaction.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,22 @@ def stopping(kind: type[TaskProducer]) -> type[TaskProducer]:
     return Stopping
 
 
-def main(bootstrap: str, name: str, dynamic: str, columnar: str, properties: str, partitions: str) -> None:
+def main(
+    bootstrap: str, name: str, dynamic: str, columnar: str, properties: str, partitions: str
+) -> None:
     kind = DynamicSettings if dynamic == "True" else ConsumerSettings
     made = stopping(ColumnarProducer if columnar == "True" else TaskProducer)
-    with Slots(bootstrap, name, kind(f"connect-{name}", properties=json.loads(properties)), int(partitions)) as slots:
+    with Slots(
+        bootstrap, name, kind(f"connect-{name}", properties=json.loads(properties)), int(partitions)
+    ) as slots:
         opened = lambda: made(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)  # noqa: E731
         slot = Slot(slots, 0, open_producer=opened, columnar=columnar == "True")
         slot.start()
         sys.stdin.read()
         slot.close()
-        print(json.dumps({"doubts": slot.task.stats.doubts, "error": slot.error and str(slot.error)}))
+        print(
+            json.dumps({"doubts": slot.task.stats.doubts, "error": slot.error and str(slot.error)})
+        )
 
 
 if __name__ == "__main__":

@@ -31,13 +31,24 @@ from fakes.applicationworld import NAME, ApplicationWorld
 from fakes.plans import loaded
 
 UP = RollingWorker(
-    "a", "http://a/", WorkerMode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), leader=True, member="m"
+    "a",
+    "http://a/",
+    WorkerMode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"),
+    leader=True,
+    member="m",
 )
 DOWN = RollingWorker(
-    "a", "http://a/", WorkerMode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), problem="it is away"
+    "a",
+    "http://a/",
+    WorkerMode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"),
+    problem="it is away",
 )
 OLD = RollingWorker(
-    "a", "http://a/", WorkerMode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "3.2"), leader=True, member="m"
+    "a",
+    "http://a/",
+    WorkerMode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "3.2"),
+    leader=True,
+    member="m",
 )
 MERGE = (SetTargetState("orders", "stop", "RUNNING"),)
 
@@ -67,10 +78,15 @@ def test_how_a_cluster_stands(migration: str, snapshot: RollingSnapshot, expecte
     assert named(migration).status(snapshot).status.value == expected
 
 
-@pytest.mark.parametrize("name", ["own-offsets-topic", "global-offsets-topic", "stale-offsets-topics"])
+@pytest.mark.parametrize(
+    "name", ["own-offsets-topic", "global-offsets-topic", "stale-offsets-topics"]
+)
 def test_offsets_are_moved_behind_a_look_at_the_clusters_health(name: str) -> None:
     ask = MigrationInput(
-        cluster(), before=MERGE, given={"connector": "orders", "stale": "merge"}, observed=("orders: so it stands",)
+        cluster(),
+        before=MERGE,
+        given={"connector": "orders", "stale": "merge"},
+        observed=("orders: so it stands",),
     )
     made = named(name).plan(ask)
     first, moved = made.steps
@@ -81,7 +97,9 @@ def test_offsets_are_moved_behind_a_look_at_the_clusters_health(name: str) -> No
 
 def test_without_a_worker_no_topic_is_changed() -> None:
     with pytest.raises(Refused, match="No worker of connect answers"):
-        named("own-offsets-topic").plan(MigrationInput(cluster(DOWN), before=MERGE, given={"connector": "a"}))
+        named("own-offsets-topic").plan(
+            MigrationInput(cluster(DOWN), before=MERGE, given={"connector": "a"})
+        )
 
 
 def test_what_is_stale_is_not_decided_without_being_asked() -> None:
@@ -90,7 +108,9 @@ def test_what_is_stale_is_not_decided_without_being_asked() -> None:
         migration.plan(MigrationInput(cluster(), observed=("a: looks stale",)))
     assert "--set stale=merge or --set stale=unset" in (raised.value.next_step or "")
     with pytest.raises(BadInput, match="stale=burn is neither"):
-        migration.plan(MigrationInput(cluster(), observed=("a: looks stale",), given={"stale": "burn"}))
+        migration.plan(
+            MigrationInput(cluster(), observed=("a: looks stale",), given={"stale": "burn"})
+        )
 
 
 def test_names_that_a_migration_does_not_take_are_bad_input() -> None:
@@ -102,18 +122,22 @@ def test_names_that_a_migration_does_not_take_are_bad_input() -> None:
     assert raised.value.next_step == "It has no parameters."
 
 
-@pytest.mark.parametrize("name", ["own-offsets-topic", "group-aware-producers", "per-partition-producers"])
+@pytest.mark.parametrize(
+    "name", ["own-offsets-topic", "group-aware-producers", "per-partition-producers"]
+)
 def test_what_is_needed_and_not_given_is_asked_for(name: str) -> None:
     with pytest.raises(BadInput, match="Missing parameter"):
         named(name).plan(MigrationInput(cluster()))
 
 
 def test_nothing_is_planned_for_connectors_that_keep_to_their_tasks_max() -> None:
-    made = named("enforce-tasks-max").plan(MigrationInput(cluster(), observed=(TasksSeen("cluster", (), ()), None)))
+    made = named("enforce-tasks-max").plan(
+        MigrationInput(cluster(), observed=(TasksSeen("cluster", (), ()), None))
+    )
     assert (made.steps, made.warnings) == ((), ())
 
 
-# --------------------------------------------------------------------------------------------------- on the command line
+# ------------------------------------------------------------------------------ on the command line
 
 
 @pytest.mark.parametrize(
@@ -122,11 +146,26 @@ def test_nothing_is_planned_for_connectors_that_keep_to_their_tasks_max() -> Non
         (("--set", "application=x"), "--set requires --migration"),
         (("--migration", "group-aware-producers", "--set", "x"), "is not NAME=VALUE"),
         (("--migration", "soft-downgrade", "--set", "x=y"), "has no parameter x"),
-        (("--migration", "group-aware-producers", "--set", "members=2", "--set", "members=3"), "given twice"),
-        (("--migration", "group-aware-producers", "--set", f"application={NAME}", "--set", "members=no"), "members=no"),
+        (
+            ("--migration", "group-aware-producers", "--set", "members=2", "--set", "members=3"),
+            "given twice",
+        ),
+        (
+            (
+                "--migration",
+                "group-aware-producers",
+                "--set",
+                f"application={NAME}",
+                "--set",
+                "members=no",
+            ),
+            "members=no",
+        ),
     ],
 )
-def test_what_cannot_be_meant_is_exit_code_2(tmp_path: Path, args: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_exit_code_2(
+    tmp_path: Path, args: tuple[str, ...], told: str
+) -> None:
     result = ApplicationWorld.running(tmp_path, "exactly_once").run("upgrade", "plan", *args)
     assert result.exit_code == 2, result.stdout
     assert told in result.stderr
@@ -159,7 +198,7 @@ def test_a_saved_plan_is_stale_when_other_steps_would_be_done(tmp_path: Path) ->
     assert "application: its application.id" in listed
 
 
-# ------------------------------------------------------------------------------------------------------- the way back
+# ------------------------------------------------------------------------------------- the way back
 
 
 def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_first() -> None:
@@ -169,19 +208,40 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
         Reconfigure("b", {"tasks.max.enforce": "false"}, {"tasks.max.enforce": None}, True),
         Reconfigure("c", {"tasks.max": "9"}, {"tasks.max": "1"}, True),
     )
-    marks = (StepEvent(0, "done", None, ""), StepEvent(1, "done", None, ""), StepEvent(2, "begun", None, ""))
-    run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
+    marks = (
+        StepEvent(0, "done", None, ""),
+        StepEvent(1, "done", None, ""),
+        StepEvent(2, "begun", None, ""),
+    )
+    run = Run(
+        "r",
+        "upgrade",
+        "cluster",
+        "connect",
+        ("enforce-tasks-max",),
+        RunState.FAILED,
+        "",
+        None,
+        marks,
+    )
     restored = loaded(run, *made, migration="enforce-tasks-max")
     assert runs.has_own_rollback(restored)
     access: Any = SimpleNamespace(snapshot=cluster())
     back = plan_rollback(access, restored, UpgradeRequest(migration="enforce-tasks-max"))
-    assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
+    assert [step.describe() for step in back.steps] == [
+        "remove tasks.max.enforce on b",
+        "set tasks.max=1 on a",
+    ]
 
 
 @pytest.mark.parametrize(("was", "verb"), [("RUNNING", "resume"), ("PAUSED", "pause")])
-def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_what_it_was(was: str, verb: str) -> None:
+def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_what_it_was(
+    was: str, verb: str
+) -> None:
     made = (IncludedStep(SetTargetState("a", "stop", was), "before its offsets are moved"),)
-    run = Run("r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ())
+    run = Run(
+        "r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ()
+    )
     restored = loaded(run, *made, migration="own-offsets-topic")
     stopped = ConnectorState("a", (), State.STOPPED, True, {})
     running = ConnectorState("a", (), State.RUNNING, True, {})
@@ -194,14 +254,21 @@ def test_what_a_migration_of_offsets_observes_is_the_steps_that_move_them() -> N
     key = b'["a",{"t":"x"}]'
 
     def topic_state(topic: str, side: Side, lsn: int) -> OffsetsTopicState:
-        return OffsetsTopicState(topic, side, 1, {key: (ConsumerRecord(key, b'{"lsn":%d}' % lsn, 0, 0, lsn * 10**6),)})
+        return OffsetsTopicState(
+            topic, side, 1, {key: (ConsumerRecord(key, b'{"lsn":%d}' % lsn, 0, 0, lsn * 10**6),)}
+        )
 
     places = (topic_state("off", Side.GLOBAL, 2), topic_state("a-offsets", Side.DEDICATED, 1))
     config = {"connector.class": "x.Source", "offsets.storage.topic": "old"}
     access: Any = SimpleNamespace(
         snapshot=cluster(dedicated=("a",)),
-        reader=SimpleNamespace(calls=SimpleNamespace(get=lambda path: {"offsets.storage.topic": "a-offsets"})),
-        offsets=lambda topics: (None, [ConnectorState(name, places, State.STOPPED, True, config) for name in topics]),
+        reader=SimpleNamespace(
+            calls=SimpleNamespace(get=lambda path: {"offsets.storage.topic": "a-offsets"})
+        ),
+        offsets=lambda topics: (
+            None,
+            [ConnectorState(name, places, State.STOPPED, True, config) for name in topics],
+        ),
     )
 
     def observed(name: str, **given: str) -> tuple[str, tuple[str, ...]]:
@@ -210,9 +277,13 @@ def test_what_a_migration_of_offsets_observes_is_the_steps_that_move_them() -> N
 
     assert observed("own-offsets-topic") == ("", ())
     assert (
-        "set offsets.storage.topic=a-offsets of a" in observed("own-offsets-topic", connector="a", policy="newest")[0]
+        "set offsets.storage.topic=a-offsets of a"
+        in observed("own-offsets-topic", connector="a", policy="newest")[0]
     )
-    for name, given in (("global-offsets-topic", {"policy": "newest"}), ("stale-offsets-topics", {"stale": "unset"})):
+    for name, given in (
+        ("global-offsets-topic", {"policy": "newest"}),
+        ("stale-offsets-topics", {"stale": "unset"}),
+    ):
         assert "remove offsets.storage.topic of a" in observed(name, **given)[0]
     assert observed("stale-offsets-topics")[0] == ""
     with pytest.raises(BadInput, match="policy=no is not one of"):
@@ -230,13 +301,20 @@ def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
 
     subject = ConnectorState(
         "a",
-        (topic_state("off", Side.GLOBAL, x=1, y=1), topic_state("own", Side.DEDICATED, x=1, y=2, z=3)),
+        (
+            topic_state("off", Side.GLOBAL, x=1, y=1),
+            topic_state("own", Side.DEDICATED, x=1, y=2, z=3),
+        ),
         None,
         True,
         {},
     )
-    writes = (RecordChange("off", 0, key("y"), b"2", b"1", None), RecordChange("off", 0, key("z"), b"3", None, None))
+    writes = (
+        RecordChange("off", 0, key("y"), b"2", b"1", None),
+        RecordChange("off", 0, key("z"), b"3", None, None),
+    )
     changes = Changes(Plan("offsets merge", "cluster", ()), writes, (), merged={"a": 3})
     assert current_states([(subject, MergeOffsets("a", "global"))], changes) == [
-        "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1 (as of now)."
+        "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1 (as "
+        "of now)."
     ]

@@ -19,7 +19,11 @@ FOLDER = Path(registry.__file__).resolve().parent
 def cluster(*values: SourceSupport, dedicated: tuple[str, ...] = ()) -> RollingSnapshot:
     workers = tuple(
         RollingWorker(
-            chr(97 + n), f"http://{n}/", WorkerMode(value, Confidence.CONFIGURED, "file"), leader=n == 0, member="m"
+            chr(97 + n),
+            f"http://{n}/",
+            WorkerMode(value, Confidence.CONFIGURED, "file"),
+            leader=n == 0,
+            member="m",
         )
         for n, value in enumerate(values)
     )
@@ -58,7 +62,12 @@ def test_an_unknown_migration_is_bad_input() -> None:
         named("nothing-like-it")
 
 
-D, P, E, OLD = SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED
+D, P, E, OLD = (
+    SourceSupport.DISABLED,
+    SourceSupport.PREPARING,
+    SourceSupport.ENABLED,
+    SourceSupport.NOT_SUPPORTED,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +82,9 @@ D, P, E, OLD = SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.EN
         ((), ("not applicable",) * 5),
     ],
 )
-def test_how_a_cluster_stands_to_each(values: tuple[SourceSupport, ...], standings: tuple[str, ...]) -> None:
+def test_how_a_cluster_stands_to_each(
+    values: tuple[SourceSupport, ...], standings: tuple[str, ...]
+) -> None:
     assert tuple(m.status(cluster(*values)).status.value for m in migrations()[:5]) == standings
 
 
@@ -93,12 +104,16 @@ def test_preparing_leaves_enabled_workers_alone() -> None:
 @pytest.mark.parametrize("name", ["hard-downgrade-two-steps", "hard-downgrade-one-step"])
 def test_a_hard_downgrade_wants_offsets_in_the_global_topic_first(name: str) -> None:
     snapshot = cluster(E, E, dedicated=("orders",))
-    with pytest.raises(Refused, match="connectctl offsets merge orders --into global --unset-topic --stop"):
+    with pytest.raises(
+        Refused, match="connectctl offsets merge orders --into global --unset-topic --stop"
+    ):
         named(name).plan(MigrationInput(snapshot))
 
 
 def test_what_depends_on_connectors_that_nobody_read_is_unknown() -> None:
-    unread = replace(cluster(D, dedicated=()), connectors=None, unseen=("connector status: no worker answers",))
+    unread = replace(
+        cluster(D, dedicated=()), connectors=None, unseen=("connector status: no worker answers",)
+    )
     found = {m.number: m.status_of(unread) for m in migrations() if m.of_connectors}
     assert set(found) == {6, 7, 8, 9}
     assert {each.status for each in found.values()} == {Status.UNKNOWN}

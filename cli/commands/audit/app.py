@@ -26,18 +26,23 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def audit(
     ctx: typer.Context,
     topics: Annotated[
-        list[str] | None, typer.Argument(metavar="TOPIC...", help="Topics to audit; none with --archive.")
+        list[str] | None,
+        typer.Argument(metavar="TOPIC...", help="Topics to audit; none with --archive."),
     ] = None,
     sequence: Annotated[
         str | None,
         typer.Option(
             metavar="WHERE",
-            help="Sequence number of the source's records: '$.seq', 'key:$.seq', header:NAME, or text:REGEX with a group.",
+            help="Sequence number of the source's records: '$.seq', 'key:$.seq', header:NAME, or "
+            "text:REGEX with a group.",
         ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="WHERE", help="Scope of the sequence: the same forms, key, or partition.  [default: key]"),
+        typer.Option(
+            metavar="WHERE",
+            help="Scope of the sequence: the same forms, key, or partition.  [default: key]",
+        ),
     ] = None,
     connector: Annotated[
         str | None,
@@ -49,48 +54,79 @@ def audit(
     ] = None,
     offset_field: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Field of its source offset that holds the number of the last record."),
+        typer.Option(
+            metavar="FIELD",
+            help="Field of its source offset that holds the number of the last record.",
+        ),
     ] = None,
-    first: Annotated[int | None, typer.Option(metavar="N", help="First number of each source partition.")] = None,
+    first: Annotated[
+        int | None, typer.Option(metavar="N", help="First number of each source partition.")
+    ] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="Treat the topics as one stream instead of one stream each.")
+        bool,
+        typer.Option(
+            "--together", help="Treat the topics as one stream instead of one stream each."
+        ),
     ] = False,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="TOPIC", help="Input topics of the transform that wrote TOPIC."),
+        typer.Option(
+            "--from", metavar="TOPIC", help="Input topics of the transform that wrote TOPIC."
+        ),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="GROUP", help="Group of the transform; inputs count up to its committed offsets."),
+        typer.Option(
+            metavar="GROUP",
+            help="Group of the transform; inputs count up to its committed offsets.",
+        ),
     ] = None,
     archive: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Audit the ParquetArchive in this directory, a path or a URI; on Spark."),
+        typer.Option(
+            metavar="DIR",
+            help="Audit the ParquetArchive in this directory, a path or a URI; on Spark.",
+        ),
     ] = None,
     manifest: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Manifest topic of --archive: CONNECTOR-archive.")
+        str | None,
+        typer.Option(metavar="TOPIC", help="Manifest topic of --archive: CONNECTOR-archive."),
     ] = None,
     subset: Annotated[
-        bool, typer.Option("--subset", help="The transform may drop records: only duplicates are errors.")
+        bool,
+        typer.Option(
+            "--subset", help="The transform may drop records: only duplicates are errors."
+        ),
     ] = False,
     headers_only: Annotated[
         bool, typer.Option("--headers-only", help="Check transactions only; read no records.")
     ] = False,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Start of the audit: a time, or offset:N.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="End of the audit: a time, or offset:N.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Start of the audit: a time, or offset:N.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End of the audit: a time, or offset:N.")
+    ] = None,
     evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory for all violations, as Parquet files.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for all violations, as Parquet files."),
     ] = None,
     html: HtmlOption = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Violations of each kind to show.")] = 20,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Violations of each kind to show.")
+    ] = 20,
     patience: PatienceOption = OPEN_TRANSACTIONS_PATIENCE,
     engine: Annotated[
         Choice,
-        typer.Option(metavar="ENGINE", help=f"local, spark, or auto: spark from {AUDIT_THRESHOLD:,} records on."),
+        typer.Option(
+            metavar="ENGINE",
+            help=f"local, spark, or auto: spark from {AUDIT_THRESHOLD:,} records on.",
+        ),
     ] = Choice.AUTO,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Prove from the topics that every source record is present, once and in order, or show which records are not.
+    """Prove from the topics that every source record is present, once and in order, or show which
+    records are not.
 
     \b
     Examples:
@@ -102,12 +138,13 @@ def audit(
       connectctl audit orders --headers-only                        transactions, markers and producers alone
       connectctl audit orders --sequence header:seq --evidence bad --html orders.html
 
-    Two reads must agree: batch headers show which transactions were committed, aborted, left open, or ended differently
-    in different partitions, and whether batches are missing; committed records show duplicates, gaps and order. It does
-    not matter which application wrote them. The audit covers the topics up to their end when it began, and waits up to
-    --patience for transactions that were open then.
-    Exit code 0: exactly once and in order. 1: not so, or undecided (a finding says why). With --headers-only records are
-    not checked, and 0 means that the headers are in order.
+    Two reads must agree: batch headers show which transactions were committed, aborted, left open,
+    or ended differently in different partitions, and whether batches are missing; committed records
+    show duplicates, gaps and order. It does not matter which application wrote them. The audit
+    covers the topics up to their end when it began, and waits up to --patience for transactions
+    that were open then. Exit code 0: exactly once and in order. 1: not so, or undecided (a finding
+    says why). With --headers-only records are not checked, and 0 means that the headers are in
+    order.
     """
     names = tuple(dict.fromkeys(name for some in inputs or () for name in some.split(",") if name))
     session: Session = ctx.obj
@@ -130,10 +167,15 @@ def audit(
             "--html": html,
             "--engine local": engine is Choice.LOCAL,
         }
-        audit_archive(session, archive, manifest, group, names, others, patience=patience, output=output)
+        audit_archive(
+            session, archive, manifest, group, names, others, patience=patience, output=output
+        )
         return
     if not topics:
-        raise BadInput("No topic was given", next_step="Name the topics to audit, or give --archive and --manifest.")
+        raise BadInput(
+            "No topic was given",
+            next_step="Name the topics to audit, or give --archive and --manifest.",
+        )
     from connectctl.ops.audit import field_extractor, plan
 
     request = plan.AuditRequest(
@@ -187,8 +229,12 @@ def _audit(
     if html:
         from connectctl.cli.views import audit_html, html_origin
 
-        html_file.write(html, audit_html.page(found, html_origin.origin(session, began, found.cluster_id)))
-    terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide), found.findings)
+        html_file.write(
+            html, audit_html.page(found, html_origin.origin(session, began, found.cluster_id))
+        )
+    terminal.emit(
+        "Audit", as_json(found), output, lambda wide: audit_view.show(found, wide), found.findings
+    )
     if not found.passed:
         raise typer.Exit(1)
 
@@ -198,4 +244,7 @@ def _check(evidence: Path | None) -> None:
     if evidence is not None and evidence.exists() and not evidence.is_dir():
         raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")
     if evidence is not None and evidence.is_dir() and any(evidence.iterdir()):
-        raise BadInput(f"--evidence {evidence} is not empty", next_step="Name an empty directory, or a new one.")
+        raise BadInput(
+            f"--evidence {evidence} is not empty",
+            next_step="Name an empty directory, or a new one.",
+        )

@@ -1,4 +1,6 @@
-"""``connectctl audit --archive DIR --manifest TOPIC``: audits the archive with its group and its inputs."""
+"""``connectctl audit --archive DIR --manifest TOPIC``: audits the archive with its group and its
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -41,18 +43,27 @@ def audit_archive(
     patience: float,
     output: Output,
 ) -> None:
-    """Print the audit; exits with 1 if it did not pass. ``others`` are options and arguments that exclude it.
+    """Print the audit; exits with 1 if it did not pass. ``others`` are options and arguments that
+    exclude it.
 
-    Raises ``BadInput`` for those, and the errors of reading the manifest, the directory and the topics.
+    Raises ``BadInput`` for those, and the errors of reading the manifest, the directory and the
+    topics.
     """
     if directory is None:
         raise BadInput("--manifest requires --archive", next_step="Give --archive DIR.")
     if given := [name for name, value in others.items() if value]:
-        raise BadInput(f"{given[0]} cannot be combined with --archive", next_step=f"Leave out {given[0]}.")
+        raise BadInput(
+            f"{given[0]} cannot be combined with --archive", next_step=f"Leave out {given[0]}."
+        )
     if not manifest:
-        raise BadInput("--archive requires --manifest", next_step="Give --manifest CONNECTOR-archive.")
+        raise BadInput(
+            "--archive requires --manifest", next_step="Give --manifest CONNECTOR-archive."
+        )
     if group is None and not manifest.endswith(MANIFEST):
-        raise BadInput(f"The consumer group of the archive {manifest} is unknown", next_step="Give --group GROUP.")
+        raise BadInput(
+            f"The consumer group of the archive {manifest} is unknown",
+            next_step="Give --group GROUP.",
+        )
     require()
     group = group or sink_group(manifest.removesuffix(MANIFEST), {})
     found = _observe(session, directory, manifest, group, inputs, patience)
@@ -65,13 +76,20 @@ def audit_archive(
 
 
 def _observe(
-    session: Session, directory: str, manifest: str, group: str, inputs: Sequence[str], patience: float
+    session: Session,
+    directory: str,
+    manifest: str,
+    group: str,
+    inputs: Sequence[str],
+    patience: float,
 ) -> ArchiveAudit:
     kafka: Any = session.kafka
     topics = sorted({*inputs, *(each.topic for each in _files(kafka, manifest, patience))})
     existing = those_that_exist(kafka, *topics) if topics else ()
     if unknown := [name for name in inputs if name not in existing]:
-        raise BadInput(f"Topic not found: {unknown[0]}", next_step="Check --from.", code="unknown-topic")
+        raise BadInput(
+            f"Topic not found: {unknown[0]}", next_step="Check --from.", code="unknown-topic"
+        )
     # Offsets committed before the manifest is read are in it: both are written in one transaction.
     before = positions(kafka, group, sorted(existing), patience)
     files = _files(kafka, manifest, patience)

@@ -48,7 +48,9 @@ def list_(
     connectors: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[CONNECTOR]...", help="Only these, by name or by glob.", autocompletion=completed_names.connectors
+            metavar="[CONNECTOR]...",
+            help="Only these, by name or by glob.",
+            autocompletion=completed_names.connectors,
         ),
     ] = None,
     exit_code: HealthOption = False,
@@ -65,9 +67,9 @@ def list_(
       connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
 
     DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status says.
-    With no worker answering, connectors are read from the config and status topics.
-    With --exit-code the exit code is 1 if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is an error, or if
-    something could not be read; stopped and paused connectors are healthy.
+    With no worker answering, connectors are read from the config and status topics. With
+    --exit-code the exit code is 1 if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is
+    an error, or if something could not be read; stopped and paused connectors are healthy.
     """
     from connectctl.ops.operations.connectors.observe import matching
 
@@ -81,14 +83,20 @@ def list_(
         "findings": [finding.as_json() for finding in seen.findings],
     }
     terminal.emit(
-        "ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(found, wide)]), seen.findings
+        "ConnectorList",
+        data,
+        output,
+        lambda wide: terminal.blocks([connectors_view.block(found, wide)]),
+        seen.findings,
     )
     if exit_code:
         apply.exit_unless_healthy(found, seen.findings)
 
 
 @app.command()
-def show(ctx: typer.Context, connector: ConnectorArgument, output: OutputOption = Output.TABLE) -> None:
+def show(
+    ctx: typer.Context, connector: ConnectorArgument, output: OutputOption = Output.TABLE
+) -> None:
     """Show one connector: its tasks and where they run, why they failed, its configuration.
 
     \b
@@ -97,8 +105,9 @@ def show(ctx: typer.Context, connector: ConnectorArgument, output: OutputOption 
       connectctl connectors show orders -o wide                       with full stack traces
       connectctl connectors show orders -o json | jq .config
 
-    Values of properties that are named like secrets are masked. The target state, the task count record (for how many tasks
-    producers were last fenced) and whether fencing is pending are from the config topic.
+    Values of properties that are named like secrets are masked. The target state, the task count
+    record (for how many tasks producers were last fenced) and whether fencing is pending are from
+    the config topic.
     """
     from connectctl.cli.commands.connectors import show as connectors_show
 
@@ -109,22 +118,30 @@ def show(ctx: typer.Context, connector: ConnectorArgument, output: OutputOption 
 def topics(
     ctx: typer.Context,
     connector: ConnectorArgument,
-    reset: Annotated[bool, typer.Option("--reset", help="Reset the list; this is a change, with a plan.")] = False,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Reset the list; this is a change, with a plan.")
+    ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """List the topics that a connector's tasks have used since it was created, or since a reset (KIP-558).
+    """List the topics that a connector's tasks have used since it was created, or since a reset
+    (KIP-558).
 
     \b
     Examples:
       connectctl connectors topics orders
       connectctl connectors topics orders --reset --yes
 
-    Topics that its tasks still use are listed again after their next records. This cannot be undone.
+    Topics that its tasks still use are listed again after their next records. This cannot be
+    undone.
     """
     if output is Output.NAME if reset else dry_run or yes:
-        what = "-o name cannot be combined with --reset" if reset else "--dry-run and --yes require --reset"
+        what = (
+            "-o name cannot be combined with --reset"
+            if reset
+            else "--dry-run and --yes require --reset"
+        )
         raise BadInput(what, next_step="Leave one of them out.", code="usage")
     from connectctl.ops.operations.connectors import tracked_topics
     from connectctl.ops.operations.connectors.state_operations import ResetActiveTopics
@@ -134,16 +151,25 @@ def topics(
         return
     found = tracked_topics.read(open_cluster(ctx.obj).calls, connector)
     data = {"connector": connector, "topics": [{"name": topic} for topic in found]}
-    empty = f"{connector} has used no topic since it was created, or since its active topics were reset."
+    empty = (
+        f"{connector} has used no topic since it was created, or since its active topics were "
+        "reset."
+    )
     terminal.emit(
-        "ConnectorTopics", data, output, lambda wide: terminal.table(["TOPIC"], [[t] for t in found], empty=empty)
+        "ConnectorTopics",
+        data,
+        output,
+        lambda wide: terminal.table(["TOPIC"], [[t] for t in found], empty=empty),
     )
 
 
 @app.command()
 @with_options
-def stop(ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()) -> None:
-    """Stop connectors: their tasks end, their configuration and offsets stay. Needs workers of Kafka 3.5 or newer.
+def stop(
+    ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()
+) -> None:
+    """Stop connectors: their tasks end, their configuration and offsets stay. Needs workers of
+    Kafka 3.5 or newer.
 
     \b
     Examples:
@@ -157,7 +183,9 @@ def stop(ctx: typer.Context, connectors: Names = None, options: StateOptions = S
 
 @app.command()
 @with_options
-def pause(ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()) -> None:
+def pause(
+    ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()
+) -> None:
     """Pause connectors: their tasks stay assigned, and process no records.
 
     \b
@@ -172,7 +200,9 @@ def pause(ctx: typer.Context, connectors: Names = None, options: StateOptions = 
 
 @app.command()
 @with_options
-def resume(ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()) -> None:
+def resume(
+    ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()
+) -> None:
     """Resume connectors that are stopped or paused.
 
     \b
@@ -192,8 +222,12 @@ def resume(ctx: typer.Context, connectors: Names = None, options: StateOptions =
 def restart(
     ctx: typer.Context,
     connectors: Names = None,
-    only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
-    task: Annotated[int | None, typer.Option("--task", min=0, metavar="N", help="Restart only this task.")] = None,
+    only_failed: Annotated[
+        bool, typer.Option("--only-failed", help="Restart only what has failed.")
+    ] = False,
+    task: Annotated[
+        int | None, typer.Option("--task", min=0, metavar="N", help="Restart only this task.")
+    ] = None,
     options: StateOptions = StateOptions(),
 ) -> None:
     """Restart connectors with their tasks. Needs workers of Kafka 3.0 or newer.
@@ -204,14 +238,19 @@ def restart(
       connectctl connectors restart --all --only-failed --yes --wait
       connectctl connectors restart orders --task 2        any release of the workers
 
-    With --wait, a FAILED status from before the restart is ignored, and the state must have been RUNNING for five
-    seconds. Exit code 1: something failed; 6: not RUNNING in time.
+    With --wait, a FAILED status from before the restart is ignored, and the state must have been
+    RUNNING for five seconds. Exit code 1: something failed; 6: not RUNNING in time.
     """
-    from connectctl.ops.operations.connectors.state_operations import RestartConnectors, RestartRequest
+    from connectctl.ops.operations.connectors.state_operations import (
+        RestartConnectors,
+        RestartRequest,
+    )
 
     if task is not None and only_failed:
         raise BadInput(
-            "--only-failed cannot be combined with --task", next_step="Leave out --only-failed.", code="usage"
+            "--only-failed cannot be combined with --task",
+            next_step="Leave out --only-failed.",
+            code="usage",
         )
     names = picked(connectors, options.every)
     request = RestartRequest(names, options.wait, only_failed, task, named=not options.every)
@@ -220,21 +259,26 @@ def restart(
 
 @app.command()
 @with_options
-def cure(ctx: typer.Context, connector: ConnectorArgument, options: ApplyOptions = ApplyOptions()) -> None:
-    """Cure slow zombie fencing of a connector, or task configurations that compaction can remove (TASK010).
+def cure(
+    ctx: typer.Context, connector: ConnectorArgument, options: ApplyOptions = ApplyOptions()
+) -> None:
+    """Cure slow zombie fencing of a connector, or task configurations that compaction can remove
+    (TASK010).
 
     \b
     Examples:
       connectctl connectors cure orders --dry-run
       connectctl connectors cure orders --yes
 
-    A leader fences about one task producer per second, and a round of fencing fails after 90 s. The cure sets
-    admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the connector's configuration, waits
-    until the current round has ended, and restarts the tasks that it failed.
+    A leader fences about one task producer per second, and a round of fencing fails after 90 s. The
+    cure sets admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the
+    connector's configuration, waits until the current round has ended, and restarts the tasks that
+    it failed.
 
-    If the connector's configuration follows the commit of its tasks in the config topic, workers that start have no task
-    configurations. The cure then stops and resumes the connector, so that it publishes its tasks again. If this is
-    interrupted, the connector may stay stopped: connectctl connectors resume NAME.
+    If the connector's configuration follows the commit of its tasks in the config topic, workers
+    that start have no task configurations. The cure then stops and resumes the connector, so that
+    it publishes its tasks again. If this is interrupted, the connector may stay stopped: connectctl
+    connectors resume NAME.
     """
     from connectctl.ops.operations.connectors.cure_operation import Cure
 
@@ -264,7 +308,9 @@ def _change_state(
 
 
 def picked(names: list[str] | None, every: bool) -> tuple[str, ...] | None:
-    """Return the names that the user gave, None for ``--all``. Raises ``BadInput`` for both or none."""
+    """Return the names that the user gave, None for ``--all``. Raises ``BadInput`` for both or
+    none.
+    """
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector given"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")

@@ -1,4 +1,6 @@
-"""Requests of changes of configurations, from files, patches and an editor; differences of a file from the cluster."""
+"""Requests of changes of configurations, from files, patches and an editor; differences of a file
+from the cluster.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,20 @@ def _config_request(options: ConfigOptions) -> dict[str, Any]:
 
 
 def create(
-    session: Session, files: Sequence[Path], stopped: bool, offsets: Path | None, options: ConfigOptions
+    session: Session,
+    files: Sequence[Path],
+    stopped: bool,
+    offsets: Path | None,
+    options: ConfigOptions,
 ) -> None:
-    """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
+    """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of
+    a former name.
+    """
     given = read_desired(files)
     entries = check_initial(given, offsets)
-    request = operations.CreateRequest(connectors=given, stopped=stopped, entries=entries, **_config_request(options))
+    request = operations.CreateRequest(
+        connectors=given, stopped=stopped, entries=entries, **_config_request(options)
+    )
     flow.perform(session, operations.CreateConnectors(), request, options)
 
 
@@ -59,11 +69,14 @@ def apply_files(
     *,
     prune: tuple[bool, Sequence[str]] = (False, ()),
 ) -> None:
-    """Create or change the connectors in ``files``; ``prune``: whether to delete connectors that were applied from existing,
-    and globs of others to delete. ``exit_code``: a dry run with changes exits with 3.
+    """Create or change the connectors in ``files``; ``prune``: whether to delete connectors that
+    were applied from existing, and globs of others to delete. ``exit_code``: a dry run with changes
+    exits with 3.
     """
     pruned = PruneRequest.of(files, *prune)
-    request = operations.ApplyRequest(connectors=read_desired(files), prune=pruned, **_config_request(options))
+    request = operations.ApplyRequest(
+        connectors=read_desired(files), prune=pruned, **_config_request(options)
+    )
     planned = flow.perform(session, operations.ApplyConnectors(), request, options)
     drifted = isinstance(planned, ConfigPlan) and planned.drifted
     pending = drifted or any(not step.read_only for step in planned.plan.steps)
@@ -74,7 +87,9 @@ def apply_files(
 def patch(session: Session, pattern: str, texts: Sequence[str], options: ConfigOptions) -> None:
     """Set and remove single properties of the connectors that ``pattern`` matches."""
     properties = assignments(texts)
-    request = operations.PatchRequest(pattern=pattern, properties=properties, **_config_request(options))
+    request = operations.PatchRequest(
+        pattern=pattern, properties=properties, **_config_request(options)
+    )
     flow.perform(session, operations.PatchConnectors(), request, options)
 
 
@@ -84,14 +99,20 @@ def rollback(session: Session, name: str, to: str, options: ConfigOptions) -> No
     flow.perform(session, operations.RollbackConnector(), request, options)
 
 
-def delete(session: Session, names: Sequence[str], with_offsets: bool, options: WaitOptions) -> None:
+def delete(
+    session: Session, names: Sequence[str], with_offsets: bool, options: WaitOptions
+) -> None:
     """Delete connectors, and report the resources that remain."""
-    request = operations.DeleteRequest(names=tuple(names), with_offsets=with_offsets, wait=options.wait)
+    request = operations.DeleteRequest(
+        names=tuple(names), with_offsets=with_offsets, wait=options.wait
+    )
     flow.perform(session, operations.DeleteConnectors(), request, options)
 
 
 def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None, str | None]]:
-    """Return ``(property, now, in the file)`` of each difference, masked. Raises ``BadInput`` for an unknown connector."""
+    """Return ``(property, now, in the file)`` of each difference, masked. Raises ``BadInput`` for
+    an unknown connector.
+    """
     cluster = observed_cluster(session)
     (health,) = cluster.connectors([wanted.name])
     former = health.connector.config
@@ -106,7 +127,9 @@ def _other(now: str | None, then: str | None) -> str | None:
 
 
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
-    """Edit the one connector that ``pattern`` matches. The edited file is kept if it is not sent."""
+    """Edit the one connector that ``pattern`` matches. The edited file is kept if it is not
+    sent.
+    """
     cluster = observed_cluster(session)
     found = exactly_one(cluster.connectors(), pattern)
     name, former = found.name, found.connector.config
@@ -129,7 +152,9 @@ def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
     rmtree(directory)
 
 
-def _edited(path: Path, name: str, former: Mapping[str, str], masked: Mapping[str, str | None]) -> Desired:
+def _edited(
+    path: Path, name: str, former: Mapping[str, str], masked: Mapping[str, str | None]
+) -> Desired:
     """Return the edited configuration; a secret that is still masked keeps its value."""
     given, *more = read([path], reveal)
     if more:

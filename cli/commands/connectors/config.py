@@ -1,4 +1,6 @@
-"""``connectctl connectors create|apply|edit|patch|delete|diff|history|rollback``: current and earlier configurations."""
+"""``connectctl connectors create|apply|edit|patch|delete|diff|history|rollback``: current and
+earlier configurations.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from typing import Annotated
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.commands.connectors.options import ConfigOptions
-from connectctl.cli.options import PENDING, ConnectorArgument, OutputOption, PendingOption, WaitOptions, with_options
+from connectctl.cli.options import (
+    PENDING,
+    ConnectorArgument,
+    OutputOption,
+    PendingOption,
+    WaitOptions,
+    with_options,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -23,10 +32,16 @@ FilesOption = Annotated[
         help="JSON, YAML, .properties or Strimzi's KafkaConnector; - for stdin. Repeatable.",
     ),
 ]
-FileOption = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="A configuration; - for stdin.")]
+FileOption = Annotated[
+    Path, typer.Option("--file", "-f", metavar="FILE", help="A configuration; - for stdin.")
+]
 NamesArgument = Annotated[
     list[str],
-    typer.Argument(metavar="CONNECTOR...", help="By name or by glob.", autocompletion=completed_names.connectors),
+    typer.Argument(
+        metavar="CONNECTOR...",
+        help="By name or by glob.",
+        autocompletion=completed_names.connectors,
+    ),
 ]
 
 
@@ -39,7 +54,9 @@ def create(
     ] = False,
     offsets: Annotated[
         Path | None,
-        typer.Option("--offsets", metavar="FILE", help="Output of offsets show -o json or of the REST API."),
+        typer.Option(
+            "--offsets", metavar="FILE", help="Output of offsets show -o json or of the REST API."
+        ),
     ] = None,
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
@@ -52,9 +69,10 @@ def create(
       connectctl connectors create -f orders.json --offsets offsets.json      to continue where another one ended
       connectctl connectors create -f orders-v2.json --carry-offsets          the same after it got another name
 
-    With --offsets the connector is created STOPPED, its workers set its offsets (KIP-875), and it is resumed; for workers
-    before 3.7 they are written to the offsets topic before it is created. A connector that is created under the name of an
-    older one resumes from the offsets of that one. Undo: connectctl runs undo RUN.
+    With --offsets the connector is created STOPPED, its workers set its offsets (KIP-875), and it
+    is resumed; for workers before 3.7 they are written to the offsets topic before it is created. A
+    connector that is created under the name of an older one resumes from the offsets of that one.
+    Undo: connectctl runs undo RUN.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
@@ -68,16 +86,24 @@ def apply(
     file: FilesOption,
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Delete connectors that were applied from there before and are no longer there."),
+        typer.Option(
+            "--prune",
+            help="Delete connectors that were applied from there before and are no longer there.",
+        ),
     ] = False,
     prune_match: Annotated[
         list[str] | None,
-        typer.Option("--prune-match", metavar="GLOB", help="Delete matching connectors not in the files. Repeatable."),
+        typer.Option(
+            "--prune-match",
+            metavar="GLOB",
+            help="Delete matching connectors not in the files. Repeatable.",
+        ),
     ] = None,
     exit_code: PendingOption = False,
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
-    """Create connectors, or change them to what files say, in one plan. What no file names stays as it is without --prune.
+    """Create connectors, or change them to what files say, in one plan. What no file names stays as
+    it is without --prune.
 
     \b
     Examples:
@@ -85,11 +111,12 @@ def apply(
       connectctl connectors apply -f connectors/ --prune --yes --wait
       connectctl connectors apply -f connectors/ --dry-run --exit-code       3 where something is to be done
 
-    A property that a file does not have is removed. Each connector is compared again before it is changed: one that
-    somebody else changed meanwhile is left as it is. The plan says what restarts, and where the cluster was changed since
-    the last apply. --prune deletes what runs of this machine applied from the same file or directory; the plan names what it
-    leaves alone, and why. References such as ${file:…} are compared and sent as they are; secrets are masked in plans, which
-    have their files' digests. Undo: connectctl runs undo RUN.
+    A property that a file does not have is removed. Each connector is compared again before it is
+    changed: one that somebody else changed meanwhile is left as it is. The plan says what restarts,
+    and where the cluster was changed since the last apply. --prune deletes what runs of this
+    machine applied from the same file or directory; the plan names what it leaves alone, and why.
+    References such as ${file:…} are compared and sent as they are; secrets are masked in plans,
+    which have their files' digests. Undo: connectctl runs undo RUN.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
@@ -98,7 +125,9 @@ def apply(
 
 
 @with_options
-def edit(ctx: typer.Context, connector: ConnectorArgument, options: ConfigOptions = ConfigOptions()) -> None:
+def edit(
+    ctx: typer.Context, connector: ConnectorArgument, options: ConfigOptions = ConfigOptions()
+) -> None:
     """Change a connector's configuration in an editor: $VISUAL, else $EDITOR, else vi.
 
     \b
@@ -106,8 +135,8 @@ def edit(ctx: typer.Context, connector: ConnectorArgument, options: ConfigOption
       connectctl connectors edit orders --wait
       EDITOR="code --wait" connectctl connectors edit orders --dry-run
 
-    A worker validates what was saved before anything is sent, and the plan shows what differs. Secrets are masked in the
-    editor; one that stays masked stays what it is.
+    A worker validates what was saved before anything is sent, and the plan shows what differs.
+    Secrets are masked in the editor; one that stays masked stays what it is.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
@@ -118,10 +147,16 @@ def edit(ctx: typer.Context, connector: ConnectorArgument, options: ConfigOption
 def patch(
     ctx: typer.Context,
     connector: Annotated[
-        str, typer.Argument(metavar="CONNECTOR", help="By name or by glob.", autocompletion=completed_names.connectors)
+        str,
+        typer.Argument(
+            metavar="CONNECTOR",
+            help="By name or by glob.",
+            autocompletion=completed_names.connectors,
+        ),
     ],
     changes: Annotated[
-        list[str], typer.Argument(metavar="NAME=VALUE|NAME-...", help="Properties to set or to remove.")
+        list[str],
+        typer.Argument(metavar="NAME=VALUE|NAME-...", help="Properties to set or to remove."),
     ],
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
@@ -133,8 +168,9 @@ def patch(
       connectctl connectors patch 'orders-*' batch.size=500 errors.tolerance- --dry-run
       connectctl connectors patch lines file=/data/new.txt --carry-offsets --wait      to continue at the same offset
 
-    Workers from 3.8 on are sent only what changes (KIP-477); older ones the whole configuration, compared just before. The
-    plan says which source offsets the change orphans, which source partitions begin anew, and what is not known.
+    Workers from 3.8 on are sent only what changes (KIP-477); older ones the whole configuration,
+    compared just before. The plan says which source offsets the change orphans, which source
+    partitions begin anew, and what is not known.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
@@ -146,19 +182,23 @@ def delete(
     ctx: typer.Context,
     names: NamesArgument,
     with_offsets: Annotated[
-        bool, typer.Option("--with-offsets", help="Delete the offsets, too (KIP-875, workers from 3.6 on).")
+        bool,
+        typer.Option(
+            "--with-offsets", help="Delete the offsets, too (KIP-875, workers from 3.6 on)."
+        ),
     ] = False,
     options: WaitOptions = WaitOptions(),
 ) -> None:
-    """Delete connectors, and say what stays behind: offsets, topics, transactional ids, consumer group.
+    """Delete connectors, and say what stays behind: offsets, topics, transactional ids, consumer
+    group.
 
     \b
     Examples:
       connectctl connectors delete orders --dry-run
       connectctl connectors delete 'test-*' --with-offsets --yes --wait
 
-    Without --with-offsets a connector that is created later under the same name resumes where this one ended. What is
-    deleted is kept for connectctl runs undo RUN.
+    Without --with-offsets a connector that is created later under the same name resumes where this
+    one ended. What is deleted is kept for connectctl runs undo RUN.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
@@ -187,13 +227,18 @@ def diff(
         names = ", ".join(each.name for each in given)
         raise BadInput(f"{file} has no configuration of {connector}", why=f"it has {names}")
     rows = connectors_apply.differences(ctx.obj, wanted)
-    data = {"connector": connector, "differences": [dict(zip(("name", "now", "file"), r, strict=True)) for r in rows]}
+    data = {
+        "connector": connector,
+        "differences": [dict(zip(("name", "now", "file"), r, strict=True)) for r in rows],
+    }
     terminal.emit(
         "ConnectorDiff",
         data,
         output,
         lambda wide: terminal.table(
-            ["PROPERTY", "NOW", "FILE"], [[n, a or "-", b or "-"] for n, a, b in rows], empty="No differences."
+            ["PROPERTY", "NOW", "FILE"],
+            [[n, a or "-", b or "-"] for n, a, b in rows],
+            empty="No differences.",
         ),
     )
     if rows and exit_code:
@@ -204,7 +249,10 @@ def history(
     ctx: typer.Context,
     connector: ConnectorArgument,
     show: Annotated[
-        str | None, typer.Option("--show", metavar="REVISION", help="Print the configuration of this revision.")
+        str | None,
+        typer.Option(
+            "--show", metavar="REVISION", help="Print the configuration of this revision."
+        ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -216,9 +264,10 @@ def history(
       connectctl connectors history orders --show 41
       connectctl connectors history orders -o json | jq '.revisions[0].changes'
 
-    They are read from the config topic, where compaction leaves the newest for certain and older ones for a while, and from
-    the journal of this machine, which keeps the configurations of before and after each of its runs. A revision is the
-    offset of its record in the config topic; one that compaction removed has the name of its run. Secrets are masked.
+    They are read from the config topic, where compaction leaves the newest for certain and older
+    ones for a while, and from the journal of this machine, which keeps the configurations of before
+    and after each of its runs. A revision is the offset of its record in the config topic; one that
+    compaction removed has the name of its run. Secrets are masked.
     """
     from connectctl.cli.commands.connectors import versions as connectors_versions
 
@@ -229,18 +278,25 @@ def history(
 def rollback(
     ctx: typer.Context,
     connector: ConnectorArgument,
-    to: Annotated[str, typer.Option("--to", metavar="REVISION", help="A revision, as connectors history lists them.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="REVISION", help="A revision, as connectors history lists them."
+        ),
+    ],
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
-    """Give a connector the configuration of an earlier revision again, or create it with that where it was deleted.
+    """Give a connector the configuration of an earlier revision again, or create it with that where
+    it was deleted.
 
     \b
     Examples:
       connectctl connectors rollback orders --to 41 --dry-run
       connectctl connectors rollback orders --to 41 --yes --wait
 
-    Revisions are listed by connectctl connectors history, and keep their numbers. The plan shows what differs from now,
-    what it does to source offsets, and a worker validates it first. Undo: connectctl runs undo RUN.
+    Revisions are listed by connectctl connectors history, and keep their numbers. The plan shows
+    what differs from now, what it does to source offsets, and a worker validates it first. Undo:
+    connectctl runs undo RUN.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 

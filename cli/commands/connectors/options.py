@@ -13,13 +13,15 @@ CarryOption = Annotated[
     bool,
     typer.Option(
         "--carry-offsets",
-        help="Carry source offsets over to the new source partitions, or from a former connector name (KIP-875).",
+        help="Carry source offsets over to the new source partitions, or from a former connector "
+        "name (KIP-875).",
     ),
 ]
 ForceOption = Annotated[
     bool,
     typer.Option(
-        "--force", help="Also with what validate calls an error, and offsets that the connector would refuse."
+        "--force",
+        help="Also with what validate calls an error, and offsets that the connector would refuse.",
     ),
 ]
 
@@ -33,8 +35,8 @@ class StateOptions(WaitOptions):
 
 @dataclass(frozen=True)
 class ConfigOptions(WaitOptions):
-    """Options of commands that change configurations. ``carry``: source offsets are carried over; ``force``: errors that
-    workers accept do not refuse the change.
+    """Options of commands that change configurations. ``carry``: source offsets are carried over;
+    ``force``: errors that workers accept do not refuse the change.
     """
 
     carry: CarryOption = False

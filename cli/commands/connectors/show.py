@@ -31,7 +31,9 @@ def show(cluster: ClusterAccess, name: str, output: Output) -> None:
     seen = listing_of(cluster)
     health = exactly_one(seen.connectors, name)
     answers = not isinstance(seen.blind, (Unreachable, TimedOut))
-    passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
+    passwords = (
+        defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
+    )
     remember(health.connector.config, passwords)
     config = config_of(health.connector.config, passwords)
     found, offsets_topic, doubts = _from_config_topic(cluster, health)
@@ -53,10 +55,14 @@ def _from_config_topic(
     offsets = _dedicated_topic(health)
     if cluster.kafka is None or cluster.group is None:
         return None, offsets, []
-    needed = ["config"] + (["offsets"] if health.connector.type != "sink" and offsets is None else [])
+    needed = ["config"] + (
+        ["offsets"] if health.connector.type != "sink" and offsets is None else []
+    )
     names = {role: cluster.clients.named_topics.get(role) for role in needed}
     # A topic that is named is not looked for: what it is called is told without a right on it.
-    choices = search_topics(cluster.kafka, cluster.group, {}, [role for role in needed if not names[role]])
+    choices = search_topics(
+        cluster.kafka, cluster.group, {}, [role for role in needed if not names[role]]
+    )
     names |= {role: choice.topic for role, choice in choices.items()}
     doubts = []
     for role, choice in choices.items():
@@ -68,13 +74,25 @@ def _from_config_topic(
     try:
         found = configured(cluster.kafka, names["config"], health.name) if names["config"] else None
     except NotAuthorized as e:
-        return None, offsets, [*doubts, *gap_findings([gap_of(e, f"config topic {names['config']}")])]
+        return (
+            None,
+            offsets,
+            [*doubts, *gap_findings([gap_of(e, f"config topic {names['config']}")])],
+        )
     return found, offsets, doubts
 
 
-def _fencing_findings(cluster: ClusterAccess, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
-    """Return the coordinators' findings on failed tasks and rounds of fencing; none for a healthy connector."""
-    if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needs_diagnosis(connector, found):
+def _fencing_findings(
+    cluster: ClusterAccess, connector: Connector, found: ConfiguredConnector | None
+) -> list[Finding]:
+    """Return the coordinators' findings on failed tasks and rounds of fencing; none for a healthy
+    connector.
+    """
+    if (
+        cluster.kafka is None
+        or cluster.group is None
+        or not fencing_diagnosis.needs_diagnosis(connector, found)
+    ):
         return []
     try:
         seen = directory_of(cluster.clients)
@@ -86,15 +104,22 @@ def _fencing_findings(cluster: ClusterAccess, connector: Connector, found: Confi
             directory=seen.seen,
             workers=len(cluster.group.members),
         )
-        return [*gap_findings(seen.gaps), *fencing_diagnosis.findings(cluster.clients.transactions, case, time.time())]
+        return [
+            *gap_findings(seen.gaps),
+            *fencing_diagnosis.findings(cluster.clients.transactions, case, time.time()),
+        ]
     except ConnectctlError as e:
         return [fencing_diagnosis.unknown_finding(connector.name, e)]
 
 
-def _record_times(kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]) -> dict[str, float]:
+def _record_times(
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
+) -> dict[str, float]:
     """Return when records of the config and status topics were written, by key."""
     choices = search_topics(kafka, group, named, ("config", "status"))
-    images = kafka.image([choice.topic for choice in choices.values() if choice.topic], patience=1.0)
+    images = kafka.image(
+        [choice.topic for choice in choices.values() if choice.topic], patience=1.0
+    )
     found: dict[str, float] = {}
     for image in images.values():
         found |= fencing_diagnosis.write_times(image.latest)
@@ -106,10 +131,14 @@ def _dedicated_topic(health: ConnectorHealth) -> dict[str, Any] | None:
     if not config.get("offsets.storage.topic"):
         return None
     elsewhere = config.get("producer.override.bootstrap.servers")
-    return {"name": config["offsets.storage.topic"], "dedicated": True, "bootstrapServers": elsewhere}
+    return {
+        "name": config["offsets.storage.topic"],
+        "dedicated": True,
+        "bootstrapServers": elsewhere,
+    }
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 
 def _blocks(
@@ -124,14 +153,25 @@ def _blocks(
         ["cause", health.verdict.cause or ""],
         ["target state", found.target_state if found else "unknown"],
         ["type", connector.type or "unknown"],
-        ["worker", connector.status.worker if connector.status and connector.status.worker else "-"],
+        [
+            "worker",
+            connector.status.worker if connector.status and connector.status.worker else "-",
+        ],
         ["offsets topic", _offsets_text(offsets)],
         ["fencing", _fencing_text(found) if connector.type != "sink" else ""],
     ]
     return [
         Block(["CONNECTOR", health.name], [fact for fact in facts if fact[1]]),
-        Block(["TASK", "STATE", "WORKER", "CAUSE"], [_task(n, s) for n, s in connector.tasks.items()], "No tasks."),
-        Block(["PROPERTY", "VALUE"], [list(item) for item in sorted(config.items())], "No configuration."),
+        Block(
+            ["TASK", "STATE", "WORKER", "CAUSE"],
+            [_task(n, s) for n, s in connector.tasks.items()],
+            "No tasks.",
+        ),
+        Block(
+            ["PROPERTY", "VALUE"],
+            [list(item) for item in sorted(config.items())],
+            "No configuration.",
+        ),
     ]
 
 
@@ -155,19 +195,26 @@ def _fencing_text(found: ConfiguredConnector | None) -> str:
     record = found.task_count_record
     if record is None:
         return "no round of fencing is recorded"
-    pending = "; a new round is pending and runs when tasks start" if found.fencing_pending else "; none is pending"
+    pending = (
+        "; a new round is pending and runs when tasks start"
+        if found.fencing_pending
+        else "; none is pending"
+    )
     return f"last round was for {record} task{'' if record == 1 else 's'}{pending}"
 
 
 def _print_traces(health: ConnectorHealth) -> None:
     connector = health.connector
-    parts = [("connector", connector.status), *((f"task {n}", status) for n, status in connector.tasks.items())]
+    parts = [
+        ("connector", connector.status),
+        *((f"task {n}", status) for n, status in connector.tasks.items()),
+    ]
     for part, status in parts:
         if status and status.trace:
             terminal.say(f"\n{part} on {status.worker}:\n{masked(status.trace.rstrip())}")
 
 
-# ---------------------------------------------------------------------------------------------------------------- JSON
+# --------------------------------------------------------------------------------------------- JSON
 
 
 def _as_json(
@@ -178,7 +225,10 @@ def _as_json(
     config: Mapping[str, str],
 ) -> dict[str, Any]:
     connector = health.connector
-    tasks = [{"id": n} | connectors.status_json(status, trace=True) for n, status in connector.tasks.items()]
+    tasks = [
+        {"id": n} | connectors.status_json(status, trace=True)
+        for n, status in connector.tasks.items()
+    ]
     return connectors.as_json(health) | {
         "targetState": found.target_state if found else connector.target_state,
         "connector": connectors.status_json(connector.status, trace=True),

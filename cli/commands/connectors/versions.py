@@ -1,4 +1,6 @@
-"""``connectctl connectors history``: revisions of a configuration, from the config topic and the journal."""
+"""``connectctl connectors history``: revisions of a configuration, from the config topic and the
+journal.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def history(session: Session, connector: str, show: str | None, output: Output) 
     if show is not None:
         row = rows[index_of(found, connector, show, unseen)]
         terminal.emit(
-            "ConnectorRevision", {"connector": connector, **row}, output, lambda wide: configuration(connector, row)
+            "ConnectorRevision",
+            {"connector": connector, **row},
+            output,
+            lambda wide: configuration(connector, row),
         )
         return
     revisions = [{key: value for key, value in row.items() if key != "config"} for row in rows]
@@ -71,12 +76,23 @@ def _what(version: ConfigVersion, former: ConfigVersion | None) -> str:
 def table(revisions: Sequence[dict[str, Any]], unseen: str | None) -> None:
     """Print the revisions as a table; ``unseen`` is why the config topic was not read."""
     rows = [
-        [row["revision"], row["at"] or f"until {row['until']}", row["what"], _changed(row), _by(row)]
+        [
+            row["revision"],
+            row["at"] or f"until {row['until']}",
+            row["what"],
+            _changed(row),
+            _by(row),
+        ]
         for row in revisions
     ]
-    terminal.table(["REVISION", "TIME", "WHAT", "PROPERTIES", "BY"], rows, empty="", spare=("BY", "PROPERTIES"))
+    terminal.table(
+        ["REVISION", "TIME", "WHAT", "PROPERTIES", "BY"], rows, empty="", spare=("BY", "PROPERTIES")
+    )
     if unseen:
-        terminal.note(f"warning: only revisions in the journal of this machine are shown: {unseen}", style="yellow")
+        terminal.note(
+            f"warning: only revisions in the journal of this machine are shown: {unseen}",
+            style="yellow",
+        )
     else:
         terminal.say("Compaction of the config topic may have removed older revisions.")
 
@@ -84,7 +100,9 @@ def table(revisions: Sequence[dict[str, Any]], unseen: str | None) -> None:
 def _changed(row: dict[str, Any]) -> str:
     if row["what"] == "oldest known":
         return f"{len(row['changes'])} properties"
-    parts = [f"{name}-" if value is None else f"{name}={value}" for name, value in row["changes"].items()]
+    parts = [
+        f"{name}-" if value is None else f"{name}={value}" for name, value in row["changes"].items()
+    ]
     return some_of(parts, MOST_SHOWN)
 
 
@@ -98,4 +116,8 @@ def configuration(connector: str, row: dict[str, Any]) -> None:
     if row["config"] is None:
         terminal.say(f"{connector} was deleted.")
     else:
-        terminal.table(["PROPERTY", "VALUE"], [[name, value or ""] for name, value in row["config"].items()], empty="")
+        terminal.table(
+            ["PROPERTY", "VALUE"],
+            [[name, value or ""] for name, value in row["config"].items()],
+            empty="",
+        )

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from connectctl.ops.config.context_file import Parsed
 
 app = command_group("Show where every setting comes from, and change the context file.")
-ContextArgument = Annotated[str, typer.Argument(metavar="NAME", help="A context of the context file.")]
+ContextArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="A context of the context file.")
+]
 
 
 @app.command()
@@ -29,23 +31,42 @@ def show(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
       connectctl context show
       connectctl --context prod context show -o json
 
-    Flags win over the environment (CONNECTCTL_…), the environment over the context file, the file over defaults.
+    Flags win over the environment (CONNECTCTL_…), the environment over the context file, the file
+    over defaults.
     """
     session: Session = ctx.obj
     settings = session.settings
-    rows = [{"name": name, "value": value, "origin": origin} for name, value, origin in settings.masked()]
-    data = {"context": settings.context, "file": str(session.config or paths.config_file()), "settings": rows}
-    data["notUsed"] = [{"name": name, "origin": setting.origin} for name, setting in settings.set_aside.items()]
+    rows = [
+        {"name": name, "value": value, "origin": origin}
+        for name, value, origin in settings.masked()
+    ]
+    data = {
+        "context": settings.context,
+        "file": str(session.config or paths.config_file()),
+        "settings": rows,
+    }
+    data["notUsed"] = [
+        {"name": name, "origin": setting.origin} for name, setting in settings.set_aside.items()
+    ]
 
     def table(wide: bool) -> None:
         terminal.note(
-            f"context: {settings.context or '(none)'}   precedence: flags > environment > context file > defaults"
+            f"context: {settings.context or '(none)'}   precedence: flags > environment > context "
+            "file > defaults"
         )
-        empty = f"Nothing is configured. Give --bootstrap-servers and --group-id, or write {data['file']}."
-        terminal.table(["NAME", "VALUE", "ORIGIN"], [list(row.values()) for row in rows], empty=empty)
+        empty = (
+            "Nothing is configured. Give --bootstrap-servers and --group-id, or write "
+            f"{data['file']}."
+        )
+        terminal.table(
+            ["NAME", "VALUE", "ORIGIN"], [list(row.values()) for row in rows], empty=empty
+        )
         if settings.set_aside:
             names = ", ".join(settings.set_aside)
-            terminal.note(f"Not used, because they belong to another group than {settings.get('group_id')}: {names}")
+            terminal.note(
+                f"Not used, because they belong to another group than {settings.get('group_id')}: "
+                f"{names}"
+            )
 
     terminal.emit("Context", data, output, table)
 
@@ -69,7 +90,11 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
             entry = parsed.content.contexts.get(name)
             row = {"name": name, "current": name == parsed.content.current}
             row["bootstrapServers"] = entry.bootstrap_servers if entry else None
-            row |= {"groupId": entry.group_id if entry else None, "file": str(path), "problem": _problem(parsed, name)}
+            row |= {
+                "groupId": entry.group_id if entry else None,
+                "file": str(path),
+                "problem": _problem(parsed, name),
+            }
             found.append(row)
     for file in sorted(paths.sandbox_directory("_").parent.glob("*/context.yaml")):
         for name in context_file.read(file).names:
@@ -104,7 +129,8 @@ def use(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False
     Examples:
       connectctl context use prod
 
-    Comments, order and everything else in the file stay as they are, byte for byte; --dry-run prints the difference.
+    Comments, order and everything else in the file stay as they are, byte for byte; --dry-run
+    prints the difference.
     """
     context_change.use(ctx.obj, name, dry_run=dry_run)
 
@@ -118,8 +144,8 @@ def add(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Another key of the context, as client.security.protocol=SSL; of a secret env:NAME, file:FILE or "
-            "command:COMMAND; of a list with commas. Repeatable.",
+            help="Another key of the context, as client.security.protocol=SSL; of a secret "
+            "env:NAME, file:FILE or command:COMMAND; of a list with commas. Repeatable.",
         ),
     ] = None,
     current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
@@ -135,13 +161,16 @@ def add(
         --set client.security.protocol=SASL_SSL --set client.sasl.mechanism=PLAIN \\
         --set client.sasl.username=ops --set client.sasl.password=env:KAFKA_PASSWORD
 
-    Passwords are written as references only: env:NAME, file:FILE or command:COMMAND. A new file is for its owner only.
+    Passwords are written as references only: env:NAME, file:FILE or command:COMMAND. A new file is
+    for its owner only.
     """
     context_change.add(ctx.obj, name, settings or [], current=current, dry_run=dry_run)
 
 
 @app.command()
-def remove(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+def remove(
+    ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False, yes: YesOption = False
+) -> None:
     """Remove a context from the context file, with the comments within it.
 
     \b

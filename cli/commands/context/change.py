@@ -43,11 +43,16 @@ def use(session: Session, name: str, *, dry_run: bool) -> None:
     terminal.note(f"{'Would be' if dry_run else 'Now'} current: {name}")
 
 
-def add(session: Session, name: str, settings: Sequence[str], *, current: bool, dry_run: bool) -> None:
-    """Add the context ``name`` with the flags and ``settings``. Raises ``BadInput`` for values not allowed in the file."""
+def add(
+    session: Session, name: str, settings: Sequence[str], *, current: bool, dry_run: bool
+) -> None:
+    """Add the context ``name`` with the flags and ``settings``. Raises ``BadInput`` for values not
+    allowed in the file.
+    """
     if not NAME.fullmatch(name):
         raise BadInput(
-            f"Invalid context name: {name!r}", next_step="Use letters, digits, dots, dashes and underscores."
+            f"Invalid context name: {name!r}",
+            next_step="Use letters, digits, dots, dashes and underscores.",
         )
     path, former, text = _read(session)
     if name in _parsed(path, text).names:
@@ -55,14 +60,18 @@ def add(session: Session, name: str, settings: Sequence[str], *, current: bool, 
         raise BadInput(f"Context {name} already exists in {path}", next_step=hint, code="exists")
     entry = _entry(session, settings)
     if not entry.get("bootstrap_servers") and not entry.get("rest"):
-        raise BadInput("The context has no cluster", next_step="Give --bootstrap-servers, or --rest.")
+        raise BadInput(
+            "The context has no cluster", next_step="Give --bootstrap-servers, or --rest."
+        )
 
     def changed() -> str:
         added = context_edit.add(text, name, entry)
         problem = _parsed(path, added).broken.get(name)
         if problem is not None:
             where = problem.what.partition(": ")[2] or problem.what
-            raise BadInput(f"{where}; nothing was written", why=problem.why, next_step=problem.next_step)
+            raise BadInput(
+                f"{where}; nothing was written", why=problem.why, next_step=problem.next_step
+            )
         return context_edit.use(added, name) if current else added
 
     _write(path, former, text, changed, dry_run=dry_run)
@@ -70,7 +79,9 @@ def add(session: Session, name: str, settings: Sequence[str], *, current: bool, 
 
 
 def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
-    """Remove the context ``name`` after confirmation. Raises ``BadInput`` if it does not exist, ``Refused`` if declined."""
+    """Remove the context ``name`` after confirmation. Raises ``BadInput`` if it does not exist,
+    ``Refused`` if declined.
+    """
     path, former, text = _read(session)
     _check_exists(path, text, name)
     changed = context_edit.remove(text, name)
@@ -78,7 +89,8 @@ def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
         if not apply.somebody_is_there():
             hint = "Give --yes to remove it, or --dry-run to print the change."
             raise BadInput(
-                "Confirmation required, but standard input is not a terminal; nothing was done", next_step=hint
+                "Confirmation required, but standard input is not a terminal; nothing was done",
+                next_step=hint,
             )
         if not typer.confirm(f"Remove the context {name} from {path}?", err=True):
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
@@ -87,7 +99,9 @@ def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
 
 
 def _read(session: Session) -> tuple[Path, bytes | None, str]:
-    """Return the context file, its bytes (None if it does not exist) and its text. Raises ``BadInput``."""
+    """Return the context file, its bytes (None if it does not exist) and its text. Raises
+    ``BadInput``.
+    """
     path = session.config or paths.config_file()
     if not path.exists():
         return path, None, ""
@@ -108,15 +122,20 @@ def _check_exists(path: Path, text: str, name: str) -> None:
         if name.startswith(SANDBOX) and (own := sandbox_file(name)):
             raise BadInput(
                 f"{name} is the context of a sandbox: it is in {own}, and not in {path}",
-                next_step=f"Use it with --context {name}, or for this shell: export CONNECTCTL_CONTEXT={name}.",
+                next_step=f"Use it with --context {name}, or for this shell: export "
+                f"CONNECTCTL_CONTEXT={name}.",
                 code="unknown-context",
             )
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else "See connectctl context list."
-        raise BadInput(f"Context not found in {path}: {name}", next_step=hint, code="unknown-context")
+        raise BadInput(
+            f"Context not found in {path}: {name}", next_step=hint, code="unknown-context"
+        )
 
 
-def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str], *, dry_run: bool) -> None:
+def _write(
+    path: Path, former: bytes | None, text: str, change: Callable[[], str], *, dry_run: bool
+) -> None:
     changed = change()
     _parsed(path, changed)
     if dry_run:
@@ -139,13 +158,17 @@ def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
-            raise BadInput(f"--set requires KEY=VALUE, not {masking.masked(setting)!r}", code="usage")
+            raise BadInput(
+                f"--set requires KEY=VALUE, not {masking.masked(setting)!r}", code="usage"
+            )
         listed = is_list_setting(_parts(key))
         _put(entry, key, re.split(r"\s*,\s*", value.strip()) if listed else _value(key, value))
     for url in entry.get("rest", []):
         if masking.addresses_masked(url) != url:
             hint = "Give --set rest_auth.username=NAME and --set rest_auth.password=env:NAME."
-            raise BadInput("The address of a worker contains a password, which is not written", next_step=hint)
+            raise BadInput(
+                "The address of a worker contains a password, which is not written", next_step=hint
+            )
     return entry
 
 
@@ -175,7 +198,9 @@ def _value(key: str, value: str) -> Any:
         if colon and kind in SECRET_KINDS and where:
             return {kind: where}
         hint = "Name its source: env:NAME, file:FILE or command:COMMAND."
-        raise BadInput(f"{key} is a secret, which is not written to the context file", next_step=hint)
+        raise BadInput(
+            f"{key} is a secret, which is not written to the context file", next_step=hint
+        )
     if "\n" in value or "\r" in value:
         raise BadInput(f"The value of {key} has more than one line", code="usage")
     typed = yaml_text.read_yaml(value) if SCALAR.fullmatch(value) else None

@@ -1,5 +1,6 @@
-"""The end of the demonstration: a source moves from its worker to Spark and back in the middle of its file; then its topic
-is transformed."""
+"""The end of the demonstration: a source moves from its worker to Spark and back in the middle of
+its file; then its topic is transformed.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +47,14 @@ class OnSpark:
         return self.stage.files / "job.yaml"
 
     def play(self) -> None:
-        """The worker reads, Spark takes over, is killed and resumes, the worker continues, and the topic is audited."""
+        """The worker reads, Spark takes over, is killed and resumes, the worker continues, and the
+        topic is audited.
+        """
         title("Run the same source on Spark: take over in the middle of its file, kill, resume")
         self._source.write_text("".join(f"payment {n}\n" for n in range(LINES)))
-        self._job.write_text(f'name: {CONNECTOR}\nspark: {{master: "local[1]"}}\nuntil: {{idle: 3s}}\n')
+        self._job.write_text(
+            f'name: {CONNECTOR}\nspark: {{master: "local[1]"}}\nuntil: {{idle: 3s}}\n'
+        )
         config = {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
             "file": str(self._source),
@@ -80,24 +85,44 @@ class OnSpark:
         job = self.stage.files / f"{RECEIPTS}.yaml"
         job.write_text(TRANSFORM)
         self.stage.run_to_end("--group-id", "demo-spark", "run", str(job), "--yes")
-        self.stage.run("audit", RECEIPTS, "--from", TOPIC, "--group", f"connect-demo-{RECEIPTS}", "--by", NUMBER)
+        self.stage.run(
+            "audit",
+            RECEIPTS,
+            "--from",
+            TOPIC,
+            "--group",
+            f"connect-demo-{RECEIPTS}",
+            "--by",
+            NUMBER,
+        )
         proved(
-            f"each of the {self._count():,} payments has one receipt, and its group has committed the offsets of all"
+            f"each of the {self._count():,} payments has one receipt, and its group has committed "
+            "the offsets of all"
         )
 
     def _run_on_spark_and_kill(self) -> None:
         run = self.stage.process("run", str(self._job), "--take-over", "--yes")
         try:
-            # A stop request returns before tasks have stopped; a task's status is removed after its last commit.
-            until(lambda: self._states() == ["STOPPED"] or run.poll() is not None, "the worker to stop the connector")
+            # A stop request returns before tasks have stopped; a task's status is removed after its
+            # last commit.
+            until(
+                lambda: self._states() == ["STOPPED"] or run.poll() is not None,
+                "the worker to stop the connector",
+            )
             before = self._position()
-            until(lambda: self._position() > before or run.poll() is not None, "Spark to continue reading")
+            until(
+                lambda: self._position() > before or run.poll() is not None,
+                "Spark to continue reading",
+            )
             if run.poll() is not None:
                 raise ConnectctlError(f"connectctl run ended with exit code {run.returncode}")
         finally:
             run.send_signal(signal.SIGKILL)
             run.wait()
-        proved(f"a worker's task committed byte {before:,}; Spark continued from there, and was killed with kill -9")
+        proved(
+            f"a worker's task committed byte {before:,}; Spark continued from there, and was "
+            "killed with kill -9"
+        )
 
     def _resume_on_worker(self) -> None:
         self.stage.run("connectors", "resume", CONNECTOR, "--yes", "--wait")
@@ -105,7 +130,10 @@ class OnSpark:
         with self._source.open("a") as file:
             file.writelines(f"payment {n}\n" for n in range(count, count + AFTERWARDS))
         self._await_end_of_file()
-        proved(f"{AFTERWARDS} more lines, and this time the worker continued from where Spark had stopped")
+        proved(
+            f"{AFTERWARDS} more lines, and this time the worker continued from where Spark had "
+            "stopped"
+        )
 
     def _await_end_of_file(self) -> None:
         size = self._source.stat().st_size

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.planning import ConnectorState
 
 
-Names = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", autocompletion=completed_names.connectors)]
+Names = Annotated[
+    list[str], typer.Argument(metavar="CONNECTOR...", autocompletion=completed_names.connectors)
+]
 ViaOption = Annotated[
     Literal["kafka", "rest"] | None,
     typer.Option(
-        help="kafka: write the topics, commit for a sink's group; rest: ask the workers, which are 3.6 or newer. "
-        "By default kafka for sources, and for sinks rest where workers can.",
+        help="kafka: write the topics, commit for a sink's group; rest: ask the workers, which "
+        "are 3.6 or newer. By default kafka for sources, and for sinks rest where workers "
+        "can.",
         metavar="HOW",
     ),
 ]
@@ -40,7 +43,8 @@ EngineOption = Annotated[
         "--engine",
         callback=_store_engine,
         metavar="ENGINE",
-        help="Engine that reads the topics: local, spark, or auto (spark if installed, for what memory might not hold).",
+        help="Engine that reads the topics: local, spark, or auto (spark if installed, for what "
+        "memory might not hold).",
     ),
 ]
 
@@ -53,16 +57,24 @@ def merge(
     policy: Annotated[
         changes.MergePolicy | None,
         typer.Option(
-            help="Side that takes precedence: effective (KIP-618, default), newest, global or dedicated.",
+            help="Side that takes precedence: effective (KIP-618, default), newest, global or "
+            "dedicated.",
             metavar="POLICY",
         ),
     ] = None,
     topic: Annotated[
-        str | None, typer.Option(help="With --into dedicated: the connector's own topic from now on.", metavar="TOPIC")
+        str | None,
+        typer.Option(
+            help="With --into dedicated: the connector's own topic from now on.", metavar="TOPIC"
+        ),
     ] = None,
     engine: EngineOption = Choice.AUTO,
     unset_topic: Annotated[
-        bool, typer.Option("--unset-topic", help="With --into global: the connector no longer has a topic of its own.")
+        bool,
+        typer.Option(
+            "--unset-topic",
+            help="With --into global: the connector no longer has a topic of its own.",
+        ),
     ] = False,
     via: ViaOption = None,
     options: OffsetOptions = OffsetOptions(),
@@ -76,9 +88,9 @@ def merge(
       connectctl offsets merge orders --into global --unset-topic --stop
       connectctl offsets merge orders --into global --dry-run
 
-    Workers do not fall back to the global topic, so a connector that gets its own topic starts over unless that topic
-    is seeded first: --into dedicated does it. A dedicated topic that looks stale stops the plan until --policy says
-    which side is right.
+    Workers do not fall back to the global topic, so a connector that gets its own topic starts over
+    unless that topic is seeded first: --into dedicated does it. A dedicated topic that looks stale
+    stops the plan until --policy says which side is right.
     """
     from connectctl.ops.operations.offsets import operations
 
@@ -87,29 +99,48 @@ def merge(
     if unset_topic and into is Side.DEDICATED:
         raise BadInput("--unset-topic requires --into global")
     if topic and len(connectors) > 1:
-        raise BadInput("--topic requires exactly one connector", next_step="Merge one connector at a time.")
+        raise BadInput(
+            "--topic requires exactly one connector", next_step="Merge one connector at a time."
+        )
     chosen = (policy or changes.MergePolicy.EFFECTIVE).value
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
-        own = topic or next((at.topic for at in subject.topic_states if at.side is Side.DEDICATED), None)
+        own = topic or next(
+            (at.topic for at in subject.topic_states if at.side is Side.DEDICATED), None
+        )
         if own is None:
-            hint = "Name one: --topic NAME." if into is Side.DEDICATED else "Its offsets are in the global one."
+            hint = (
+                "Name one: --topic NAME."
+                if into is Side.DEDICATED
+                else "Its offsets are in the global one."
+            )
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
         moved = own if into is Side.DEDICATED or unset_topic else None
         return changes.MergeOffsets(subject.name, into.value, chosen, policy is not None, moved)
 
     hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
-    targets = [OffsetTarget(hint.connector, request, topic, via=via or "kafka", purpose=hint) for hint in hints]
-    flow.perform(ctx.obj, operations.MergeOffsets(), operations.OffsetsRequest(targets, stop=options.stop), options)
+    targets = [
+        OffsetTarget(hint.connector, request, topic, via=via or "kafka", purpose=hint)
+        for hint in hints
+    ]
+    flow.perform(
+        ctx.obj,
+        operations.MergeOffsets(),
+        operations.OffsetsRequest(targets, stop=options.stop),
+        options,
+    )
 
 
 @with_options
 def copy(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=completed_names.connectors)],
+    source: Annotated[
+        str, typer.Argument(metavar="FROM", autocompletion=completed_names.connectors)
+    ],
     target: Annotated[str, typer.Argument(metavar="TO", autocompletion=completed_names.connectors)],
     from_context: Annotated[
-        str | None, typer.Option(help="Context of FROM, if it is on another cluster.", metavar="CONTEXT")
+        str | None,
+        typer.Option(help="Context of FROM, if it is on another cluster.", metavar="CONTEXT"),
     ] = None,
     via: ViaOption = None,
     options: ForcedOffsetOptions = ForcedOffsetOptions(),
@@ -138,4 +169,9 @@ def copy(
         return changes.CopyOffsets(subject.name, source, entries, from_context, options.force)
 
     targets = [OffsetTarget(target, request, new=True, via=via or "kafka")]
-    flow.perform(session, operations.CopyOffsets(), operations.OffsetsRequest(targets, stop=options.stop), options)
+    flow.perform(
+        session,
+        operations.CopyOffsets(),
+        operations.OffsetsRequest(targets, stop=options.stop),
+        options,
+    )

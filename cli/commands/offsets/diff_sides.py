@@ -1,4 +1,6 @@
-"""The two sides that ``connectctl offsets diff`` compares: topics, clusters, or a dump and a cluster."""
+"""The two sides that ``connectctl offsets diff`` compares: topics, clusters, or a dump and a
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets import topic_dump
-from connectctl.ops.operations.offsets.diff import LiveValues, effective_values, live_values, without_equal_values
+from connectctl.ops.operations.offsets.diff import (
+    LiveValues,
+    effective_values,
+    live_values,
+    without_equal_values,
+)
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.incomplete import check_complete, check_findings
 from connectctl.ops.operations.offsets.last_commits import stale
@@ -40,15 +47,20 @@ def sides(
     current, other = without_equal_values(current, _saved(session, file), wanted)
     saved = effective_values(assemble(other, OffsetsQuery()))
     query = OffsetsQuery(wanted)
-    kept = {topic_state: value for topic_state, value in saved.items() if query.includes(topic_state[0])}
+    kept = {
+        topic_state: value for topic_state, value in saved.items() if query.includes(topic_state[0])
+    }
     return effective_values(_whole(current, wanted)), kept, ("cluster", "file")
 
 
 def _saved(session: Session, file: Path) -> OffsetsSnapshot:
-    """Return the offsets in ``file``, with the configurations of this cluster where it has topics of this cluster."""
+    """Return the offsets in ``file``, with the configurations of this cluster where it has topics
+    of this cluster.
+    """
     records = topic_dump.read_file(file)
     sources = sources_of(session, PATIENCE)[0]
-    observed = observe(sources, OffsetsQuery((), False, False))  # the topics have been read for the other side
+    # the topics have been read for the other side
+    observed = observe(sources, OffsetsQuery((), False, False))
     known = sources.offsets_topic
     own_topics = {known, *(store.topic for store in observed.stores.values())}
     configs = observed.configs if own_topics & records.keys() else None
@@ -67,7 +79,9 @@ def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
     return found
 
 
-def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[LiveValues, LiveValues, tuple[str, str]]:
+def _own_sides(
+    session: Session, wanted: tuple[str, ...]
+) -> tuple[LiveValues, LiveValues, tuple[str, str]]:
     """Return the global topic and the dedicated one as sides, for the connectors that have one."""
     if any(map(is_glob, wanted)):
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
@@ -89,4 +103,6 @@ def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[LiveValues, L
 
 
 def _with_own_topic(session: Session) -> tuple[str, ...]:
-    return tuple(sorted(observe(sources_of(session, PATIENCE)[0], OffsetsQuery((), False, False)).stores))
+    return tuple(
+        sorted(observe(sources_of(session, PATIENCE)[0], OffsetsQuery((), False, False)).stores)
+    )

@@ -35,16 +35,21 @@ def diff(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
     with_context: Annotated[
-        str | None, typer.Option(help="Compare effective offsets with another cluster's.", metavar="CONTEXT")
+        str | None,
+        typer.Option(help="Compare effective offsets with another cluster's.", metavar="CONTEXT"),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Compare effective offsets with a dump's.", metavar="DUMP")
+        Path | None,
+        typer.Option(
+            "--file", "-f", help="Compare effective offsets with a dump's.", metavar="DUMP"
+        ),
     ] = None,
     exit_code: PendingOption = False,
     engine: EngineOption = Choice.AUTO,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Compare the offsets of two places: the global and the dedicated topics, two clusters, a dump and a cluster.
+    """Compare the offsets of two places: the global and the dedicated topics, two clusters, a dump
+    and a cluster.
 
     \b
     Examples:
@@ -57,9 +62,14 @@ def diff(
     from connectctl.ops.operations.offsets.diff import differences
 
     if engine is Choice.SPARK and (with_context or file):
-        raise BadInput("--engine spark compares the global topic with the dedicated ones", next_step="Leave it out.")
+        raise BadInput(
+            "--engine spark compares the global topic with the dedicated ones",
+            next_step="Leave it out.",
+        )
     if with_context and file:
-        raise BadInput("--with-context and --file exclude each other", next_step="Give one of them.")
+        raise BadInput(
+            "--with-context and --file exclude each other", next_step="Give one of them."
+        )
     wanted = tuple(connectors or ())
     with without_collection():
         left, right, names = sides(ctx.obj, wanted, with_context, file)
@@ -67,8 +77,13 @@ def diff(
     data = {"left": names[0], "right": names[1], "differences": [d.as_json() for d in found]}
 
     def table(wide: bool) -> None:
-        rows = [[d.connector, *map(addresses_masked, (d.key, d.left or "-", d.right or "-"))] for d in found]
-        terminal.table(["CONNECTOR", "KEY", names[0].upper(), names[1].upper()], rows, empty="No differences.")
+        rows = [
+            [d.connector, *map(addresses_masked, (d.key, d.left or "-", d.right or "-"))]
+            for d in found
+        ]
+        terminal.table(
+            ["CONNECTOR", "KEY", names[0].upper(), names[1].upper()], rows, empty="No differences."
+        )
 
     terminal.emit("OffsetsDiff", data, output, table)
     if found and exit_code:
@@ -79,11 +94,13 @@ def backup(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
     out: Annotated[
-        Path, typer.Option("--out", help="The file to write; - for standard output.", metavar="FILE")
+        Path,
+        typer.Option("--out", help="The file to write; - for standard output.", metavar="FILE"),
     ] = Path("-"),
     engine: EngineOption = Choice.AUTO,
 ) -> None:
-    """Save every offset record of connectors, keys and values byte for byte, and what sinks have committed, as JSON lines.
+    """Save every offset record of connectors, keys and values byte for byte, and what sinks have
+    committed, as JSON lines.
 
     \b
     Examples:
@@ -105,13 +122,20 @@ def backup(
     with without_collection():
         found, lines, sinks = backup_of(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
         groups = spark_backup.lines_of_sinks(session, sinks, named=bool(connectors))
-        count = spark_backup.save(sealed(line + "\n" for line in chain(lines, groups)), out) - SEAL_LINES
+        count = (
+            spark_backup.save(sealed(line + "\n" for line in chain(lines, groups)), out)
+            - SEAL_LINES
+        )
     if str(out) == "-":
         return
-    terminal.note(f"{counted(count, 'record')} of {counted(len(found) + len(sinks), 'connector')} in {out}")
+    terminal.note(
+        f"{counted(count, 'record')} of {counted(len(found) + len(sinks), 'connector')} in {out}"
+    )
 
 
-def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: ListOption = Output.TABLE) -> None:
+def history(
+    ctx: typer.Context, connectors: ConnectorsArgument = None, output: ListOption = Output.TABLE
+) -> None:
     """List the changes of source offsets that were made from this machine, the newest first.
 
     \b
@@ -122,24 +146,32 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
     from connectctl.migrations.operations import OPERATIONS
     from connectctl.ops.operations.offsets.operations import OffsetsOperation
 
-    names = {name for name, operation in OPERATIONS.items() if isinstance(operation, OffsetsOperation)}
+    names = {
+        name for name, operation in OPERATIONS.items() if isinstance(operation, OffsetsOperation)
+    }
     runs = [run for run in ctx.obj.journal(read_only=True).runs() if run.operation in names]
     wanted = connectors or ["*"]
-    found = [run for run in runs if any(s == name or fnmatchcase(s, name) for s in run.subjects for name in wanted)]
+    found = [
+        run
+        for run in runs
+        if any(s == name or fnmatchcase(s, name) for s in run.subjects for name in wanted)
+    ]
 
     def table(wide: bool) -> None:
         rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at] for r in found]
         columns = ["RUN", "OPERATION", "CONNECTORS", "STATE", "STARTED"]
         spare = () if wide else ("STARTED", "CONNECTORS")
-        terminal.table(columns, rows, empty="No offset changes have been made from this machine.", spare=spare)
+        terminal.table(
+            columns, rows, empty="No offset changes have been made from this machine.", spare=spare
+        )
 
     terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
 
 
 @with_options
 def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOptions()) -> None:
-    """Undo a change: restore every record of its connectors, and every offset of its groups, from the backup that the
-    run made.
+    """Undo a change: restore every record of its connectors, and every offset of its groups, from
+    the backup that the run made.
 
     \b
     Examples:

@@ -1,4 +1,6 @@
-"""``connectctl offsets set|reset|restore`` of a source, or of a sink's group, decided when the connector is read."""
+"""``connectctl offsets set|reset|restore`` of a source, or of a sink's group, decided when the
+connector is read.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import Choice
 from connectctl.ops.operations.offsets.target import OffsetTarget
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, GroupTarget, resetting, restoring, setting
+from connectctl.ops.operations.sink_offsets.changes import (
+    GroupChange,
+    GroupTarget,
+    resetting,
+    restoring,
+    setting,
+)
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -32,7 +40,10 @@ if TYPE_CHECKING:
 @with_options
 def set_(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Option("--file", "-f", help="JSON or YAML; - for standard input.", metavar="FILE")],
+    file: Annotated[
+        Path,
+        typer.Option("--file", "-f", help="JSON or YAML; - for standard input.", metavar="FILE"),
+    ],
     connector: OptionalConnectorArgument = None,
     group: GroupOption = None,
     via: ViaOption = None,
@@ -46,10 +57,11 @@ def set_(
       connectctl offsets show orders -o json | connectctl offsets set orders-v2 -f -
       connectctl offsets show archive -o json > archive.json && connectctl offsets set archive -f archive.json
 
-    Takes what GET /connectors/…/offsets returns, and what offsets show -o json prints: of a source, the effective offsets.
-    An offset of null deletes. A sink's partition is {"kafka_topic": …, "kafka_partition": …}, its offset
-    {"kafka_offset": …}; its group must have no members. Offsets that the source connector would refuse are refused: those of
-    other members, types or ranges than Kafka's own connectors accept, or than the connector has stored itself.
+    Takes what GET /connectors/…/offsets returns, and what offsets show -o json prints: of a source,
+    the effective offsets. An offset of null deletes. A sink's partition is {"kafka_topic": …,
+    "kafka_partition": …}, its offset {"kafka_offset": …}; its group must have no members. Offsets
+    that the source connector would refuse are refused: those of other members, types or ranges than
+    Kafka's own connectors accept, or than the connector has stored itself.
     """
     from connectctl.ops.operations.offsets import operations
     from connectctl.ops.operations.offsets.input_file import read_entries
@@ -60,7 +72,16 @@ def set_(
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.SetOffsets(subject.name, entries, options.force)
 
-    _change(ctx.obj, operations.SetOffsets(), named, request, lambda: setting(entries), options, new=True, via=via)
+    _change(
+        ctx.obj,
+        operations.SetOffsets(),
+        named,
+        request,
+        lambda: setting(entries),
+        options,
+        new=True,
+        via=via,
+    )
 
 
 @with_options
@@ -68,13 +89,15 @@ def reset(
     ctx: typer.Context,
     connector: OptionalConnectorArgument = None,
     partition: Annotated[
-        list[str] | None, typer.Option(help="A partition as JSON; all if none is given.", metavar="JSON")
+        list[str] | None,
+        typer.Option(help="A partition as JSON; all if none is given.", metavar="JSON"),
     ] = None,
     group: GroupOption = None,
     via: ViaOption = None,
     options: OffsetOptions = OffsetOptions(),
 ) -> None:
-    """Delete offsets, so that a connector starts over. For all offsets the connector's name must be typed.
+    """Delete offsets, so that a connector starts over. For all offsets the connector's name must be
+    typed.
 
     \b
     Examples:
@@ -83,8 +106,8 @@ def reset(
       connectctl offsets reset archive --partition '{"kafka_topic": "t", "kafka_partition": 0}'
       connectctl offsets reset --group connect-transform
 
-    Also where the workers' own DELETE fails: exactly-once with a dedicated topic (Kafka 3.8 to 4.3). A sink then starts
-    according to its auto.offset.reset.
+    Also where the workers' own DELETE fails: exactly-once with a dedicated topic (Kafka 3.8 to
+    4.3). A sink then starts according to its auto.offset.reset.
     """
     from connectctl.ops.operations.offsets import operations
     from connectctl.ops.operations.offsets.input_file import partition_text
@@ -97,7 +120,14 @@ def reset(
 
     typed = named[0] if chosen is None else None
     _change(
-        ctx.obj, operations.ResetOffsets(), named, request, lambda: resetting(chosen), options, typed=typed, via=via
+        ctx.obj,
+        operations.ResetOffsets(),
+        named,
+        request,
+        lambda: resetting(chosen),
+        options,
+        typed=typed,
+        via=via,
     )
 
 
@@ -105,7 +135,9 @@ def reset(
 def restore(
     ctx: typer.Context,
     connector: ConnectorArgument,
-    file: Annotated[Path, typer.Option("--file", "-f", help="Backup that offsets backup wrote.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Option("--file", "-f", help="Backup that offsets backup wrote.", metavar="FILE")
+    ],
     engine: EngineOption = Choice.AUTO,
     options: ForcedOffsetOptions = ForcedOffsetOptions(),
 ) -> None:
@@ -120,8 +152,8 @@ def restore(
     from connectctl.ops.operations.offsets import dump_lines, operations
     from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
 
-    # The journal keeps a copy, because a plan may be executed or resumed later. Errors are reported for the
-    # user's file, not for the copy.
+    # The journal keeps a copy, because a plan may be executed or resumed later. Errors are reported
+    # for the user's file, not for the copy.
     journal = ctx.obj.journal()
     kept = journal.store_artifact(dump_lines.checked(file))
     request = changes.RestoreBackup(connector, kept, force=options.force)
@@ -131,14 +163,24 @@ def restore(
         return restoring(saved_offsets(lines, connector, dump_lines.name_of(file)))
 
     _change(
-        ctx.obj, operations.RestoreOffsets(), (connector, False), lambda s: request, change, options, purpose=request
+        ctx.obj,
+        operations.RestoreOffsets(),
+        (connector, False),
+        lambda s: request,
+        change,
+        options,
+        purpose=request,
     )
 
 
 def _named(connector: str | None, group: str | None) -> tuple[str, bool]:
-    """Return the name, and whether it is a group's. Raises ``BadInput`` unless exactly one of both is given."""
+    """Return the name, and whether it is a group's. Raises ``BadInput`` unless exactly one of both
+    is given.
+    """
     if (connector is None) is (group is None):
-        raise BadInput("A connector or --group GROUP is needed, and not both", next_step="Give one of them.")
+        raise BadInput(
+            "A connector or --group GROUP is needed, and not both", next_step="Give one of them."
+        )
     return connector or group or "", connector is None
 
 

@@ -25,25 +25,38 @@ if TYPE_CHECKING:
 def show(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
-    global_only: Annotated[bool, typer.Option("--global-only", help="Read only the workers' global topic.")] = False,
+    global_only: Annotated[
+        bool, typer.Option("--global-only", help="Read only the workers' global topic.")
+    ] = False,
     dedicated_only: Annotated[
         bool, typer.Option("--dedicated-only", help="Read only the connectors' dedicated topics.")
     ] = False,
     all_generations: Annotated[
-        bool, typer.Option("--all-generations", help="Also show records that newer ones have superseded.")
+        bool,
+        typer.Option(
+            "--all-generations", help="Also show records that newer ones have superseded."
+        ),
     ] = False,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="DUMP", help="Read saved topics (JSON lines), - for stdin.")
+        Path | None,
+        typer.Option(
+            "--file", "-f", metavar="DUMP", help="Read saved topics (JSON lines), - for stdin."
+        ),
     ] = None,
     patience: PatienceOption = OPEN_TRANSACTIONS_PATIENCE,
     limit: Annotated[
-        int, typer.Option(metavar="COUNT", min=0, help="Most source partitions in a table, 0 for all; JSON has all.")
+        int,
+        typer.Option(
+            metavar="COUNT",
+            min=0,
+            help="Most source partitions in a table, 0 for all; JSON has all.",
+        ),
     ] = 10_000,
     group: GroupOption = None,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """Show the offset of every source partition, in the global topic, in the dedicated one, and what they add up to; of a
-    sink, what its consumer group has committed.
+    """Show the offset of every source partition, in the global topic, in the dedicated one, and
+    what they add up to; of a sink, what its consumer group has committed.
 
     \b
     Examples:
@@ -55,24 +68,31 @@ def show(
       connectctl offsets show -f dump.jsonl        from a saved topic, without a cluster
       kcat -C -e -J -b broker:9092 -t connect-offsets | connectctl offsets show -f -
 
-    Reads the topics themselves, so it works with Connect down. EFFECTIVE is what KIP-618 promises a task; WORKER READS
-    is what workers really give it, which differs in every release from 3.3 to 4.3.1: they do not fall back to the
-    global topic. Oddities are findings on standard error, and in the JSON. Exit code 1: something could not be read
-    to its end. Tables hide passwords in addresses; JSON, which offsets set -f takes, is exact.
-    All that is shown is held in memory; what memory does not hold is refused before it is read on. Named connectors alone
-    are held.
+    Reads the topics themselves, so it works with Connect down. EFFECTIVE is what KIP-618 promises a
+    task; WORKER READS is what workers really give it, which differs in every release from 3.3 to
+    4.3.1: they do not fall back to the global topic. Oddities are findings on standard error, and
+    in the JSON. Exit code 1: something could not be read to its end. Tables hide passwords in
+    addresses; JSON, which offsets set -f takes, is exact. All that is shown is held in memory; what
+    memory does not hold is refused before it is read on. Named connectors alone are held.
     """
     from connectctl.cli.commands.offsets import sink_show
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     if group is not None:
         if connectors or file:
-            raise BadInput("--group cannot be combined with connectors or files", next_step="Give one of them.")
+            raise BadInput(
+                "--group cannot be combined with connectors or files", next_step="Give one of them."
+            )
         sink_show.show_group(ctx.obj, group, output)
         return
     if global_only and dedicated_only:
-        raise BadInput("--global-only and --dedicated-only leave nothing to show", next_step="Give one of them.")
-    query = OffsetsQuery(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
+        raise BadInput(
+            "--global-only and --dedicated-only leave nothing to show",
+            next_step="Give one of them.",
+        )
+    query = OffsetsQuery(
+        tuple(connectors or ()), not dedicated_only, not global_only, all_generations
+    )
     try:
         _show_sources(ctx.obj, query, file, patience, limit, output)
     except BadInput as e:
@@ -82,22 +102,33 @@ def show(
 
 
 def _show_sources(
-    session: Session, query: OffsetsQuery, file: Path | None, patience: float, limit: int, output: Output
+    session: Session,
+    query: OffsetsQuery,
+    file: Path | None,
+    patience: float,
+    limit: int,
+    output: Output,
 ) -> None:
     from connectctl.ops.operations.offsets.effective_offsets import assemble
 
     read_at = datetime.now(UTC)
     with without_collection():
-        snapshot, cluster = _from_file(session, file, query) if file else _from_cluster(session, query, patience)
+        snapshot, cluster = (
+            _from_file(session, file, query) if file else _from_cluster(session, query, patience)
+        )
         found = assemble(snapshot, query)
         data = views.as_json(found, read_at, output) if not output.for_people else {}
-        terminal.emit("SourceOffsets", cluster | data, output, partial(views.print_table, found, limit))
+        terminal.emit(
+            "SourceOffsets", cluster | data, output, partial(views.print_table, found, limit)
+        )
     terminal.findings(found.findings)
     if not found.complete:
         raise typer.Exit(1)
 
 
-def _from_cluster(session: Session, query: OffsetsQuery, patience: float) -> tuple[Any, dict[str, Any]]:
+def _from_cluster(
+    session: Session, query: OffsetsQuery, patience: float
+) -> tuple[Any, dict[str, Any]]:
     from connectctl.ops.operations.offsets.observe import observe
     from connectctl.ops.operations.offsets.sources import sources_of
 
@@ -112,4 +143,7 @@ def _from_file(session: Session, file: Path, query: OffsetsQuery) -> tuple[Any, 
 
     offsets_topic = session.flags.get("topics.offsets")
     records = topic_dump.read_file(file)
-    return topic_dump.snapshot(records, str(file), offsets_topic, query), {"clusterId": None, "groupId": None}
+    return topic_dump.snapshot(records, str(file), offsets_topic, query), {
+        "clusterId": None,
+        "groupId": None,
+    }

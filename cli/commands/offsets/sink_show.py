@@ -32,17 +32,25 @@ MOST_PENDING = 3
 
 
 def configured_sinks(session: Session, names: Sequence[str]) -> list[ConfiguredConnector]:
-    """Return the sink connectors ``names``, or all if none are given. Raises ``BadInput`` for others."""
+    """Return the sink connectors ``names``, or all if none are given. Raises ``BadInput`` for
+    others.
+    """
     group = session.group()
     topics = find_internal_topics(session.kafka, group, session.named_topics, needed=("config",))
     facts = read_facts(session.kafka, group.id, str(topics.config))
     if facts.configured is None:
-        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction blocks it")
+        raise ConnectctlError(
+            "The config topic could not be read to its end", why="an open transaction blocks it"
+        )
     return sinks_among(names, facts.configured)
 
 
-def observed(session: Session, sinks: Sequence[ConfiguredConnector]) -> tuple[list[GroupOffsets], list[Gap]]:
-    """Return the offsets of ``sinks``, and gaps: groups without the right to describe them, if several are requested."""
+def observed(
+    session: Session, sinks: Sequence[ConfiguredConnector]
+) -> tuple[list[GroupOffsets], list[Gap]]:
+    """Return the offsets of ``sinks``, and gaps: groups without the right to describe them, if
+    several are requested.
+    """
     found, gaps = [], []
     for sink in sinks:
         try:
@@ -64,7 +72,9 @@ def show_group(session: Session, group: str, output: Output) -> None:
     _show(session, [offsets_of_group(session.group_offsets, session.kafka, group)], [], output)
 
 
-def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], output: Output) -> None:
+def _show(
+    session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], output: Output
+) -> None:
     found = [with_pending(session.group_offsets, each) for each in found]
     gaps = [*gaps, *(_unseen(topic) for each in found for topic in sorted(each.unseen))]
     findings = gap_findings(gaps)
@@ -76,8 +86,14 @@ def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], 
     }
 
     def table(wide: bool) -> None:
-        columns = ["CONNECTOR", "PARTITION", "OFFSET", "END", "LAG"] + (["GROUP", "STATE"] if wide else [])
-        rows = [row + ([each.group.id, each.group.state] if wide else []) for each in found for row in _rows(each)]
+        columns = ["CONNECTOR", "PARTITION", "OFFSET", "END", "LAG"] + (
+            ["GROUP", "STATE"] if wide else []
+        )
+        rows = [
+            row + ([each.group.id, each.group.state] if wide else [])
+            for each in found
+            for row in _rows(each)
+        ]
         names = ", ".join(each.group.id for each in found) or "no group"
         seen = " could be read" if findings else ""
         terminal.table(columns, rows, empty=f"No committed offsets{seen}: {names}.")
@@ -95,8 +111,9 @@ def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], 
 def _pending_line(found: GroupOffsets) -> str:
     places = some_of([str(place) for place in sorted(found.pending)], MOST_PENDING)
     return (
-        f"{found.group.id}: the offsets of {places} are pending (KIP-447), and wait for {found.waits_for}. They are "
-        "released when it ends; if its producer is gone: connectctl transactions abort ID"
+        f"{found.group.id}: the offsets of {places} are pending (KIP-447), and wait for "
+        f"{found.waits_for}. They are released when it ends; if its producer is gone: connectctl "
+        "transactions abort ID"
     )
 
 
@@ -105,7 +122,9 @@ def _unseen(topic: str) -> Gap:
 
 
 def as_json(found: GroupOffsets) -> dict[str, Any]:
-    """Return a group as JSON: ``offsets`` as in ``GET /connectors/NAME/offsets``, with end and lag."""
+    """Return a group as JSON: ``offsets`` as in ``GET /connectors/NAME/offsets``, with end and
+    lag.
+    """
     return {
         "name": found.name,
         "connector": found.connector,
@@ -133,11 +152,23 @@ def _rows(found: GroupOffsets) -> Iterator[list[str]]:
         known = found.range_of(place)
         end = UNKNOWN if known is None else str(known.end)
         if place not in found.committed:
-            yield [found.name, connect_json(partition_json(place)), f"-{_mark(found, place)}", end, "-"]
+            yield [
+                found.name,
+                connect_json(partition_json(place)),
+                f"-{_mark(found, place)}",
+                end,
+                "-",
+            ]
             continue
         lag = found.lag(place)
         offset = connect_json(offset_json(found.committed[place]) or {}) + _mark(found, place)
-        yield [found.name, connect_json(partition_json(place)), offset, end, UNKNOWN if lag is None else str(lag)]
+        yield [
+            found.name,
+            connect_json(partition_json(place)),
+            offset,
+            end,
+            UNKNOWN if lag is None else str(lag),
+        ]
 
 
 def _mark(found: GroupOffsets, place: TopicPartition) -> str:

@@ -1,4 +1,6 @@
-"""Backup of big offsets topics: lines streamed from Spark, or a directory of part files that its tasks write."""
+"""Backup of big offsets topics: lines streamed from Spark, or a directory of part files that its
+tasks write.
+"""
 
 from __future__ import annotations
 
@@ -26,28 +28,40 @@ GROUPS_PART = "part-groups.jsonl"
 
 
 def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
-    """Save the offsets of ``names``, or of all connectors, if Spark reads them; returns whether it did."""
+    """Save the offsets of ``names``, or of all connectors, if Spark reads them; returns whether it
+    did.
+    """
     sources, group, _ = sources_of(session, PATIENCE)
     engine = session.offsets_engine(sources.kafka, sources.offsets_topic)
     if not isinstance(engine, Spark):
         if out.is_dir():
-            raise BadInput(f"{out} is a directory", next_step="Name a file, or give --engine spark.")
+            raise BadInput(
+                f"{out} is a directory", next_step="Name a file, or give --engine spark."
+            )
         return False
-    if any(map(is_glob, names)):  # Spark reads the topics later, so a glob matches configured connectors
-        names = tuple(dict.fromkeys(matching_names(sorted(sources.facts(group.id).configured or {}), names)))
+    # Spark reads the topics later, so a glob matches configured connectors
+    if any(map(is_glob, names)):
+        names = tuple(
+            dict.fromkeys(matching_names(sorted(sources.facts(group.id).configured or {}), names))
+        )
     sinks = [sink for sink in _sinks(sources, group.id) if not names or sink.name in names]
     groups = [line + "\n" for line in lines_of_sinks(session, sinks, named=bool(names))]
     with engine.backup(sources, names) as lines:
         if out.is_dir():
             if any(out.iterdir()):
-                raise BadInput(f"{out} is not empty", next_step="Name an empty directory or a file.")
+                raise BadInput(
+                    f"{out} is not empty", next_step="Name an empty directory or a file."
+                )
             lines.write.mode("append").text(str(out.absolute()))
             save(groups, out / GROUPS_PART)
             seal_directory(out)
             terminal.note(f"Part files in {out}")
             return True
         found = (row.value + "\n" for row in lines.toLocalIterator(prefetchPartitions=True))
-        count = save(sealed(chain(_not_empty(found, () if groups else names), groups)), out) - SEAL_LINES
+        count = (
+            save(sealed(chain(_not_empty(found, () if groups else names), groups)), out)
+            - SEAL_LINES
+        )
     if str(out) != "-":
         terminal.note(f"{counted(count, 'record')} in {out}")
     return True
@@ -55,13 +69,18 @@ def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
 
 def _sinks(sources: Sources, group_id: str) -> Iterable[ConfiguredConnector]:
     configured = sources.facts(group_id).configured or {}
-    return (connector for _, connector in sorted(configured.items()) if connector.looks_like == "sink")
+    return (
+        connector for _, connector in sorted(configured.items()) if connector.looks_like == "sink"
+    )
 
 
-def lines_of_sinks(session: Session, sinks: Sequence[ConfiguredConnector], *, named: bool) -> Iterator[str]:
+def lines_of_sinks(
+    session: Session, sinks: Sequence[ConfiguredConnector], *, named: bool
+) -> Iterator[str]:
     """Yield the committed offsets of the groups of ``sinks``, as lines of a backup.
 
-    Raises for a group that cannot be read if its connector was ``named``; otherwise prints a warning.
+    Raises for a group that cannot be read if its connector was ``named``; otherwise prints a
+    warning.
     """
 
     def failed(error: ConnectctlError) -> None:
@@ -73,18 +92,23 @@ def lines_of_sinks(session: Session, sinks: Sequence[ConfiguredConnector], *, na
 
 
 def _not_empty(lines: Iterator[str], names: tuple[str, ...]) -> Iterator[str]:
-    """Yield ``lines``. Raises ``BadInput`` if named connectors have none: a name may be misspelled."""
+    """Yield ``lines``. Raises ``BadInput`` if named connectors have none: a name may be
+    misspelled.
+    """
     first = next(lines, None)
     if first is None and names:
-        raise BadInput(f"Source offsets not found: {' and '.join(names)}", next_step="See connectctl offsets show.")
+        raise BadInput(
+            f"Source offsets not found: {' and '.join(names)}",
+            next_step="See connectctl offsets show.",
+        )
     if first is not None:
         yield first
     yield from lines
 
 
 def save(lines: Iterable[str], out: Path) -> int:
-    """Write ``lines``, texts of one or thousands of lines, to ``out`` atomically, or to standard output for ``-``.
-    Returns the count_ of lines.
+    """Write ``lines``, texts of one or thousands of lines, to ``out`` atomically, or to standard
+    output for ``-``. Returns the count_ of lines.
     """
     if str(out) == "-":
         return _write(lines, sys.stdout)

@@ -33,7 +33,9 @@ Emit = Literal["kafka-acls", "yaml"]
 def preflight(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
-    for_: Annotated[Goal, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = Goal.NOW,
+    for_: Annotated[
+        Goal, typer.Option("--for", help="Target exactly.once.source.support of the workers.")
+    ] = Goal.NOW,
     principal: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,18 +45,29 @@ def preflight(
         ),
     ] = None,
     emit: Annotated[
-        Emit | None, typer.Option("--emit", help="Print the ACLs that are missing, and nothing else.")
+        Emit | None,
+        typer.Option("--emit", help="Print the ACLs that are missing, and nothing else."),
     ] = None,
     prefixed: Annotated[
-        bool, typer.Option("--prefixed", help="With --emit: one prefixed pattern for all tasks of a connector.")
+        bool,
+        typer.Option(
+            "--prefixed", help="With --emit: one prefixed pattern for all tasks of a connector."
+        ),
     ] = False,
-    explain: Annotated[str | None, typer.Option("--explain", metavar="ID", help="Explain a finding in full.")] = None,
+    explain: Annotated[
+        str | None, typer.Option("--explain", metavar="ID", help="Explain a finding in full.")
+    ] = None,
     self_: Annotated[
-        bool, typer.Option("--self", help="Check what connectctl itself may do here, with the principal in use.")
+        bool,
+        typer.Option(
+            "--self", help="Check what connectctl itself may do here, with the principal in use."
+        ),
     ] = False,
     command: Annotated[
         list[str] | None,
-        typer.Option("--command", metavar="COMMAND", help="With --self: this command only. Repeatable."),
+        typer.Option(
+            "--command", metavar="COMMAND", help="With --self: this command only. Repeatable."
+        ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
     for_version: ForVersionOption = None,
@@ -75,10 +88,10 @@ def preflight(
       connectctl preflight --self                       which commands will work with my rights?
       connectctl preflight --self --command "offsets set" --emit kafka-acls
 
-    Checks brokers, workers, internal topics, every source connector, and the consumers of the topics that they write;
-    changes nothing. A check that could not be made is a finding of its own. ACLs are checked if a principal is given, or
-    is in a connector's configuration.
-    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
+    Checks brokers, workers, internal topics, every source connector, and the consumers of the
+    topics that they write; changes nothing. A check that could not be made is a finding of its own.
+    ACLs are checked if a principal is given, or is in a connector's configuration. Exit code 0: no
+    finding of the severity of --fail-on or above; 1: at least one.
     """
     if explain is not None:
         _explain(explain)
@@ -92,7 +105,9 @@ def preflight(
         from connectctl.cli.commands.preflight import own_rights
 
         if emit == "yaml":
-            raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
+            raise BadInput(
+                "--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls."
+            )
         if emit is not None:
             own_rights.emit(ctx.obj, connectors or [], command or [], principal or [])
             return
@@ -102,7 +117,10 @@ def preflight(
     from connectctl.ops.checks.cluster_checks import check_run
 
     run = _existing(
-        ctx.obj, lambda: check_run(ctx.obj, connectors or [], for_, given, acls=emit is not None, release=release)
+        ctx.obj,
+        lambda: check_run(
+            ctx.obj, connectors or [], for_, given, acls=emit is not None, release=release
+        ),
     )
     if emit is not None:
         _emit(run, emit, prefixed=prefixed)
@@ -111,7 +129,9 @@ def preflight(
 
 
 def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
-    """Return the result of ``check``. Raises ``BadInput`` for a group that does not exist, and has no connectors."""
+    """Return the result of ``check``. Raises ``BadInput`` for a group that does not exist, and has
+    no connectors.
+    """
     try:
         run = check()
     except BadInput as e:
@@ -131,12 +151,16 @@ def _report(run: CheckRun, options: ReportOptions) -> None:
         "for": run.goal.value,
         "connectors": list(run.context.names),
     }
-    findings.emit_report("Preflight", data, found, options, lambda wide: _print(run.context, found, wide))
+    findings.emit_report(
+        "Preflight", data, found, options, lambda wide: _print(run.context, found, wide)
+    )
     raise typer.Exit(findings.exit_code(found, options.fail_on))
 
 
 def principals_in(given: Sequence[str]) -> Principals | None:
-    """Return the principals of ``--principal``, None for none. Raises ``BadInput`` before anything is asked of a cluster."""
+    """Return the principals of ``--principal``, None for none. Raises ``BadInput`` before anything
+    is asked of a cluster.
+    """
     from connectctl.ops.checks.acls.principals import parse_principals
 
     return parse_principals(given) if given else None
@@ -145,7 +169,10 @@ def principals_in(given: Sequence[str]) -> Principals | None:
 def _print(scene: CheckContext, found: tuple[Finding, ...], wide: bool) -> None:
     findings.table_of(found, wide=wide)
     if not found:
-        what = f"{counted(len(scene.view.workers), 'worker')}, {counted(len(scene.names), 'connector')}"
+        what = (
+            f"{counted(len(scene.view.workers), 'worker')}, "
+            f"{counted(len(scene.names), 'connector')}"
+        )
         terminal.note(f"Checked: {what}, their topics and brokers.", style="dim")
 
 
@@ -155,10 +182,14 @@ def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
     facts, unseen = run.acl_facts()
     if facts is None:
         whys = "; ".join(f"{each.what}: {each.why}" for each in unseen)
-        raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
+        raise ConnectctlError(
+            "Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None
+        )
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say(acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+    terminal.say(
+        acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n")
+    )
 
 
 def _explain(id_: str) -> None:
@@ -167,7 +198,14 @@ def _explain(id_: str) -> None:
     doc = rule_doc(id_)
     terminal.say(f"{doc.id} ({doc.severity}): {doc.title}")
     for paragraph in doc.text.split("\n\n"):
-        terminal.say("\n" + (indent(paragraph, "") if "\n  " in paragraph else fill(" ".join(paragraph.split()), 100)))
+        terminal.say(
+            "\n"
+            + (
+                indent(paragraph, "")
+                if "\n  " in paragraph
+                else fill(" ".join(paragraph.split()), 100)
+            )
+        )
     if doc.source:
         terminal.say(f"\nSource: {doc.source}")
 

@@ -1,4 +1,6 @@
-"""``connectctl preflight --self``: which commands work fully with the principal in use, and which rights are missing."""
+"""``connectctl preflight --self``: which commands work fully with the principal in use, and which
+rights are missing.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,26 @@ def check_self(
     raise typer.Exit(output_findings.exit_code(kept, options.fail_on))
 
 
-def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:
+def emit(
+    session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]
+) -> None:
     """Print kafka-acls.sh commands that add the missing rights."""
     principal = _principal(session, principals)
-    lines = emitted(rights_of(session, connectors, commands), principal, str(session.settings.get("bootstrap_servers")))
+    lines = emitted(
+        rights_of(session, connectors, commands),
+        principal,
+        str(session.settings.get("bootstrap_servers")),
+    )
     for line in lines:
         terminal.say(line)
 
 
-def rights_of(session: Session, connectors: Sequence[str], commands: Sequence[str]) -> tuple[OfCommand, ...]:
-    """Return the rights of every command, or of ``commands``. Raises ``BadInput`` for an unknown command."""
+def rights_of(
+    session: Session, connectors: Sequence[str], commands: Sequence[str]
+) -> tuple[OfCommand, ...]:
+    """Return the rights of every command, or of ``commands``. Raises ``BadInput`` for an unknown
+    command.
+    """
     for command in commands:
         _check(command)
     group = _group(session)
@@ -55,7 +67,9 @@ def rights_of(session: Session, connectors: Sequence[str], commands: Sequence[st
 
 
 def _group(session: Session) -> ConnectGroup:
-    """Return the group, or only its name if it may not be described: its rights are checked anyway."""
+    """Return the group, or only its name if it may not be described: its rights are checked
+    anyway.
+    """
     try:
         return session.group()
     except NotAuthorized:
@@ -65,22 +79,31 @@ def _group(session: Session) -> ConnectGroup:
 def _check(command: str) -> None:
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
-        hint = f"Did you mean {near[0]}?" if near else "Write it as on the command line, for example: offsets show."
+        hint = (
+            f"Did you mean {near[0]}?"
+            if near
+            else "Write it as on the command line, for example: offsets show."
+        )
         raise BadInput(f"Unknown command: {command}", next_step=hint)
 
 
 def _principal(session: Session, principals: Sequence[str]) -> str:
-    """Return the principal: as given, or the SASL user; brokers map a certificate's name by their own rules."""
+    """Return the principal: as given, or the SASL user; brokers map a certificate's name by their
+    own rules.
+    """
     if len(principals) > 1 or any("=" in each.partition(":")[0] for each in principals):
         raise BadInput(
-            "With --self give one --principal, without a role", next_step="For example --principal User:ops."
+            "With --self give one --principal, without a role",
+            next_step="For example --principal User:ops.",
         )
     if principals:
         return principals[0]
     user = session.settings.get("client.sasl.username")
     if not isinstance(user, str):
         raise ConnectctlError(
-            "The principal of this context is unknown", next_step="Give --principal User:NAME.", code="no-principal"
+            "The principal of this context is unknown",
+            next_step="Give --principal User:NAME.",
+            code="no-principal",
         )
     return f"User:{user}"
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class JobOrCommand(TyperGroup):
-    """``run FILE`` is ``run job FILE``: an argument that is not a command is a job file or an option of it."""
+    """``run FILE`` is ``run job FILE``: an argument that is not a command is a job file or an
+    option of it.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
@@ -25,7 +27,9 @@ class JobOrCommand(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=JobOrCommand, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = typer.Typer(
+    cls=JobOrCommand, rich_markup_mode=None, add_completion=False, no_args_is_help=True
+)
 
 
 @app.callback()
@@ -47,11 +51,12 @@ def run() -> None:
       until: {idle: 5s}        # or records: N, duration: 60s, forever: true
       patience: 5m             # how long to retry when Kafka does not respond
 
-    connector.class is a known name, or MODULE:CLASS: the module is in the directory of the job file, is installed, or is in
-    a wheel or zip under plugins.
+    connector.class is a known name, or MODULE:CLASS: the module is in the directory of the job
+    file, is installed, or is in a wheel or zip under plugins.
 
-    With records: N it ends at the first report that reaches N; commits of a task that was killed before it reported are not
-    counted. idle ends at the end of the source even if tasks were killed.
+    With records: N it ends at the first report that reaches N; commits of a task that was killed
+    before it reported are not counted. idle ends at the end of the source even if tasks were
+    killed.
     """
 
 
@@ -61,63 +66,93 @@ def job(
     ctx: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master; overrides job file and context.")
+        str | None,
+        typer.Option(metavar="URL", help="Spark master; overrides job file and context."),
     ] = None,
     take_over: Annotated[
         bool,
-        typer.Option("--take-over", help="Stop the connector on its live workers, and resume it there afterwards."),
+        typer.Option(
+            "--take-over",
+            help="Stop the connector on its live workers, and resume it there afterwards.",
+        ),
     ] = False,
     lease: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Duration of a Spark task; it reports at the end.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=1, help="Duration of a Spark task; it reports at the end."
+        ),
     ] = 30.0,
     patience: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="How long to retry when Kafka does not respond; overrides the job file. Default: 300 for a run without an "
-            "end, else 120. A run without an end or with --patience also waits for a cluster that has never responded.",
+            help="How long to retry when Kafka does not respond; overrides the job file. Default: "
+            "300 for a run without an end, else 120. A run without an end or with --patience "
+            "also waits for a cluster that has never responded.",
         ),
     ] = None,
     metrics: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File for metrics of the tasks in Prometheus format, written after each lease."
+            metavar="FILE",
+            help="File for metrics of the tasks in Prometheus format, written after each lease.",
         ),
     ] = None,
     sweep: Annotated[
         bool,
-        typer.Option("--sweep", help="Run nothing: remove files of a ParquetArchive that its manifest does not name."),
+        typer.Option(
+            "--sweep",
+            help="Run nothing: remove files of a ParquetArchive that its manifest does not name.",
+        ),
     ] = False,
     init: Annotated[
-        bool, typer.Option("--init", help="Run nothing: write a new source connector JOB.py, test_JOB.py and JOB.yaml.")
+        bool,
+        typer.Option(
+            "--init",
+            help="Run nothing: write a new source connector JOB.py, test_JOB.py and JOB.yaml.",
+        ),
     ] = False,
     options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Run a job file. SIGTERM and ^C end it after a last commit; a second one ends it immediately.
 
-    It resumes from the source offsets of its connector, whoever wrote them: it can be killed and run again. To change a
-    running job, run the changed file: it takes over once its Spark session is ready, and the older run ends. --sweep is
-    refused while a run or a member of the group may still commit files.
+    It resumes from the source offsets of its connector, whoever wrote them: it can be killed and
+    run again. To change a running job, run the changed file: it takes over once its Spark session
+    is ready, and the older run ends. --sweep is refused while a run or a member of the group may
+    still commit files.
 
-    Exit code 0: it ended or was stopped. 1: the connector or a task FAILED, another run or worker has taken over its tasks.
+    Exit code 0: it ended or was stopped. 1: the connector or a task FAILED, another run or worker
+    has taken over its tasks.
     """
     if init:
         from connectctl.cli.commands.run.init import write_skeleton
 
-        others = {"--master": master, "--take-over": take_over, "--metrics": metrics, "--sweep": sweep}
+        others = {
+            "--master": master,
+            "--take-over": take_over,
+            "--metrics": metrics,
+            "--sweep": sweep,
+        }
         write_skeleton(path, others, dry_run=options.dry_run, output=options.output)
         return
     if sweep:
         from connectctl.cli.commands.run.sweep import sweep_job
 
-        given = {"--master": master, "--take-over": take_over, "--patience": patience, "--metrics": metrics}
+        given = {
+            "--master": master,
+            "--take-over": take_over,
+            "--patience": patience,
+            "--metrics": metrics,
+        }
         sweep_job(ctx.obj, path, given, options)
         return
     from connectctl.cli.commands.run.execution import run_job
     from connectctl.ops.task_runtime.job.run_request import RunRequest
 
-    request = RunRequest(str(path), master, take_over, lease, patience, str(metrics) if metrics else None)
+    request = RunRequest(
+        str(path), master, take_over, lease, patience, str(metrics) if metrics else None
+    )
     run_job(ctx.obj, request, options)
 
 
@@ -125,19 +160,22 @@ def job(
 def status(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Connector names (default: all).")
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Connector names (default: all)."),
     ] = None,
     remove: Annotated[
         bool,
         typer.Option(
-            "--remove-members", help="Remove the static members that a killed run left in its consumer group."
+            "--remove-members",
+            help="Remove the static members that a killed run left in its consumer group.",
         ),
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """Show the states of connectors and tasks in the status topic, from workers and runs, with their time.
+    """Show the states of connectors and tasks in the status topic, from workers and runs, with
+    their time.
 
     \b
     Examples:
@@ -150,9 +188,13 @@ def status(
     from connectctl.ops.task_runtime.job.members_operation import RemoveLeftMembers
 
     if remove:
-        flow.perform(ctx.obj, RemoveLeftMembers(), tuple(names or ()), ApplyOptions(dry_run, yes, output))
+        flow.perform(
+            ctx.obj, RemoveLeftMembers(), tuple(names or ()), ApplyOptions(dry_run, yes, output)
+        )
         return
     if dry_run or yes:
         option = "--dry-run" if dry_run else "--yes"
-        raise BadInput(f"{option} has no effect without --remove-members", next_step=f"Leave out {option}.")
+        raise BadInput(
+            f"{option} has no effect without --remove-members", next_step=f"Leave out {option}."
+        )
     show_status(ctx.obj, names or (), output)

@@ -1,4 +1,6 @@
-"""Execute a job file (``connectctl run``), or a plan that its dry run printed (``connectctl runs apply``)."""
+"""Execute a job file (``connectctl run``), or a plan that its dry run printed
+(``connectctl runs apply``).
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,14 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.scheduler import JobRun
 
 
-def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved: SavedRun | None = None) -> None:
-    """Plan the run of ``request`` and execute it. With ``saved``, execute the saved plan if it equals the new one.
+def run_job(
+    session: Session, request: RunRequest, options: ApplyOptions, saved: SavedRun | None = None
+) -> None:
+    """Plan the run of ``request`` and execute it. With ``saved``, execute the saved plan if it
+    equals the new one.
 
-    Raises ``Refused`` for a saved plan that is stale or of another cluster, and what planning raises.
+    Raises ``Refused`` for a saved plan that is stale or of another cluster, and what planning
+    raises.
     """
     run = plan_run(_access(session), request, saved, waits=not options.dry_run)
     if saved is not None:
@@ -49,7 +55,9 @@ def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved:
     for note in run.job.notes:
         terminal.note(f"warning: {note}")
     if options.dry_run:
-        terminal.emit("Plan", run.plan.as_json(), options.output, lambda wide: _print_plan(run.plan))
+        terminal.emit(
+            "Plan", run.plan.as_json(), options.output, lambda wide: _print_plan(run.plan)
+        )
         return
     apply.confirm(session, run.plan, options.output.for_people, yes=options.yes)
     _execute(session, run, options.output)
@@ -63,7 +71,9 @@ def _access(session: Session) -> RunAccess:
 
 
 def _execute(session: Session, run: PlannedRun, output: Output) -> None:
-    """Execute the plan as a run of the journal, and print its result. Exits with the code of the result."""
+    """Execute the plan as a run of the journal, and print its result. Exits with the code of the
+    result.
+    """
     ready, metrics = run.job, run.request.metrics
     metrics_file = MetricsFile(Path(metrics), ready.name, ready.group) if metrics else None
     lock = session.cluster_lock if ready.take_over else None
@@ -83,7 +93,12 @@ def _execute(session: Session, run: PlannedRun, output: Output) -> None:
         if run_view.exit_code(result):
             parts.journal.end(parts.run.id, RunState.FAILED)
 
-    terminal.emit("TaskRun", run_view.as_json(ready, result), output, lambda wide: run_view.show(ready, result, wide))
+    terminal.emit(
+        "TaskRun",
+        run_view.as_json(ready, result),
+        output,
+        lambda wide: run_view.show(ready, result, wide),
+    )
     for line in run_view.warnings(ready, result):
         terminal.note(line)
     for line in run_view.failures(ready, result):
@@ -112,7 +127,9 @@ def show_status(session: Session, names: Sequence[str], output: Output) -> None:
 
 
 def contact_clusters(session: Session, job: Job) -> None:
-    """Send the first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, unlike later requests."""
+    """Send the first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, unlike
+    later requests.
+    """
     with first_contact(str(session.settings.get("bootstrap_servers"))):
         session.kafka.cluster_id()
     if other := target_of(session, job):

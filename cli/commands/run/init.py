@@ -13,7 +13,9 @@ from connectctl.ops.task_runtime.job.skeleton import skeleton, write
 
 
 def write_skeleton(path: Path, given: Mapping[str, Any], *, dry_run: bool, output: Output) -> None:
-    """Write the files. Raises ``BadInput`` for ``given`` options of a run, which have no effect here."""
+    """Write the files. Raises ``BadInput`` for ``given`` options of a run, which have no effect
+    here.
+    """
     if unused := [name for name, value in given.items() if value]:
         raise BadInput(f"{unused[0]} has no effect with --init", next_step=f"Remove {unused[0]}.")
     files = skeleton(path)
@@ -26,4 +28,9 @@ def write_skeleton(path: Path, given: Mapping[str, Any], *, dry_run: bool, outpu
         if not dry_run:
             terminal.say(f"Next: pytest {test}; connectctl --group-id GROUP run {job}")
 
-    terminal.emit("RunSkeleton", {"module": module, "test": test, "job": job, "written": not dry_run}, output, table)
+    terminal.emit(
+        "RunSkeleton",
+        {"module": module, "test": test, "job": job, "written": not dry_run},
+        output,
+        table,
+    )

@@ -1,4 +1,6 @@
-"""``connectctl run JOB --sweep``: find orphans of an archive, plan, confirm, and remove them as a run of the journal."""
+"""``connectctl run JOB --sweep``: find orphans of an archive, plan, confirm, and remove them as a
+run of the journal.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import flow
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.connectors.parquet_archive.connector import DIRECTORY, ParquetArchive
+from connectctl.ops.task_runtime.connectors.parquet_archive.connector import (
+    DIRECTORY,
+    ParquetArchive,
+)
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_operation import Sweep
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import ArchiveLocation
 from connectctl.ops.task_runtime.job import job_file
@@ -22,10 +27,14 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
 
 
-def sweep_job(session: Session, path: Path, given: Mapping[str, Any], options: ApplyOptions) -> None:
-    """Remove the orphans of the job's archive. ``given`` are options of a run, which have no effect here.
+def sweep_job(
+    session: Session, path: Path, given: Mapping[str, Any], options: ApplyOptions
+) -> None:
+    """Remove the orphans of the job's archive. ``given`` are options of a run, which have no effect
+    here.
 
-    Raises ``BadInput`` for those and for a job that is not an archive, and what ``ArchiveSweeper.orphans`` raises.
+    Raises ``BadInput`` for those and for a job that is not an archive, and what
+    ``ArchiveSweeper.orphans`` raises.
     """
     if unused := [name for name, value in given.items() if value]:
         raise BadInput(f"{unused[0]} has no effect with --sweep", next_step=f"Remove {unused[0]}.")

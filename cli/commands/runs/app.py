@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli.commands.runs.undo_options import UndoOptions
-from connectctl.cli.options import ApplyOptions, ListOption, OutputOption, RunArgument, command_group, with_options
+from connectctl.cli.options import (
+    ApplyOptions,
+    ListOption,
+    OutputOption,
+    RunArgument,
+    command_group,
+    with_options,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 
@@ -30,8 +37,16 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
 
     def table(wide: bool) -> None:
         columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
-        rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id] for r in found]
-        terminal.table(columns, rows, empty="No run yet.", spare=() if wide else ("GROUP", "STARTED", "SUBJECTS"))
+        rows = [
+            [r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id]
+            for r in found
+        ]
+        terminal.table(
+            columns,
+            rows,
+            empty="No run yet.",
+            spare=() if wide else ("GROUP", "STARTED", "SUBJECTS"),
+        )
 
     terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
 
@@ -54,9 +69,15 @@ def show(ctx: typer.Context, run: RunArgument, output: OutputOption = Output.TAB
             marks = [mark for mark in found.marks if mark.step == number]
             last = marks[-1] if marks else None
             detail = f": {last.detail}" if last and last.detail else ""
-            terminal.say(f"  {number + 1}. {(last.what if last else 'not begun'):<10} {step.describe()}{detail}")
+            terminal.say(
+                f"  {number + 1}. {(last.what if last else 'not begun'):<10} "
+                f"{step.describe()}{detail}"
+            )
 
-    data = as_json(found) | {"steps": [step.describe() for step in steps], "marks": [vars(m) for m in found.marks]}
+    data = as_json(found) | {
+        "steps": [step.describe() for step in steps],
+        "marks": [vars(m) for m in found.marks],
+    }
     terminal.emit("Run", data, output, table)
 
 
@@ -76,7 +97,8 @@ def apply_(
     plan: Annotated[
         Path,
         typer.Argument(
-            metavar="PLAN", help="Plan that a command printed with --dry-run -o json; - for standard input."
+            metavar="PLAN",
+            help="Plan that a command printed with --dry-run -o json; - for standard input.",
         ),
     ],
     options: ApplyOptions = ApplyOptions(),
@@ -89,9 +111,10 @@ def apply_(
       connectctl runs apply plan.json
       connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
 
-    It accepts plans of connector and offset changes, of loggers set, of fence, of transactions abort and commit, of upgrade
-    plan, apply and abort, and of run. The cluster, and the job file of a run, are read again: a plan for another cluster,
-    or one that would be different if it were made now, is refused (exit code 4). The output is that of the command itself.
+    It accepts plans of connector and offset changes, of loggers set, of fence, of transactions
+    abort and commit, of upgrade plan, apply and abort, and of run. The cluster, and the job file of
+    a run, are read again: a plan for another cluster, or one that would be different if it were
+    made now, is refused (exit code 4). The output is that of the command itself.
     """
     from connectctl.cli.commands.runs.apply import apply_file
 
@@ -101,7 +124,8 @@ def apply_(
 @app.command()
 @with_options
 def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOptions()) -> None:
-    """Resume a run that was interrupted or failed: completed steps are recognized, the rest is executed.
+    """Resume a run that was interrupted or failed: completed steps are recognized, the rest is
+    executed.
 
     \b
     Examples:
@@ -123,11 +147,12 @@ def undo(ctx: typer.Context, run: RunArgument, options: UndoOptions = UndoOption
       connectctl runs undo 20260101-120000-ab12 --dry-run
       connectctl runs undo 20260101-120000-ab12 --yes --wait
 
-    Connectors that the run created are deleted, those that it changed get their former configuration or target state, and
-    those that it deleted are created again, with the offsets that it deleted. Changed offsets are restored from the run's
-    backup (--stop: also of connectors that run), log levels are set again, and an upgrade is rolled back. If one of them
-    was changed since, nothing is undone (exit code 4); so it is for a fence, a restart and an ended transaction, which
-    cannot be undone.
+    Connectors that the run created are deleted, those that it changed get their former
+    configuration or target state, and those that it deleted are created again, with the offsets
+    that it deleted. Changed offsets are restored from the run's backup (--stop: also of connectors
+    that run), log levels are set again, and an upgrade is rolled back. If one of them was changed
+    since, nothing is undone (exit code 4); so it is for a fence, a restart and an ended
+    transaction, which cannot be undone.
     """
     from connectctl.cli.commands.runs.undo import undo_run
 
@@ -140,22 +165,28 @@ def prune(
     ctx: typer.Context,
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="AGE", help="Remove runs that ended longer ago, as 30d or 12h."),
+        typer.Option(
+            "--older-than", metavar="AGE", help="Remove runs that ended longer ago, as 30d or 12h."
+        ),
     ] = None,
     keep: Annotated[
-        int | None, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N runs, whatever their age.")
+        int | None,
+        typer.Option(
+            "--keep", metavar="N", min=0, help="Keep the newest N runs, whatever their age."
+        ),
     ] = None,
     options: ApplyOptions = ApplyOptions(),
 ) -> None:
-    """Remove old runs that ended, with their backups and the configurations, secrets included, that they kept.
+    """Remove old runs that ended, with their backups and the configurations, secrets included, that
+    they kept.
 
     \b
     Examples:
       connectctl runs prune --older-than 30d --dry-run
       connectctl runs prune --older-than 30d --keep 20 --yes
 
-    A removed run can no longer be undone, and connectors that it applied are no longer known as applied from a file
-    (connectors apply --prune). Runs that can be resumed are never removed.
+    A removed run can no longer be undone, and connectors that it applied are no longer known as
+    applied from a file (connectors apply --prune). Runs that can be resumed are never removed.
     """
     from connectctl.cli.commands.runs.prune import prune_journal
 

@@ -21,7 +21,9 @@ from connectctl.ops.task_runtime.job.saved_run import SavedRun
 from connectctl.ops.task_runtime.job.steps import OPERATION as RUN
 
 
-def apply_file(session: Session, path: Path, options: ApplyOptions, only: Operation[Any, Any] | None = None) -> None:
+def apply_file(
+    session: Session, path: Path, options: ApplyOptions, only: Operation[Any, Any] | None = None
+) -> None:
     """Execute the plan in ``path``; ``only`` is the one operation that the command performs.
 
     Raises ``Refused`` if stale or of another cluster, ``BadInput`` if it is not a plan.

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def operation_of(run: Run, only: Operation[Any, Any] | None) -> Operation[Any, Any] | None:
-    """Return the operation of ``run``, None if it is none; ``only`` is the one of the command, with its options.
+    """Return the operation of ``run``, None if it is none; ``only`` is the one of the command, with
+    its options.
 
     Raises ``BadInput`` for a run of another.
     """

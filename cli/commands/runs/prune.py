@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal_prune import PrunePlan
 
 
-def prune_journal(session: Session, older_than: str | None, keep: int | None, options: ApplyOptions) -> None:
-    """Remove the runs that ended, are older and are not among the newest. Raises ``BadInput`` if neither is given."""
+def prune_journal(
+    session: Session, older_than: str | None, keep: int | None, options: ApplyOptions
+) -> None:
+    """Remove the runs that ended, are older and are not among the newest. Raises ``BadInput`` if
+    neither is given.
+    """
     if older_than is None and keep is None:
         hint = "Give --older-than AGE, --keep N, or both."
         raise BadInput("It is not said which runs to remove", next_step=hint, code="usage")
@@ -28,7 +32,12 @@ def prune_journal(session: Session, older_than: str | None, keep: int | None, op
     if not options.dry_run and (plan.runs or plan.files):
         _confirm(plan, size, options)
         journal_prune.prune(journal, plan)
-    terminal.emit("Pruned", _as_json(plan, size, options), options.output, lambda wide: _print(plan, size, options))
+    terminal.emit(
+        "Pruned",
+        _as_json(plan, size, options),
+        options.output,
+        lambda wide: _print(plan, size, options),
+    )
 
 
 def _confirm(plan: PrunePlan, size: int, options: ApplyOptions) -> None:
@@ -48,8 +57,13 @@ def _count(plan: PrunePlan, size: int) -> str:
 
 
 def _print(plan: PrunePlan, size: int, options: ApplyOptions) -> None:
-    rows = [[run.id, run.operation, ", ".join(run.subjects), run.state.value, run.ended_at or ""] for run in plan.runs]
-    terminal.table(["RUN", "OPERATION", "SUBJECTS", "STATE", "ENDED"], rows, empty="No run to remove.")
+    rows = [
+        [run.id, run.operation, ", ".join(run.subjects), run.state.value, run.ended_at or ""]
+        for run in plan.runs
+    ]
+    terminal.table(
+        ["RUN", "OPERATION", "SUBJECTS", "STATE", "ENDED"], rows, empty="No run to remove."
+    )
     if plan.runs or plan.files:
         terminal.say(f"{'Would remove' if options.dry_run else 'Removed'} {_count(plan, size)}.")
 

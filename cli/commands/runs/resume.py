@@ -1,4 +1,6 @@
-"""``connectctl runs resume``: continue a run that did not end, or hand a connector back to its workers."""
+"""``connectctl runs resume``: continue a run that did not end, or hand a connector back to its
+workers.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,11 @@ LEAST_PATIENCE = 60.0
 """Least seconds for a connector to start on its workers."""
 
 
-def resume_run(session: Session, id: str, options: ApplyOptions, only: Operation[Any, Any] | None = None) -> None:
-    """Print, or execute, the remaining steps of a run; ``only`` is the one operation that the command resumes.
+def resume_run(
+    session: Session, id: str, options: ApplyOptions, only: Operation[Any, Any] | None = None
+) -> None:
+    """Print, or execute, the remaining steps of a run; ``only`` is the one operation that the
+    command resumes.
 
     Raises ``Refused`` if the cluster is another one, or has changed since the confirmation.
     """
@@ -43,10 +48,13 @@ def resume_run(session: Session, id: str, options: ApplyOptions, only: Operation
         _hand_back(session, journal, run, plan, options)
 
 
-def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions) -> None:
+def _hand_back(
+    session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions
+) -> None:
     """Return the connector of a killed ``connectctl run --take-over`` to its workers.
 
-    Only the job file runs its tasks again. Raises ``Refused`` if the run is still active, or has no connector to return.
+    Only the job file runs its tasks again. Raises ``Refused`` if the run is still active, or has no
+    connector to return.
     """
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.task_runtime.job.steps import JobContext, hand_back_left
@@ -55,8 +63,11 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
     (name,), kafka = run.subjects, session.kafka
     check_same_cluster(run, kafka.cluster_id(), session.group_id)
     found = hand_back_left(plan, run)
-    topics = find_internal_topics(kafka, kafka.group(run.group_id), session.named_topics, needed=("config",))
-    presence = Presence(kafka, run.group_id, name, str(topics.config))  # type: ignore[arg-type]  # needed="config" gives a config topic
+    topics = find_internal_topics(
+        kafka, kafka.group(run.group_id), session.named_topics, needed=("config",)
+    )
+    # needed="config" gives a config topic
+    presence = Presence(kafka, run.group_id, name, str(topics.config))  # type: ignore[arg-type]
     presence.hold_alone(max(session.timeout, LEAST_PATIENCE))
     try:
         if found is None:
@@ -64,11 +75,14 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
                 journal.end(run.id, RunState.FAILED)
             raise Refused(
                 f"The run {run.id} has ended; there is nothing to hand back to the workers",
-                next_step="Run its job file again: connectctl run FILE continues from its source offsets.",
+                next_step="Run its job file again: connectctl run FILE continues from its source "
+                "offsets.",
                 code="nothing-to-resume",
             )
         number, step = found
-        left = replace(plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=())
+        left = replace(
+            plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=()
+        )
         if options.dry_run:
             apply.show(left, options.output)
             return

@@ -15,11 +15,13 @@ from connectctl.ops.core.operation import Operation, Undone
 from connectctl.ops.registry import KINDS
 
 
-def undo_run(session: Session, id: str, options: UndoOptions, only: Operation[Any, Any] | None = None) -> None:
+def undo_run(
+    session: Session, id: str, options: UndoOptions, only: Operation[Any, Any] | None = None
+) -> None:
     """Undo the run ``id``. An interrupted undo of it is resumed.
 
-    Raises ``Refused`` if nothing can be undone, or others made changes since. ``only`` is the one operation that the command
-    undoes; ``BadInput`` is raised for a run of another.
+    Raises ``Refused`` if nothing can be undone, or others made changes since. ``only`` is the one
+    operation that the command undoes; ``BadInput`` is raised for a run of another.
     """
     journal = session.journal()
     run = journal.get(id)
@@ -28,7 +30,8 @@ def undo_run(session: Session, id: str, options: UndoOptions, only: Operation[An
         raise Refused(f"The run {run.id} is undone already; there is nothing to undo")
     if operation is None:
         raise Refused(
-            f"The run {run.id} ({run.operation} {', '.join(run.subjects)}) cannot be undone; nothing was done",
+            f"The run {run.id} ({run.operation} {', '.join(run.subjects)}) cannot be undone; "
+            "nothing was done",
             why="its records are in their topics",
             next_step=f"See what it did: connectctl runs show {run.id}.",
             code="irreversible",

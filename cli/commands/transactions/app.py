@@ -13,7 +13,12 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views import transactions
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.transactions.sources import directory_of, group_of, roles_of, visible_roles_of
+from connectctl.ops.operations.transactions.sources import (
+    directory_of,
+    group_of,
+    roles_of,
+    visible_roles_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +29,9 @@ if TYPE_CHECKING:
 
 app = command_group("List transactions, and end them.")
 
-TopicsOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")]
+TopicsOption = Annotated[
+    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")
+]
 
 
 @app.command("list")
@@ -32,14 +39,21 @@ def list_(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
     states: Annotated[
-        list[str] | None, typer.Option("--state", metavar="STATE", help="Only this state; may be repeated.")
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only this state; may be repeated."),
     ] = None,
     longer_than: Annotated[
         float | None,
-        typer.Option("--longer-than", metavar="SECONDS", min=0, help="Only transactions that are open for longer."),
+        typer.Option(
+            "--longer-than",
+            metavar="SECONDS",
+            min=0,
+            help="Only transactions that are open for longer.",
+        ),
     ] = None,
     prefixes: Annotated[
-        list[str] | None, typer.Option("--prefix", metavar="P", help="Only ids that begin with P; may be repeated.")
+        list[str] | None,
+        typer.Option("--prefix", metavar="P", help="Only ids that begin with P; may be repeated."),
     ] = None,
     open_only: Annotated[bool, typer.Option("--open", help="Only open transactions.")] = False,
     output: ListOption = Output.TABLE,
@@ -53,7 +67,8 @@ def list_(
       connectctl transactions list orders -o wide           of a connector, with partitions
       connectctl transactions list --state PrepareCommit -o json
 
-    States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence.
+    States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort,
+    PrepareEpochFence.
     """
     from connectctl.ops.kafka.visibility import gap_findings
     from connectctl.ops.operations.transactions.listing import (
@@ -66,7 +81,11 @@ def list_(
 
     session: Session = ctx.obj
     criteria = Criteria(
-        known_states(states or ()), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only
+        known_states(states or ()),
+        longer_than,
+        tuple(prefixes or ()),
+        tuple(connectors or ()),
+        open_only,
     )
     if criteria.connectors:
         _ = session.group_id
@@ -74,8 +93,11 @@ def list_(
     now = time.time()
     found = find(session.transactions, directory.seen, criteria, group_of(session), now)
     check_connectors(found, directory, criteria, group_of(session))
-    found = replace(found, found=with_pending(session.transactions, session.group_offsets, found.found))
-    # Connectors that are not seen matter where they were asked for, or where a transaction has no known owner.
+    found = replace(
+        found, found=with_pending(session.transactions, session.group_offsets, found.found)
+    )
+    # Connectors that are not seen matter where they were asked for, or where a transaction has no
+    # known owner.
     matters = bool(criteria.connectors) or not all(each.known for each in found.found)
     findings = (*gap_findings(directory.gaps if matters else ()), *found.findings)
     data = {
@@ -84,7 +106,11 @@ def list_(
         "findings": [finding.as_json() for finding in findings],
     }
     terminal.emit(
-        "TransactionList", data, output, lambda wide: transactions.print_list(found.found, now, wide), findings
+        "TransactionList",
+        data,
+        output,
+        lambda wide: transactions.print_list(found.found, now, wide),
+        findings,
     )
 
 
@@ -94,7 +120,8 @@ def show(
     id: Annotated[str, typer.Argument(metavar="TRANSACTIONAL-ID")],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one transactional id: its state, epoch and time-out, since when it is open and where, and its owner.
+    """Show one transactional id: its state, epoch and time-out, since when it is open and where,
+    and its owner.
 
     \b
     Examples:
@@ -117,24 +144,29 @@ def show(
         "transaction": found.as_json(now),
         "findings": [finding.as_json() for finding in doubts],
     }
-    terminal.emit("Transaction", data, output, lambda wide: transactions.print_one(found, now), doubts)
+    terminal.emit(
+        "Transaction", data, output, lambda wide: transactions.print_one(found, now), doubts
+    )
 
 
 @app.command()
-def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE) -> None:
-    """Find open transactions that their coordinator no longer knows, on all topics, internal ones included.
+def hanging(
+    ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE
+) -> None:
+    """Find open transactions that their coordinator no longer knows, on all topics, internal ones
+    included.
 
     \b
     Examples:
       connectctl transactions hanging
       connectctl transactions hanging --topic connect-offsets -o json
 
-    No coordinator ends such a transaction, and read_committed consumers cannot read past it. Each partition is read
-    before and after the coordinators, so every transaction that is listed is certain to hang. One that may hang, but
-    whose transactional id this principal may not see, is a finding (TXN010), and notProven in JSON. DECIDED is the
-    outcome that the coordinator had decided before the marker was lost, if __transaction_state proves it; -o wide says
-    why.
-    Exit code 1: a transaction hangs, or something could not be read.
+    No coordinator ends such a transaction, and read_committed consumers cannot read past it. Each
+    partition is read before and after the coordinators, so every transaction that is listed is
+    certain to hang. One that may hang, but whose transactional id this principal may not see, is a
+    finding (TXN010), and notProven in JSON. DECIDED is the outcome that the coordinator had decided
+    before the marker was lost, if __transaction_state proves it; -o wide says why. Exit code 1: a
+    transaction hangs, or something could not be read.
     """
     from connectctl.ops.operations.transactions.operations import searched
 
@@ -151,15 +183,22 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
         "findings": [finding.as_json() for finding in found.findings],
     }
     terminal.emit(
-        "HangingTransactions", data, output, lambda wide: transactions.print_hanging(found, now, wide), found.findings
+        "HangingTransactions",
+        data,
+        output,
+        lambda wide: transactions.print_hanging(found, now, wide),
+        found.findings,
     )
     if found.found or _troubling(found.findings):
         raise typer.Exit(1)
 
 
 @app.command()
-def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE) -> None:
-    """Compare last stable offset and high watermark on the internal topics, and list what blocks consumers.
+def lag(
+    ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE
+) -> None:
+    """Compare last stable offset and high watermark on the internal topics, and list what blocks
+    consumers.
 
     \b
     Examples:
@@ -167,9 +206,9 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
       connectctl transactions lag --topic orders            another topic instead
       connectctl transactions lag -o json | jq '.partitions[] | select(.lag > 0)'
 
-    Workers and tasks read config and offsets topics to their end before they start; an open transaction there makes them
-    wait, a hanging one forever. Exit code 1: a transaction hangs, is open for more than a minute, or a partition could
-    not be read.
+    Workers and tasks read config and offsets topics to their end before they start; an open
+    transaction there makes them wait, a hanging one forever. Exit code 1: a transaction hangs, is
+    open for more than a minute, or a partition could not be read.
     """
     from connectctl.ops.kafka.visibility import Complete, gap_findings
     from connectctl.ops.operations.transactions.lag import measure
@@ -182,13 +221,16 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
     now = time.time()
     directory = directory_of(session)
     found = measure(session.transactions, directory.seen, roles, now)
-    # Named topics need no roles; and connectors that are not seen matter only where a transaction has no known owner.
+    # Named topics need no roles; and connectors that are not seen matter only where a transaction
+    # has no known owner.
     gaps = () if topics else known.gaps
     suspects = [each.suspect for each in found.partitions if each.suspect]
     unowned = any(each.transaction is None or not each.transaction.known for each in suspects)
     findings = (*gap_findings((*gaps, *(directory.gaps if unowned else ()))), *found.findings)
     missing = sorted(
-        set(roles) - {each.partition.topic for each in found.partitions} - {f.subject for f in found.findings}
+        set(roles)
+        - {each.partition.topic for each in found.partitions}
+        - {f.subject for f in found.findings}
     )
     if missing:
         raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")
@@ -198,7 +240,11 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
         "findings": [finding.as_json() for finding in findings],
     }
     terminal.emit(
-        "TransactionLag", data, output, lambda wide: transactions.print_lag(found.partitions, now, wide), findings
+        "TransactionLag",
+        data,
+        output,
+        lambda wide: transactions.print_lag(found.partitions, now, wide),
+        findings,
     )
     if _troubling(findings):
         raise typer.Exit(1)

@@ -12,15 +12,20 @@ from connectctl.ops.core.errors import BadInput
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
 
-TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the hanging transaction.")]
+TopicOption = Annotated[
+    str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the hanging transaction.")
+]
 PartitionOption = Annotated[
-    int | None, typer.Option("--partition", metavar="N", min=0, help="Partition of the transaction.")
+    int | None,
+    typer.Option("--partition", metavar="N", min=0, help="Partition of the transaction."),
 ]
 StartOption = Annotated[
-    int | None, typer.Option("--start-offset", metavar="N", min=0, help="First offset of the transaction.")
+    int | None,
+    typer.Option("--start-offset", metavar="N", min=0, help="First offset of the transaction."),
 ]
 ProducerOption = Annotated[
-    int | None, typer.Option("--producer-id", metavar="N", min=0, help="Producer id of the transaction.")
+    int | None,
+    typer.Option("--producer-id", metavar="N", min=0, help="Producer id of the transaction."),
 ]
 
 
@@ -33,7 +38,11 @@ def abort(
     start_offset: StartOption = None,
     producer_id: ProducerOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even if a task fails, a commit was decided, or it is not proven to hang.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Even if a task fails, a commit was decided, or it is not proven to hang.",
+        ),
     ] = False,
     options: ApplyOptions = ApplyOptions(),
 ) -> None:
@@ -44,13 +53,14 @@ def abort(
       connectctl transactions abort connect-prod-orders-0
       connectctl transactions abort --topic connect-offsets --partition 7 --start-offset 4711 --yes
 
-    An open transaction is aborted by its coordinator, which fences the producer. A hanging one has no coordinator, and
-    an abort marker is written to its partition, for which the brokers require the right ClusterAction; a transaction
-    that does not hang is refused (exit code 4). Consumers then never read its records. The abort is therefore also
-    refused if the transaction log proves that the coordinator had decided to commit and the broker lost the marker, as
-    4.3.1 may when it restarts (KAFKA-20734); if the log does not show the outcome, this is a warning. A transaction
-    counts as hanging only for a principal that provably sees every transactional id, or has Read on __transaction_state;
-    otherwise the abort is refused.
+    An open transaction is aborted by its coordinator, which fences the producer. A hanging one has
+    no coordinator, and an abort marker is written to its partition, for which the brokers require
+    the right ClusterAction; a transaction that does not hang is refused (exit code 4). Consumers
+    then never read its records. The abort is therefore also refused if the transaction log proves
+    that the coordinator had decided to commit and the broker lost the marker, as 4.3.1 may when it
+    restarts (KAFKA-20734); if the log does not show the outcome, this is a warning. A transaction
+    counts as hanging only for a principal that provably sees every transactional id, or has Read on
+    __transaction_state; otherwise the abort is refused.
     """
     from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.operations.transactions import operations
@@ -77,16 +87,18 @@ def commit(
     producer_id: ProducerOption = None,
     options: ApplyOptions = ApplyOptions(),
 ) -> None:
-    """Commit a hanging transaction that its coordinator had decided to commit, if a broker lost the marker.
+    """Commit a hanging transaction that its coordinator had decided to commit, if a broker lost the
+    marker.
 
     \b
     Examples:
       connectctl transactions commit --topic orders --partition 7
       connectctl transactions commit --topic orders --partition 7 --start-offset 4711 --yes
 
-    The commit marker that the broker lost (KAFKA-20734) is written, for which the brokers require the right
-    ClusterAction. The decided outcome is read from __transaction_state, which requires Read on it; if it and the markers
-    in the partition do not prove a commit, the command is refused (exit code 4).
+    The commit marker that the broker lost (KAFKA-20734) is written, for which the brokers require
+    the right ClusterAction. The decided outcome is read from __transaction_state, which requires
+    Read on it; if it and the markers in the partition do not prove a commit, the command is refused
+    (exit code 4).
     """
     from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.operations.transactions import operations
@@ -95,5 +107,7 @@ def commit(
     if topic is None or partition is None:
         hint = "Give --topic and --partition: connectctl transactions hanging."
         raise BadInput("No hanging transaction given", next_step=hint, code="usage")
-    request = operations.HangingTransaction(TopicPartition(topic, partition), start_offset, producer_id)
+    request = operations.HangingTransaction(
+        TopicPartition(topic, partition), start_offset, producer_id
+    )
     flow.perform(session, operations.Commit(), request, options)

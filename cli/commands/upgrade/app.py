@@ -1,4 +1,6 @@
-"""``connectctl upgrade``: roll exactly-once source support out over a cluster's workers, and back."""
+"""``connectctl upgrade``: roll exactly-once source support out over a cluster's workers, and
+back.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.commands.upgrade.options import GateOptions, RollOptions
-from connectctl.cli.options import ApplyOptions, HealthOption, ListOption, OutputOption, PendingOption, with_options
+from connectctl.cli.options import (
+    ApplyOptions,
+    HealthOption,
+    ListOption,
+    OutputOption,
+    PendingOption,
+    with_options,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 
@@ -35,21 +44,29 @@ def _names() -> list[str]:
 
 
 ToOption = Annotated[
-    TargetMode | None, typer.Option(help="enabled, preparing or disabled.  [default: enabled]", metavar="MODE")
+    TargetMode | None,
+    typer.Option(help="enabled, preparing or disabled.  [default: enabled]", metavar="MODE"),
 ]
 MigrationOption = Annotated[
     str | None,
-    typer.Option(help="Run this migration instead (see upgrade list).", metavar="NAME", autocompletion=_names),
+    typer.Option(
+        help="Run this migration instead (see upgrade list).", metavar="NAME", autocompletion=_names
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Migration parameter (see upgrade list -o wide); may be repeated.", metavar="NAME=VALUE"
+        "--set",
+        help="Migration parameter (see upgrade list -o wide); may be repeated.",
+        metavar="NAME=VALUE",
     ),
 ]
 WithoutOption = Annotated[
     list[str] | None,
-    typer.Option(help="Exclude this worker of an earlier run, which is down; may be repeated.", metavar="WORKER"),
+    typer.Option(
+        help="Exclude this worker of an earlier run, which is down; may be repeated.",
+        metavar="WORKER",
+    ),
 ]
 LastRunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
 
@@ -61,7 +78,8 @@ def upgrade() -> None:
 
 @app.command("list")
 def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
-    """List the migrations: their purpose, the status of this cluster for each, and which have been applied to it.
+    """List the migrations: their purpose, the status of this cluster for each, and which have been
+    applied to it.
 
     \b
     Examples:
@@ -77,15 +95,29 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     found = listed(scene.journal, scene.snapshot)
 
     def table(wide: bool) -> None:
-        columns = ["MIGRATION", "STATUS", "APPLIED", "PURPOSE", *(["PARAMETERS", "REASON", "RUN"] if wide else [])]
+        columns = [
+            "MIGRATION",
+            "STATUS",
+            "APPLIED",
+            "PURPOSE",
+            *(["PARAMETERS", "REASON", "RUN"] if wide else []),
+        ]
         rows = [
-            [m.id, m.status, m.applied_at or "-", m.title, *([_parameters(m), m.why, m.run or "-"] if wide else [])]
+            [
+                m.id,
+                m.status,
+                m.applied_at or "-",
+                m.title,
+                *([_parameters(m), m.why, m.run or "-"] if wide else []),
+            ]
             for m in found
         ]
         terminal.table(columns, rows, spare=() if wide else ("APPLIED",))
 
     data = {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
-    terminal.emit("MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table)
+    terminal.emit(
+        "MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table
+    )
     for unseen in scene.snapshot.unseen:
         terminal.note(f"warning: could not read {unseen}", style="yellow")
     terminal.findings(scene.snapshot.findings)
@@ -102,7 +134,9 @@ def plan(
     migration: MigrationOption = None,
     set_: SetOption = None,
     without: WithoutOption = None,
-    out: Annotated[Path | None, typer.Option(help="Write the plan here, for upgrade apply.", metavar="FILE")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the plan here, for upgrade apply.", metavar="FILE")
+    ] = None,
     exit_code: PendingOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -116,16 +150,19 @@ def plan(
       connectctl upgrade plan --migration own-offsets-topic --set connector=orders --set topic=orders-offsets
       connectctl upgrade plan -o wide                    with the reason of every step
 
-    It never skips preparing, restarts broken workers first and the leader last, one at a time. The plan lists what is
-    unknown or only assumed. It is refused (exit code 4) if preflight finds errors, or if a worker of the last run is no
-    longer in the group and --without does not name it. Nothing is changed.
+    It never skips preparing, restarts broken workers first and the leader last, one at a time. The
+    plan lists what is unknown or only assumed. It is refused (exit code 4) if preflight finds
+    errors, or if a worker of the last run is no longer in the group and --without does not name it.
+    Nothing is changed.
     """
     from connectctl.cli import flow
     from connectctl.cli.commands.upgrade.request import requested, write_plan
     from connectctl.migrations.operation import Upgrade
 
     request = requested(to, migration, set_, without)
-    planned = flow.perform(ctx.obj, Upgrade(begins=False), request, ApplyOptions(dry_run=True, output=output))
+    planned = flow.perform(
+        ctx.obj, Upgrade(begins=False), request, ApplyOptions(dry_run=True, output=output)
+    )
     if out is not None:
         write_plan(planned, out)
     if exit_code and planned.plan.steps:
@@ -137,7 +174,10 @@ def plan(
 def apply(
     ctx: typer.Context,
     plan_file: Annotated[
-        Path | None, typer.Argument(metavar="[PLAN]", help="Plan that upgrade plan --out wrote.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="[PLAN]", help="Plan that upgrade plan --out wrote.", show_default=False
+        ),
     ] = None,
     to: ToOption = None,
     migration: MigrationOption = None,
@@ -153,10 +193,11 @@ def apply(
       connectctl upgrade apply plan.json --yes     the approved plan, if the cluster is unchanged
       connectctl upgrade apply --pause-after 5     only the first worker
 
-    A gate opens after several consecutive healthy observations: every worker answers, the group is stable, no rebalance
-    delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. If it does not open in time, the
-    roll stops with exit code 7 and changes nothing more. Then: connectctl upgrade status, resume or abort. Workers that
-    must be restarted by hand are marked in the plan; without a terminal they require --by-hand-timeout.
+    A gate opens after several consecutive healthy observations: every worker answers, the group is
+    stable, no rebalance delay is pending, nothing is UNASSIGNED, and nothing is worse than before
+    the roll. If it does not open in time, the roll stops with exit code 7 and changes nothing more.
+    Then: connectctl upgrade status, resume or abort. Workers that must be restarted by hand are
+    marked in the plan; without a terminal they require --by-hand-timeout.
     """
     from connectctl.cli import flow
     from connectctl.cli.commands.runs.apply import apply_file
@@ -170,7 +211,9 @@ def apply(
 
 
 @app.command()
-def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOption = Output.TABLE) -> None:
+def status(
+    ctx: typer.Context, exit_code: HealthOption = False, output: OutputOption = Output.TABLE
+) -> None:
     """Show each worker's mode with its confidence, the last run, and the next command.
 
     \b
@@ -178,10 +221,11 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
       connectctl upgrade status
       connectctl upgrade status -o json | jq -r '.workers[] | .address + " " + .mode + " " + .known'
 
-    Confidence (known in JSON): verified: by the worker's responses; configured: in its properties, as the driver reads
-    them; assumed: set by an earlier run. Preparing and disabled cannot be distinguished from outside. In transition:
-    temporarily unassigned during a rebalance or restart. UNHEALTHY counts workers, connectors and tasks; with
-    --exit-code the command exits with 1 if there are any, or if something could not be read.
+    Confidence (known in JSON): verified: by the worker's responses; configured: in its properties,
+    as the driver reads them; assumed: set by an earlier run. Preparing and disabled cannot be
+    distinguished from outside. In transition: temporarily unassigned during a rebalance or restart.
+    UNHEALTHY counts workers, connectors and tasks; with --exit-code the command exits with 1 if
+    there are any, or if something could not be read.
     """
     from connectctl.cli.views import upgrade_status as upgrade_view
     from connectctl.migrations.access import observe_cluster
@@ -196,7 +240,9 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
     run = next(iter(open_ or known), None)
     last = LoadedRun.load(scene.journal, run, scene.journal.plan_of(run, KINDS)) if run else None
     data = upgrade_view.status_json(scene, last, unfinished=bool(open_))
-    terminal.emit("UpgradeStatus", data, output, lambda wide: upgrade_view.show_status(scene, last, data))
+    terminal.emit(
+        "UpgradeStatus", data, output, lambda wide: upgrade_view.show_status(scene, last, data)
+    )
     terminal.findings(scene.snapshot.findings)
     if exit_code and (data["unhealthy"] or data["notSeen"]):
         raise typer.Exit(1)
@@ -204,7 +250,9 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
 
 @app.command()
 @with_options
-def resume(ctx: typer.Context, run: LastRunArgument = None, options: RollOptions = RollOptions()) -> None:
+def resume(
+    ctx: typer.Context, run: LastRunArgument = None, options: RollOptions = RollOptions()
+) -> None:
     """Resume a run that was paused, stopped at a gate, or killed; the newest one if none is named.
 
     \b
@@ -212,8 +260,8 @@ def resume(ctx: typer.Context, run: LastRunArgument = None, options: RollOptions
       connectctl upgrade resume
       connectctl upgrade resume --max-failures 1 --yes
 
-    Completed steps are not repeated, and a worker that is still starting is not restarted. If what the run did was
-    changed meanwhile, the run is not resumed (exit code 4).
+    Completed steps are not repeated, and a worker that is still starting is not restarted. If what
+    the run did was changed meanwhile, the run is not resumed (exit code 4).
     """
     from connectctl.cli.commands.runs.resume import resume_run
 
@@ -235,8 +283,8 @@ def abort(
       connectctl upgrade abort
       connectctl upgrade abort --leave     end the run, and leave the cluster in its current state
 
-    The rollback is a roll with the same gates, through preparing where that is needed. An abort that was
-    interrupted is resumed by the same command.
+    The rollback is a roll with the same gates, through preparing where that is needed. An abort
+    that was interrupted is resumed by the same command.
     """
     from connectctl.cli.commands.runs.undo import undo_run
     from connectctl.cli.commands.runs.undo_options import UndoOptions
@@ -246,7 +294,12 @@ def abort(
     if leave:
         leave_run(ctx.obj, found, options)
     else:
-        undo_run(ctx.obj, found.id, UndoOptions(options.dry_run, options.yes, options.output), options.operation())
+        undo_run(
+            ctx.obj,
+            found.id,
+            UndoOptions(options.dry_run, options.yes, options.output),
+            options.operation(),
+        )
 
 
 def _run(session: Session, name: str | None) -> Run:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def leave_run(session: Session, run: Run, options: ApplyOptions) -> None:
-    """End a run that did not end, and the rollback or the run that it belongs to. No worker is changed."""
+    """End a run that did not end, and the rollback or the run that it belongs to. No worker is
+    changed.
+    """
     journal = session.journal()
     if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         raise Refused(f"The run {run.id} is {run.state}; there is nothing to abort")
@@ -26,7 +28,9 @@ def leave_run(session: Session, run: Run, options: ApplyOptions) -> None:
     ended = [last.id, *filter(None, [journal.plan(last.id).get("undoes")])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
     if options.dry_run:
-        noops = tuple(Noop(id_, "it is ended without a rollback; no worker is changed") for id_ in ended)
+        noops = tuple(
+            Noop(id_, "it is ended without a rollback; no worker is changed") for id_ in ended
+        )
         apply.show(Plan("upgrade abort", run.cluster_id, (), noops, run.group_id), options.output)
         return
     apply.confirm(session, Plan(f"end {named} as it is now", run.cluster_id, ()), yes=options.yes)

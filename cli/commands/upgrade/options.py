@@ -11,15 +11,22 @@ from connectctl.cli.options import ApplyOptions
 if TYPE_CHECKING:
     from connectctl.migrations.operation import Upgrade
 
-PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
+PauseOption = Annotated[
+    int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")
+]
 FailuresOption = Annotated[
     int | None,
-    typer.Option(help="Tasks and connectors that may fail in the upgrade.  [default: 0]", min=0, metavar="N"),
+    typer.Option(
+        help="Tasks and connectors that may fail in the upgrade.  [default: 0]", min=0, metavar="N"
+    ),
 ]
 LooksOption = Annotated[
     int | None,
     typer.Option(
-        "--gate-looks", help="Consecutive healthy observations that open a gate.  [default: 3]", min=1, metavar="N"
+        "--gate-looks",
+        help="Consecutive healthy observations that open a gate.  [default: 3]",
+        min=1,
+        metavar="N",
     ),
 ]
 TimeoutOption = Annotated[
@@ -35,7 +42,8 @@ ByHandOption = Annotated[
     float | None,
     typer.Option(
         "--by-hand-timeout",
-        help="Time limit to restart a worker by hand; required without a terminal.  [default: 3600]",
+        help="Time limit to restart a worker by hand; required without a terminal.  [default: "
+        "3600]",
         min=1,
         metavar="SECONDS",
     ),
@@ -56,8 +64,12 @@ class GateOptions(ApplyOptions):
         """Return the operation with the gate settings from the command line."""
         from connectctl.migrations.operation import Upgrade
 
-        given = {name: getattr(self, name) for name in ("looks", "timeout", "max_failures", "by_hand")}
-        return Upgrade({name: value for name, value in given.items() if value is not None}, self.pause_after)
+        given = {
+            name: getattr(self, name) for name in ("looks", "timeout", "max_failures", "by_hand")
+        }
+        return Upgrade(
+            {name: value for name, value in given.items() if value is not None}, self.pause_after
+        )
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,20 @@ def requested(
     without: Sequence[str] | None,
     plan: Path | None = None,
 ) -> UpgradeRequest:
-    """Return the request of the options. Raises ``BadInput`` if it is given twice, or beside a ``plan``."""
-    given = [name for name, value in (("a plan", plan), ("--to", to), ("--migration", migration)) if value]
+    """Return the request of the options. Raises ``BadInput`` if it is given twice, or beside a
+    ``plan``.
+    """
+    given = [
+        name
+        for name, value in (("a plan", plan), ("--to", to), ("--migration", migration))
+        if value
+    ]
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
     if without and plan is not None:
         raise BadInput(
-            "--without cannot be combined with a plan", next_step="The plan already names the excluded workers."
+            "--without cannot be combined with a plan",
+            next_step="The plan already names the excluded workers.",
         )
     if pairs and migration is None:
         raise BadInput("--set requires --migration")
@@ -54,8 +61,14 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def write_plan(planned: Planned, path: Path) -> None:
-    """Write the plan to a file for ``upgrade apply``. Raises ``BadInput`` if it cannot be written."""
-    data = {"apiVersion": terminal.API_VERSION, "kind": "Plan", **apply.plan_data(planned.plan, planned.findings)}
+    """Write the plan to a file for ``upgrade apply``. Raises ``BadInput`` if it cannot be
+    written.
+    """
+    data = {
+        "apiVersion": terminal.API_VERSION,
+        "kind": "Plan",
+        **apply.plan_data(planned.plan, planned.findings),
+    }
     try:
         path.write_text("".join(json_lines(data)))
     except OSError as e:

@@ -1,4 +1,6 @@
-"""Observes the Kafka clusters that workers and connectors use: ACLs, authorizer and topics, each requested once."""
+"""Observes the Kafka clusters that workers and connectors use: ACLs, authorizer and topics, each
+requested once.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ def observe_clusters(
 ) -> tuple[dict[str, ClusterAcls], CanonicalServers, list[Unseen]]:
     """Return the Kafka clusters of the workers and of connectors' overrides, by bootstrap servers.
 
-    Also return the canonical spelling of the bootstrap servers in each override, that of the workers' own under the key
-    None, and the failed observations. A cluster is observed with the overrides of the first connector that names it;
-    all are observed concurrently. Another listener of a known cluster counts as that cluster: a client that connects to
-    it may list its ACLs.
+    Also return the canonical spelling of the bootstrap servers in each override, that of the
+    workers' own under the key None, and the failed observations. A cluster is observed with the
+    overrides of the first connector that names it; all are observed concurrently. Another listener
+    of a known cluster counts as that cluster: a client that connects to it may list its ACLs.
     """
     overrides: dict[str, Mapping[str, str]] = {}
     canonical: dict[str | None, str] = {None: home.bootstrap}
@@ -56,7 +58,10 @@ def observe_clusters(
         if isinstance(answer, Unseen):
             unseen.append(answer)
             continue
-        first = next((c.bootstrap for c in found.values() if c.cluster_id == answer.cluster_id), answer.bootstrap)
+        first = next(
+            (c.bootstrap for c in found.values() if c.cluster_id == answer.cluster_id),
+            answer.bootstrap,
+        )
         found.setdefault(first, answer)
         canonical = {name: first if used == bootstrap else used for name, used in canonical.items()}
     return found, canonical, unseen
@@ -67,7 +72,9 @@ def _observe_concurrently(
 ) -> dict[str, ClusterAcls | Unseen]:
     def observe(bootstrap: str) -> ClusterAcls | Unseen:
         what = f"the ACLs of the Kafka cluster at {bootstrap}"
-        return observe_cluster(what, partial(opened, bootstrap, overrides[bootstrap]), options, home)
+        return observe_cluster(
+            what, partial(opened, bootstrap, overrides[bootstrap]), options, home
+        )
 
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         return dict(zip(overrides, pool.map(observe, overrides), strict=True))
@@ -76,7 +83,9 @@ def _observe_concurrently(
 def observe_cluster(
     what: str, opened: Callable[[], AclReads], options: Principals, home: ClusterAcls | None = None
 ) -> ClusterAcls | Unseen:
-    """Return the Kafka cluster, ``home`` if it is the same one; ``Unseen`` with ``what`` if it cannot be observed."""
+    """Return the Kafka cluster, ``home`` if it is the same one; ``Unseen`` with ``what`` if it
+    cannot be observed.
+    """
     try:
         reads = opened()
         if home is not None and reads.cluster_id() == home.cluster_id:
@@ -88,20 +97,33 @@ def observe_cluster(
     except ConnectctlError as e:
         return unseen_by(what, e)
     return ClusterAcls(
-        reads.bootstrap, reads.cluster_id(), Acls(bindings, _authorizer(reads, options)), topics, old_brokers
+        reads.bootstrap,
+        reads.cluster_id(),
+        Acls(bindings, _authorizer(reads, options)),
+        topics,
+        old_brokers,
     )
 
 
 def _authorizer(reads: AclReads, options: Principals) -> Authorizer:
-    """Return the authorizer's settings that the brokers report, with the super users that the user gave."""
+    """Return the authorizer's settings that the brokers report, with the super users that the user
+    gave.
+    """
     try:
         authorizer = reads.authorizer()
     except ConnectctlError:
-        # The ACLs are then evaluated as if they alone decided; findings have a next step for super users.
+        # The ACLs are then evaluated as if they alone decided; findings have a next step for super
+        # users.
         authorizer = Authorizer()
     users = (authorizer.super_users or frozenset()) | options.super_users
-    return Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
+    return Authorizer(
+        authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default
+    )
 
 
 def _overrides(connector: Connector, role: Client) -> dict[str, str]:
-    return {n.removeprefix(role.prefix): v for n, v in connector.config.items() if n.startswith(role.prefix)}
+    return {
+        n.removeprefix(role.prefix): v
+        for n, v in connector.config.items()
+        if n.startswith(role.prefix)
+    }

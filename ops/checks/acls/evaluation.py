@@ -1,4 +1,6 @@
-"""Compares the required permissions with the ACLs: the missing ones, and the bindings that allow the others."""
+"""Compares the required permissions with the ACLs: the missing ones, and the bindings that allow
+the others.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,24 @@ from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.acls.requirements import AclStage, Requirement, needs
 from connectctl.ops.connect.transactional_ids import leader_id
-from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, Binding, Decision, Operation, Resource
+from connectctl.ops.kafka.acls import (
+    ANY,
+    CLUSTER_NAME,
+    Acls,
+    Action,
+    Because,
+    Binding,
+    Decision,
+    Operation,
+    Resource,
+)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A required permission, and the authorizer's decision. ``refused`` are the workers' hosts that are refused."""
+    """A required permission, and the authorizer's decision. ``refused`` are the workers' hosts that
+    are refused.
+    """
 
     need: Requirement
     decision: Decision
@@ -39,7 +53,8 @@ def _evaluated(facts: AclFacts, need: Requirement) -> Evaluation:
     assert acls is not None, "needs are made for clusters with an authorizer only"
     decisions: dict[str, Decision] = {}
     for host in facts.hosts:
-        # Hosts that no binding names get the same decision, which is evaluated once: there may be thousands of needs.
+        # Hosts that no binding names get the same decision, which is evaluated once: there may be
+        # thousands of needs.
         host_key = host if host in acls.hosts else ANY
         if host_key not in decisions:
             decisions[host_key] = decide(acls, need.action, host)
@@ -50,17 +65,26 @@ def _evaluated(facts: AclFacts, need: Requirement) -> Evaluation:
 
 
 def decide(acls: Acls, action: Action, host: str) -> Decision:
-    """Return the brokers' decision; a principal with Create on the cluster may create a topic (``ControllerApis``)."""
+    """Return the brokers' decision; a principal with Create on the cluster may create a topic
+    (``ControllerApis``).
+    """
     decision = acls.decide(action, host)
-    if decision.allowed or (action.operation, action.resource) != (Operation.CREATE, Resource.TOPIC):
+    if decision.allowed or (action.operation, action.resource) != (
+        Operation.CREATE,
+        Resource.TOPIC,
+    ):
         return decision
-    on_cluster = acls.decide(Action(action.principal, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME), host)
+    on_cluster = acls.decide(
+        Action(action.principal, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME), host
+    )
     return on_cluster if on_cluster.allowed else decision
 
 
 @dataclass(frozen=True)
 class Overreach:
-    """A binding by which a principal may use transactional ids of other owners, which ``other_owners`` describes."""
+    """A binding by which a principal may use transactional ids of other owners, which
+    ``other_owners`` describes.
+    """
 
     cluster: str
     binding: Binding
@@ -69,13 +93,23 @@ class Overreach:
 
 
 def overreaching(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Overreach]:
-    """Yield the bindings that allow writing with a task's id and cover ids of other connectors or groups."""
+    """Yield the bindings that allow writing with a task's id and cover ids of other connectors or
+    groups.
+    """
     uses: dict[tuple[str, Binding], set[str]] = {}
     for evaluated in evaluations:
-        if evaluated.need.task and evaluated.need.action.operation is Operation.WRITE and not evaluated.refused:
+        if (
+            evaluated.need.task
+            and evaluated.need.action.operation is Operation.WRITE
+            and not evaluated.refused
+        ):
             for binding in evaluated.decision.bindings:
-                if not (binding.pattern == "LITERAL" and binding.name == evaluated.need.action.name):
-                    uses.setdefault((evaluated.need.cluster, binding), set()).add(evaluated.need.connector)
+                if not (
+                    binding.pattern == "LITERAL" and binding.name == evaluated.need.action.name
+                ):
+                    uses.setdefault((evaluated.need.cluster, binding), set()).add(
+                        evaluated.need.connector
+                    )
     for (cluster, binding), connectors in sorted(uses.items()):
         reached = tuple(_reached(facts, cluster, binding, connectors))
         if reached:
@@ -84,16 +118,28 @@ def overreaching(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator
 
 def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -> Iterator[str]:
     for source in facts.sources:
-        # A principal that may use these ids anyway gains nothing. Unknown principals are reported elsewhere.
-        owners = {source.principals.get(role, binding.principal) for role in (Client.PRODUCER, Client.ADMIN)}
-        if source.name in users or owners == {binding.principal} or source.clusters[Client.PRODUCER] != cluster:
+        # A principal that may use these ids anyway gains nothing. Unknown principals are reported
+        # elsewhere.
+        owners = {
+            source.principals.get(role, binding.principal)
+            for role in (Client.PRODUCER, Client.ADMIN)
+        }
+        if (
+            source.name in users
+            or owners == {binding.principal}
+            or source.clusters[Client.PRODUCER] != cluster
+        ):
             continue
         if covers_ids(binding, facts.group_id, source.name):
             yield f"connector {source.name}"
     if cluster == facts.bootstrap:
-        if facts.worker not in (None, binding.principal) and binding.covers(leader_id(facts.group_id)):
+        if facts.worker not in (None, binding.principal) and binding.covers(
+            leader_id(facts.group_id)
+        ):
             yield "the leader"
-        yield from (f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group))
+        yield from (
+            f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group)
+        )
 
 
 def covers_ids(binding: Binding, group: str, connector: str) -> bool:
@@ -104,6 +150,8 @@ def covers_ids(binding: Binding, group: str, connector: str) -> bool:
 
 
 def covers_group(binding: Binding, group: str) -> bool:
-    """Return whether the pattern covers any id that a task of ``group`` can have, for any connector name."""
+    """Return whether the pattern covers any id that a task of ``group`` can have, for any connector
+    name.
+    """
     stem = f"{group}-"
     return binding.covers(stem) or (binding.pattern == "PREFIXED" and binding.name.startswith(stem))

@@ -1,4 +1,6 @@
-"""Collects the input of the ACL checks: the clusters' bindings, the connectors' clients, and their principals."""
+"""Collects the input of the ACL checks: the clusters' bindings, the connectors' clients, and their
+principals.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from connectctl.ops.checks.acls.clusters import (
     observe_cluster,
     observe_clusters,
 )
-from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Client, Principals, principal_of
+from connectctl.ops.checks.acls.principals import (
+    CLIENTS,
+    IN_WORKERS_PROPERTIES,
+    Client,
+    Principals,
+    principal_of,
+)
 from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
 from connectctl.ops.checks.context import CheckContext, Edges
 from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
@@ -37,10 +45,12 @@ _REPEATS = frozenset("*?{")
 
 @dataclass(frozen=True)
 class SourceAccess:
-    """A source connector: its clients' principals and the cluster that each uses, as bootstrap servers.
+    """A source connector: its clients' principals and the cluster that each uses, as bootstrap
+    servers.
 
-    ``ids`` is the number of transactional ids that it needs. ``offsets_topic`` is the one that it uses with
-    exactly-once support; ``dedicated``: it is not the workers' topic, and is also used without that support.
+    ``ids`` is the number of transactional ids that it needs. ``offsets_topic`` is the one that it
+    uses with exactly-once support; ``dedicated``: it is not the workers' topic, and is also used
+    without that support.
     """
 
     name: str
@@ -60,10 +70,11 @@ class SourceAccess:
 
 @dataclass(frozen=True)
 class SinkAccess:
-    """A sink connector: its clients' principals and the cluster that each uses, as bootstrap servers.
+    """A sink connector: its clients' principals and the cluster that each uses, as bootstrap
+    servers.
 
-    ``group`` is None if only its workers can resolve it. ``topics`` are those that it names; ``regex`` is the pattern
-    that it has instead, empty without one.
+    ``group`` is None if only its workers can resolve it. ``topics`` are those that it names;
+    ``regex`` is the pattern that it has instead, empty without one.
     """
 
     name: str
@@ -95,10 +106,12 @@ class SinkAccess:
 
 @dataclass(frozen=True)
 class AclFacts:
-    """The input of the ACL checks. ``hosts`` are the workers' addresses as the brokers see them, ``*`` if unknown.
+    """The input of the ACL checks. ``hosts`` are the workers' addresses as the brokers see them,
+    ``*`` if unknown.
 
-    ``clusters`` are by bootstrap servers; those that could not be observed are missing. ``groups`` are the other
-    Connect clusters on the workers' Kafka cluster. ``options`` are the principals that the user gave.
+    ``clusters`` are by bootstrap servers; those that could not be observed are missing. ``groups``
+    are the other Connect clusters on the workers' Kafka cluster. ``options`` are the principals
+    that the user gave.
     """
 
     group_id: str
@@ -114,16 +127,20 @@ class AclFacts:
     options: Principals = field(default_factory=Principals)
 
     def with_authorizer(self, cluster: str) -> ClusterAcls | None:
-        """Return the Kafka cluster at these bootstrap servers, if it was observed and has an authorizer."""
+        """Return the Kafka cluster at these bootstrap servers, if it was observed and has an
+        authorizer.
+        """
         found = self.clusters.get(cluster)
         return found if found is not None and found.acls is not None else None
 
 
-def observe(context: CheckContext, options: Principals) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
+def observe(
+    context: CheckContext, options: Principals
+) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
     """Return the facts and the failed observations.
 
-    The facts are None if the ACLs of the workers' own Kafka cluster cannot be read. Without an authorizer on the
-    brokers nothing more is requested, because everything is allowed.
+    The facts are None if the ACLs of the workers' own Kafka cluster cannot be read. Without an
+    authorizer on the brokers nothing more is requested, because everything is allowed.
     """
     edges = context.edges
     home = observe_cluster("the ACLs of the workers' Kafka cluster", edges.acls, options)
@@ -131,19 +148,30 @@ def observe(context: CheckContext, options: Principals) -> tuple[AclFacts | None
         return None, (home,)
     sources = [connector for connector in context.checked if connector.type == "source"]
     sinks = [connector for connector in context.checked if connector.type == "sink"]
-    clusters, canonical, unseen = observe_clusters(edges.other_acls, [*sources, *sinks], home, options)
-    clusters_with_authorizer = [cluster for cluster in clusters.values() if cluster.acls is not None]
-    targets = _targets(edges.calls, sources, context.recorded, unseen) if clusters_with_authorizer else {}
+    clusters, canonical, unseen = observe_clusters(
+        edges.other_acls, [*sources, *sinks], home, options
+    )
+    clusters_with_authorizer = [
+        cluster for cluster in clusters.values() if cluster.acls is not None
+    ]
+    targets = (
+        _targets(edges.calls, sources, context.recorded, unseen) if clusters_with_authorizer else {}
+    )
     facts = AclFacts(
         group_id=context.group.id,
         bootstrap=home.bootstrap,
         clusters=clusters,
         worker=options.worker,
         internal=tuple(context.internal.values()),
-        sources=tuple(_source(c, context, canonical, options, targets.get(c.name, ())) for c in sources),
+        sources=tuple(
+            _source(c, context, canonical, options, targets.get(c.name, ())) for c in sources
+        ),
         sinks=tuple(_sink(c, canonical, options) for c in sinks),
-        hosts=tuple(sorted({m.host.rpartition("/")[2] for m in context.group.members if m.host})) or (ANY,),
-        groups=_groups(edges, unseen) - {context.group.id} if home.acls is not None else frozenset(),
+        hosts=tuple(sorted({m.host.rpartition("/")[2] for m in context.group.members if m.host}))
+        or (ANY,),
+        groups=_groups(edges, unseen) - {context.group.id}
+        if home.acls is not None
+        else frozenset(),
         enabled_now=bool(context.enabled),
         options=options,
     )
@@ -153,13 +181,18 @@ def observe(context: CheckContext, options: Principals) -> tuple[AclFacts | None
 
 def _groups(edges: Edges, unseen: list[Unseen]) -> frozenset[str]:
     what = "the other Connect clusters, whose transactional ids a pattern may cover"
-    groups = answer_of(lambda: edges.transactions().connect_groups(), unseen, what) or Complete(frozenset())
+    groups = answer_of(lambda: edges.transactions().connect_groups(), unseen, what) or Complete(
+        frozenset()
+    )
     unseen += [Unseen(what, gap.why, gap.next_step) for gap in groups.gaps]
     return groups.seen
 
 
 def _targets(
-    calls: ConnectCalls, sources: Sequence[Connector], recorded: Recorded | None, unseen: list[Unseen]
+    calls: ConnectCalls,
+    sources: Sequence[Connector],
+    recorded: Recorded | None,
+    unseen: list[Unseen],
 ) -> dict[str, tuple[str, ...]]:
     """Return the topics that each connector is known to have written to (KIP-558)."""
     if recorded is not None and len(sources) > FEW:
@@ -179,7 +212,9 @@ def _targets(
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         found = dict(zip([c.name for c in sources], pool.map(ask, sources), strict=True))
     if failed:
-        unseen.append(unseen_by(f"the topics that {some_of(sorted(failed), 3)} write to", failed[min(failed)]))
+        unseen.append(
+            unseen_by(f"the topics that {some_of(sorted(failed), 3)} write to", failed[min(failed)])
+        )
     return found
 
 
@@ -188,8 +223,12 @@ def _clients(
 ) -> tuple[dict[Client, str], dict[Client, str]]:
     """Return the known principals of its clients, and the clusters that they use."""
     config = connector.config
-    identities = {role: principal_of(connector.name, role, config, options).principal for role in CLIENTS}
-    clusters = {role: canonical[config.get(f"{role.prefix}bootstrap.servers") or None] for role in CLIENTS}
+    identities = {
+        role: principal_of(connector.name, role, config, options).principal for role in CLIENTS
+    }
+    clusters = {
+        role: canonical[config.get(f"{role.prefix}bootstrap.servers") or None] for role in CLIENTS
+    }
     return {role: principal for role, principal in identities.items() if principal}, clusters
 
 
@@ -234,15 +273,21 @@ def _sink(connector: Connector, canonical: CanonicalServers, options: Principals
 
 
 def _ids(connector: Connector, state: ConfigState | None) -> int:
-    """Return the highest number of transactional ids: by tasks.max, now, or in the last round of fencing."""
+    """Return the highest number of transactional ids: by tasks.max, now, or in the last round of
+    fencing.
+    """
     requested = whole_number(connector.config.get("tasks.max"), MOST_TASKS) or 1
     known = state.connectors.get(connector.name) if state else None
     counts = [known.task_count, known.task_count_record or 0] if known else []
     return max(requested, len(connector.tasks), *counts)
 
 
-def _unknown(facts: AclFacts, connectors: Sequence[Connector], options: Principals) -> Iterator[Unseen]:
-    """Yield the unknown principals: one line for those in the workers' properties, one for each other reason."""
+def _unknown(
+    facts: AclFacts, connectors: Sequence[Connector], options: Principals
+) -> Iterator[Unseen]:
+    """Yield the unknown principals: one line for those in the workers' properties, one for each
+    other reason.
+    """
     reasons: dict[str, dict[str, list[str]]] = {}
     known: tuple[SourceAccess | SinkAccess, ...] = (*facts.sources, *facts.sinks)
     for access, connector in zip(known, connectors, strict=True):
@@ -252,14 +297,22 @@ def _unknown(facts: AclFacts, connectors: Sequence[Connector], options: Principa
                 reasons.setdefault(who.why, {}).setdefault(access.name, []).append(role)
     names_of_clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
     if names_of_clients or (facts.worker is None and facts.with_authorizer(facts.bootstrap)):
-        clients_text = f" and of the clients of {some_of([*names_of_clients], 3)}" if names_of_clients else ""
+        clients_text = (
+            f" and of the clients of {some_of([*names_of_clients], 3)}" if names_of_clients else ""
+        )
         what = f"the permissions of the workers{clients_text}"
-        yield Unseen(what, f"their principals are not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
+        yield Unseen(
+            what,
+            f"their principals are not given: {IN_WORKERS_PROPERTIES}",
+            "Give --principal User:NAME.",
+        )
     for why, names in reasons.items():
         for name, roles in names.items():
             step = f"Give --principal {name}:{roles[0]}=User:NAME."
             yield Unseen(
-                f"the permissions of the {' and '.join(roles)} of {name}", f"its principal is unknown: {why}", step
+                f"the permissions of the {' and '.join(roles)} of {name}",
+                f"its principal is unknown: {why}",
+                step,
             )
 
 
@@ -270,18 +323,30 @@ def _unseen_of_sinks(facts: AclFacts) -> Iterator[Unseen]:
             continue
         if sink.group is None:
             why = "only its workers can resolve consumer.override.group.id"
-            yield Unseen(f"the permissions of {sink.name} on its group", why, "Check Read on that group by hand.")
+            yield Unseen(
+                f"the permissions of {sink.name} on its group",
+                why,
+                "Check Read on that group by hand.",
+            )
         if sink.regex and sink.pattern is None:
             why = f"{_REGEX} {sink.regex} is not a pattern that Python reads as Java does"
-            yield Unseen(f"the permissions of {sink.name} on its topics", why, "Check Read on those topics by hand.")
+            yield Unseen(
+                f"the permissions of {sink.name} on its topics",
+                why,
+                "Check Read on those topics by hand.",
+            )
 
 
 def _other_authorizers(clusters: Iterable[ClusterAcls]) -> Iterator[Unseen]:
     for cluster in clusters:
         if cluster.acls is not None and cluster.acls.authorizer.decides_by_more:
             name = cluster.acls.authorizer.class_name
-            why = f"the brokers at {cluster.bootstrap} use {name}, which may decide by more than ACLs"
-            yield Unseen("permissions that are not ACLs", why, "Ask the administrator of that authorizer.")
+            why = (
+                f"the brokers at {cluster.bootstrap} use {name}, which may decide by more than ACLs"
+            )
+            yield Unseen(
+                "permissions that are not ACLs", why, "Ask the administrator of that authorizer."
+            )
 
 
 def literal_prefix(regex: str) -> str:

@@ -1,8 +1,9 @@
-"""The principals of a connector's clients: as the user gave them, else by the connector's configuration.
+"""The principals of a connector's clients: as the user gave them, else by the connector's
+configuration.
 
-A connector has three clients, and each may have its own credentials (KIP-458): a producer, a consumer of its offsets,
-and an admin client, which also fences. Credentials that are not in its configuration are in the workers' properties,
-which no request returns.
+A connector has three clients, and each may have its own credentials (KIP-458): a producer, a
+consumer of its offsets, and an admin client, which also fences. Credentials that are not in its
+configuration are in the workers' properties, which no request returns.
 """
 
 from __future__ import annotations
@@ -43,13 +44,16 @@ _MODULE = re.compile(r"\s*([\w.$]+)")
 _OPTION = re.compile(r"""\b(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
 _BY_NAME = ("PlainLoginModule", "ScramLoginModule")
 _HOW = (
-    "Give User:NAME, ROLE=User:NAME or CONNECTOR:ROLE=User:NAME; roles are worker, producer, consumer, admin and super."
+    "Give User:NAME, ROLE=User:NAME or CONNECTOR:ROLE=User:NAME; roles are worker, producer, "
+    "consumer, admin and super."
 )
 
 
 @dataclass(frozen=True)
 class Principals:
-    """The values of ``--principal``. ``super_users`` may do everything, as the operator declared."""
+    """The values of ``--principal``. ``super_users`` may do everything, as the operator
+    declared.
+    """
 
     roles: Mapping[Client, str] = field(default_factory=dict)
     connectors: Mapping[tuple[str, Client], str] = field(default_factory=dict)
@@ -63,7 +67,9 @@ class Principals:
     def arguments(self) -> tuple[str, ...]:
         """Return the arguments of ``--principal`` from which ``parse_principals`` made this."""
         roles = (f"{role}={who}" for role, who in self.roles.items())
-        connectors = (f"{connector}:{role}={who}" for (connector, role), who in self.connectors.items())
+        connectors = (
+            f"{connector}:{role}={who}" for (connector, role), who in self.connectors.items()
+        )
         return (*roles, *connectors, *(f"{_SUPER}={who}" for who in sorted(self.super_users)))
 
 
@@ -78,9 +84,10 @@ class Identity:
 def parse_principals(given: Sequence[str]) -> Principals:
     """Return the principals in the arguments of ``--principal``.
 
-    Raises ``BadInput`` for an invalid argument, and for two principals of one client. ``User:w`` is the workers', and
-    that of all clients without another; ``producer=User:x`` is that of every connector's producer;
-    ``CONNECTOR:producer=User:x`` is that of one connector's; ``super=User:x`` declares a super user.
+    Raises ``BadInput`` for an invalid argument, and for two principals of one client. ``User:w`` is
+    the workers', and that of all clients without another; ``producer=User:x`` is that of every
+    connector's producer; ``CONNECTOR:producer=User:x`` is that of one connector's; ``super=User:x``
+    declares a super user.
     """
     roles: dict[Client, str] = {}
     connectors: dict[tuple[str, Client], str] = {}
@@ -94,7 +101,10 @@ def parse_principals(given: Sequence[str]) -> Principals:
         known = roles.get(role) if connector is None else connectors.get((connector, role))
         if known not in (None, principal):
             owner = f"the {role}" if connector is None else f"the {role} of {connector}"
-            raise BadInput(f"--principal gives {owner} twice: {known} and {principal}", next_step="Give one of them.")
+            raise BadInput(
+                f"--principal gives {owner} twice: {known} and {principal}",
+                next_step="Give one of them.",
+            )
         if connector is None:
             roles[role] = principal
         else:
@@ -106,7 +116,9 @@ def _parts(text: str) -> tuple[str | None, str, str]:
     found = _GIVEN.fullmatch(text.strip())
     if found is None or re.match(r"\w+:User:", found["principal"]):
         raise BadInput(
-            f"--principal {text!r} is not a principal", why="it must have the form User:NAME", next_step=_HOW
+            f"--principal {text!r} is not a principal",
+            why="it must have the form User:NAME",
+            next_step=_HOW,
         )
     connector, role = found["connector"], found["role"] or Client.WORKER.value
     if connector is not None and role in (Client.WORKER, _SUPER):
@@ -114,14 +126,21 @@ def _parts(text: str) -> tuple[str | None, str, str]:
     return connector, role, found["principal"]
 
 
-def principal_of(connector: str, role: Client, config: Mapping[str, str], options: Principals) -> Identity:
+def principal_of(
+    connector: str, role: Client, config: Mapping[str, str], options: Principals
+) -> Identity:
     """Return the principal of this client of ``connector``.
 
-    The order is: the option for this client, its overrides, the option for its role, the workers' principal.
+    The order is: the option for this client, its overrides, the option for its role, the workers'
+    principal.
     """
     if (declared := options.connectors.get((connector, role))) is not None:
         return Identity(declared)
-    overrides = {name.removeprefix(role.prefix): v for name, v in config.items() if name.startswith(role.prefix)}
+    overrides = {
+        name.removeprefix(role.prefix): v
+        for name, v in config.items()
+        if name.startswith(role.prefix)
+    }
     if (found := identity(overrides)) is not None:
         return found
     principal = options.roles.get(role) or options.worker
@@ -129,13 +148,17 @@ def principal_of(connector: str, role: Client, config: Mapping[str, str], option
 
 
 def identity(properties: Mapping[str, str]) -> Identity | None:
-    """Return the identity of a Java client with these properties; None if they do not determine it."""
+    """Return the identity of a Java client with these properties; None if they do not determine
+    it.
+    """
     protocol = properties.get("security.protocol", "").upper()
     if protocol == "PLAINTEXT":
         return Identity(ANONYMOUS)
     if protocol == "SSL" or (not protocol.startswith("SASL_") and _has_certificate(properties)):
         return Identity(
-            None, "it comes from a certificate, whose name the brokers' ssl.principal.mapping.rules translate"
+            None,
+            "it comes from a certificate, whose name the brokers' ssl.principal.mapping.rules "
+            "translate",
         )
     if jaas := properties.get("sasl.jaas.config"):
         return _of_jaas(jaas)
@@ -145,7 +168,10 @@ def identity(properties: Mapping[str, str]) -> Identity | None:
 
 
 def _has_certificate(properties: Mapping[str, str]) -> bool:
-    return any(name.startswith("ssl.keystore.") for name in properties) and "sasl.jaas.config" not in properties
+    return (
+        any(name.startswith("ssl.keystore.") for name in properties)
+        and "sasl.jaas.config" not in properties
+    )
 
 
 def _of_jaas(text: str) -> Identity:
@@ -156,7 +182,9 @@ def _of_jaas(text: str) -> Identity:
     if name not in _BY_NAME:
         source = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
         return Identity(None, f"it comes from {source}, not from a name")
-    options = {key: _unquoted(double, single, bare) for key, double, single, bare in _OPTION.findall(text)}
+    options = {
+        key: _unquoted(double, single, bare) for key, double, single, bare in _OPTION.findall(text)
+    }
     if options.get("tokenauth", "").lower() == "true":
         return Identity(None, "it logs in with a delegation token, which is its owner's")
     user = options.get("username")

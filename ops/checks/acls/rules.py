@@ -1,4 +1,6 @@
-"""ACL001 to ACL010: permissions that the principals of workers and connectors lack (see ``requirements``)."""
+"""ACL001 to ACL010: permissions that the principals of workers and connectors lack (see
+``requirements``).
+"""
 
 from __future__ import annotations
 
@@ -44,16 +46,24 @@ def of_acls(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
 
 
 def lacks(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
-    """Yield ACL001–004 and ACL007–010: one for each client of a connector that lacks a permission on a cluster."""
+    """Yield ACL001–004 and ACL007–010: one for each client of a connector that lacks a permission
+    on a cluster.
+    """
     missing = [evaluation for evaluation in evaluations if evaluation.lacking]
-    for (connector, _, cluster, optional, _), group in groupby(sorted(missing, key=_order), key=_order):
+    for (connector, _, cluster, optional, _), group in groupby(
+        sorted(missing, key=_order), key=_order
+    ):
         found = list(group)
         needs = [evaluation.need for evaluation in found]
         rule = _LESS if optional else _BY_USE.get(needs[0].use) or _BY_ROLE[needs[0].role]
-        downgrade_severity = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
+        downgrade_severity = (
+            Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
+        )
         matched = ", matched by its topics.regex" if needs[0].use is Use.PATTERN else ""
         message = f"{_who(needs[0])} lacks {described(needs)}{_where(facts, found)}{matched}."
-        yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity)
+        yield rule.found(
+            connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity
+        )
 
 
 def denies(evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
@@ -63,9 +73,13 @@ def denies(evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
         if evaluated.decision.because is Because.DENIED and not evaluated.need.optional:
             need = evaluated.need
             for binding in evaluated.decision.bindings:
-                denied.setdefault((need.connector, need.cluster, need.role, binding), []).append(need)
+                denied.setdefault((need.connector, need.cluster, need.role, binding), []).append(
+                    need
+                )
     for (connector, cluster, _, binding), needs in denied.items():
-        message = f"{_who(needs[0])} needs {described(needs)}, which is denied by the ACL: {binding}."
+        message = (
+            f"{_who(needs[0])} needs {described(needs)}, which is denied by the ACL: {binding}."
+        )
         subject = connector or needs[0].action.principal
         yield _DENIED.found(subject, message, f"Remove it: {removal(binding, cluster)}")
 
@@ -75,17 +89,26 @@ def overreaches(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[
     for overreach in overreaching(facts, evaluations):
         other_names = _named(overreach.other_owners)
         message = (
-            f"{overreach.binding}, which {_named(overreach.connectors)} uses, also covers transactional ids of "
-            f"{other_names}."
+            f"{overreach.binding}, which {_named(overreach.connectors)} uses, also covers "
+            f"transactional ids of {other_names}."
         )
         subject = f"{overreach.binding.resource.word} {overreach.binding.name}"
-        hint = f"Allow each id by its full name instead, and remove it: {removal(overreach.binding, overreach.cluster)}"
+        hint = (
+            "Allow each id by its full name instead, and remove it: "
+            f"{removal(overreach.binding, overreach.cluster)}"
+        )
         yield _OVERREACH.found(subject, message, hint)
 
 
 def _order(evaluated: Evaluation) -> tuple[str, int, str, bool, int]:
     need = evaluated.need
-    return need.connector, list(Client).index(need.role), need.cluster, need.optional, list(Use).index(need.use)
+    return (
+        need.connector,
+        list(Client).index(need.role),
+        need.cluster,
+        need.optional,
+        list(Use).index(need.use),
+    )
 
 
 def _who(need: Requirement) -> str:
@@ -98,12 +121,15 @@ def described(needs: Iterable[Requirement]) -> str:
     operations: dict[tuple[Resource, str], list[str]] = {}
     for need in needs:
         operation_words = operations.setdefault((need.action.resource, need.action.name), [])
-        operation_words.extend([need.action.operation.word] * (need.action.operation.word not in operation_words))
+        operation_words.extend(
+            [need.action.operation.word] * (need.action.operation.word not in operation_words)
+        )
     names: dict[tuple[Resource, tuple[str, ...]], list[str]] = {}
     for (resource, name), operation_words in operations.items():
         names.setdefault((resource, tuple(operation_words)), []).append(name)
     return "; ".join(
-        f"{_listed(operation_words)} on {resource.word} {_named(n)}" for (resource, operation_words), n in names.items()
+        f"{_listed(operation_words)} on {resource.word} {_named(n)}"
+        for (resource, operation_words), n in names.items()
     )
 
 
@@ -115,7 +141,9 @@ def _listed(words: Iterable[str]) -> str:
 def _named(names: Iterable[str]) -> str:
     known = list(names)
     return (
-        _listed(known) if len(known) <= _MOST else f"{', '.join(known[: _MOST - 1])} and {len(known) - _MOST + 1} more"
+        _listed(known)
+        if len(known) <= _MOST
+        else f"{', '.join(known[: _MOST - 1])} and {len(known) - _MOST + 1} more"
     )
 
 
@@ -136,12 +164,17 @@ def _next(facts: AclFacts, needs: list[Requirement]) -> str:
     step = f"{_command(facts, need.connector, latest)} prints the commands that allow it."
     acls = facts.clusters[need.cluster].acls
     if acls is not None and acls.authorizer.super_users is None:
-        step += f" If it is a super user, which the brokers do not report: --principal super={need.action.principal}."
+        step += (
+            " If it is a super user, which the brokers do not report: --principal "
+            f"super={need.action.principal}."
+        )
     return step
 
 
 def _command(facts: AclFacts, connector: str, stage: AclStage) -> str:
     goal = [] if stage is AclStage.DISABLED else ["--for", stage.value]
-    principals = [part for argument in facts.options.arguments for part in ("--principal", argument)]
+    principals = [
+        part for argument in facts.options.arguments for part in ("--principal", argument)
+    ]
     words = ["connectctl", "preflight", *([connector] if connector else []), *goal, *principals]
     return shlex.join([*words, "--emit", "kafka-acls"])

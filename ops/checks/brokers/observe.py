@@ -1,4 +1,6 @@
-"""Observes the brokers for transactions: versions, features, settings, ``__transaction_state``; evaluates nothing."""
+"""Observes the brokers for transactions: versions, features, settings, ``__transaction_state``;
+evaluates nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from connectctl.ops.kafka.topics import TopicFacts
 
 TRANSACTION_STATE = "__transaction_state"
 MAX_TIMEOUT, EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
-LOG_REPLICAS, LOG_MIN_ISR = "transaction.state.log.replication.factor", "transaction.state.log.min.isr"
+LOG_REPLICAS, LOG_MIN_ISR = (
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
+)
 VERIFICATION = "transaction.partition.verification.enable"
 CLEANUP = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 LEAST, MOST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
@@ -44,12 +49,14 @@ class ClientTimeout:
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """The observations of the brokers. ``versions`` and ``settings`` are of the brokers that reported them, by id.
+    """The observations of the brokers. ``versions`` and ``settings`` are of the brokers that
+    reported them, by id.
 
-    ``transaction_state`` is None if the topic does not exist yet, and if it is ``log_hidden``. ``sources`` are the
-    producers of source connectors that write to these brokers, ``leader`` the producer of the workers' leader,
-    ``sessions`` the session time-outs that sinks request. ``enabled`` is whether tasks have transactions now, None if
-    no worker reports it. ``workers`` are the workers' versions.
+    ``transaction_state`` is None if the topic does not exist yet, and if it is ``log_hidden``.
+    ``sources`` are the producers of source connectors that write to these brokers, ``leader`` the
+    producer of the workers' leader, ``sessions`` the session time-outs that sinks request.
+    ``enabled`` is whether tasks have transactions now, None if no worker reports it. ``workers``
+    are the workers' versions.
     """
 
     brokers: int
@@ -73,16 +80,24 @@ class BrokerFacts:
         """Return a setting that is a whole number, by broker."""
         values = {broker: reported.get(name, "") for broker, reported in self.settings.items()}
         found = {broker: whole_number(value.removeprefix("-")) for broker, value in values.items()}
-        return {broker: -n if values[broker].startswith("-") else n for broker, n in found.items() if n is not None}
+        return {
+            broker: -n if values[broker].startswith("-") else n
+            for broker, n in found.items()
+            if n is not None
+        }
 
 
 def concerned(enabled: bool | None, goal: Goal) -> bool:
-    """Return whether the goal, or the present cluster, has transactions; the leader has them from ``preparing`` on."""
+    """Return whether the goal, or the present cluster, has transactions; the leader has them from
+    ``preparing`` on.
+    """
     return goal in (Goal.PREPARING, Goal.ENABLED) or (goal is Goal.NOW and enabled is not False)
 
 
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
-    """Observe the facts that transactions depend on, concurrently; without transactions send no requests for them."""
+    """Observe the facts that transactions depend on, concurrently; without transactions send no
+    requests for them.
+    """
     sinks = [connector for connector in context.checked if connector.type == "sink"]
     worker_property = context.worker_property
     sessions, unknown_bounds = sessions_of(sinks, worker_property, context.edges.bootstrap)
@@ -101,21 +116,32 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         settings_by_broker = answer_of(settings.result, unseen, "the brokers' settings") or {}
         is_hidden = bool(answer_of(hidden.result, unseen, TRANSACTION_STATE))
     unseen += _silent(versions_by_broker, "version") + _silent(settings_by_broker, "settings")
-    known = {broker: found for broker, found in settings_by_broker.items() if not isinstance(found, ConnectctlError)}
+    known = {
+        broker: found
+        for broker, found in settings_by_broker.items()
+        if not isinstance(found, ConnectctlError)
+    }
     unseen += unseen_settings(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
     if is_hidden and not any(gap.what == TRANSACTION_STATE for gap in unseen):
-        hint = f"Grant this principal Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
+        hint = (
+            f"Grant this principal Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
+        )
         unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
     local, unknown_brokers = _by_cluster(context)
     unseen += unknown_brokers
     return BrokerFacts(
         brokers=count,
-        versions={broker: found for broker, found in versions_by_broker.items() if isinstance(found, BrokerVersion)},
+        versions={
+            broker: found
+            for broker, found in versions_by_broker.items()
+            if isinstance(found, BrokerVersion)
+        },
         settings=known,
         transaction_state=log.get(TRANSACTION_STATE),
         log_hidden=is_hidden,
         sources=tuple(
-            _layered(source, "producer", TIMEOUT, worker_property) or ClientTimeout(source.name, DEFAULT_TIMEOUT_MS)
+            _layered(source, "producer", TIMEOUT, worker_property)
+            or ClientTimeout(source.name, DEFAULT_TIMEOUT_MS)
             for source in local
         ),
         # The leader's own producer has the worker's properties without a prefix.
@@ -129,11 +155,19 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
 
 
 def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
-    """Return ``facts`` with the brokers' bounds of session time-outs only, for a goal without transactions."""
+    """Return ``facts`` with the brokers' bounds of session time-outs only, for a goal without
+    transactions.
+    """
     unseen = [*facts.unseen]
     reads = context.edges.brokers()
-    settings_by_broker = answer_of(lambda: reads.settings(BOUNDS), unseen, "the brokers' settings") or {}
-    known = {broker: found for broker, found in settings_by_broker.items() if not isinstance(found, ConnectctlError)}
+    settings_by_broker = (
+        answer_of(lambda: reads.settings(BOUNDS), unseen, "the brokers' settings") or {}
+    )
+    known = {
+        broker: found
+        for broker, found in settings_by_broker.items()
+        if not isinstance(found, ConnectctlError)
+    }
     unseen += [*_silent(settings_by_broker, "settings"), *unseen_settings(known, BOUNDS)]
     return replace(facts, settings=known, unseen=tuple(unseen))
 
@@ -151,7 +185,9 @@ def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
 
 
 def _by_cluster(context: CheckContext) -> tuple[list[Connector], list[Unseen]]:
-    """Return the connectors whose producers write to these brokers, and the unknown brokers of the others."""
+    """Return the connectors whose producers write to these brokers, and the unknown brokers of the
+    others.
+    """
     local: list[Connector] = []
     others: dict[str, list[str]] = {}
     for connector in context.sources:
@@ -161,7 +197,11 @@ def _by_cluster(context: CheckContext) -> tuple[list[Connector], list[Unseen]]:
             servers = client_bootstrap(connector.config, "producer", context.edges.bootstrap)
             others.setdefault(servers, []).append(connector.name)
     return local, [
-        Unseen(f"the brokers at {servers}", f"{', '.join(names)} writes to another Kafka cluster", _OTHER_CONTEXT)
+        Unseen(
+            f"the brokers at {servers}",
+            f"{', '.join(names)} writes to another Kafka cluster",
+            _OTHER_CONTEXT,
+        )
         for servers, names in sorted(others.items())
     ]
 
@@ -171,15 +211,21 @@ def sessions_of(
 ) -> tuple[tuple[ClientTimeout, ...], tuple[Unseen, ...]]:
     """Return the session time-outs that sinks request, and the unknown bounds of other clusters.
 
-    Source: ``GroupCoordinator``, classic groups. Java's default of 45 s is omitted: the brokers' own bounds accept it.
-    With the protocol of KIP-848 the brokers alone determine the session time-out.
+    Source: ``GroupCoordinator``, classic groups. Java's default of 45 s is omitted: the brokers'
+    own bounds accept it. With the protocol of KIP-848 the brokers alone determine the session
+    time-out.
     """
     found: list[ClientTimeout] = []
     unseen: list[Unseen] = []
     for sink in sinks:
-        protocol = sink.config.get(f"consumer.override.{_PROTOCOL}") or worker_property(f"consumer.{_PROTOCOL}")
+        protocol = sink.config.get(f"consumer.override.{_PROTOCOL}") or worker_property(
+            f"consumer.{_PROTOCOL}"
+        )
         broker_decides = (protocol or "").strip().lower() == "consumer"
-        if broker_decides or (timeout := _layered(sink, "consumer", _SESSION, worker_property)) is None:
+        if (
+            broker_decides
+            or (timeout := _layered(sink, "consumer", _SESSION, worker_property)) is None
+        ):
             continue
         if connects_to(sink.config, "consumer", bootstrap):
             found.append(timeout)
@@ -190,26 +236,41 @@ def sessions_of(
     return tuple(found), tuple(unseen)
 
 
-def unseen_settings(settings: Mapping[int, Mapping[str, str]], names: Sequence[str]) -> Iterator[Unseen]:
-    """Yield those of ``names`` that brokers leave out of their settings, which does not mean their default."""
+def unseen_settings(
+    settings: Mapping[int, Mapping[str, str]], names: Sequence[str]
+) -> Iterator[Unseen]:
+    """Yield those of ``names`` that brokers leave out of their settings, which does not mean their
+    default.
+    """
     for name in names:
         silent = [broker for broker, values in sorted(settings.items()) if name not in values]
         if silent:
             brokers = ", ".join(map(str, silent))
-            yield Unseen(f"{name} of broker {brokers}", "it is not in the settings that the broker describes")
+            yield Unseen(
+                f"{name} of broker {brokers}", "it is not in the settings that the broker describes"
+            )
 
 
 def _layered(
     connector: Connector, client: str, name: str, worker_property: Callable[[str], str | None]
 ) -> ClientTimeout | None:
-    """Return the effective time-out: the connector's override, else the worker's property for that client, else None."""
+    """Return the effective time-out: the connector's override, else the worker's property for that
+    client, else None.
+    """
     override, workers = f"{client}.override.{name}", f"{client}.{name}"
-    return _first_set(connector.name, ((override, connector.config.get(override)), (workers, worker_property(workers))))
+    return _first_set(
+        connector.name,
+        ((override, connector.config.get(override)), (workers, worker_property(workers))),
+    )
 
 
 def _first_set(name: str, values: Sequence[tuple[str, str | None]]) -> ClientTimeout | None:
     numbers = ((name_of_property, whole_number(value)) for name_of_property, value in values)
     return next(
-        (ClientTimeout(name, number, name_of_property) for name_of_property, number in numbers if number is not None),
+        (
+            ClientTimeout(name, number, name_of_property)
+            for name_of_property, number in numbers
+            if number is not None
+        ),
         None,
     )

@@ -24,7 +24,12 @@ from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.kafka import replication
-from connectctl.ops.kafka.brokers import INIT_PRODUCER_ID, LIST_OFFSETS, TRANSACTION_VERSION, bounds_min_in_sync
+from connectctl.ops.kafka.brokers import (
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    TRANSACTION_VERSION,
+    bounds_min_in_sync,
+)
 from connectctl.ops.kafka.replication import numbers
 from connectctl.ops.kafka.topics import TopicFacts
 
@@ -46,10 +51,18 @@ def with_transactions(facts: BrokerFacts, goal: Goal) -> bool:
 
 @rule("BROKER001", Severity.ERROR, when=with_transactions)
 def too_old(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """Yield BROKER001 for each broker without transactions, or without end offsets by isolation level."""
+    """Yield BROKER001 for each broker without transactions, or without end offsets by isolation
+    level.
+    """
     for broker, version in sorted(facts.versions.items()):
-        if INIT_PRODUCER_ID not in version.apis or version.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS:
-            message = f"Its API versions are those of Kafka {_text(version.release)}, which has no transactions."
+        if (
+            INIT_PRODUCER_ID not in version.apis
+            or version.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS
+        ):
+            message = (
+                f"Its API versions are those of Kafka {_text(version.release)}, which has "
+                "no transactions."
+            )
             yield Case(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
 
 
@@ -60,31 +73,49 @@ def mixed(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     for broker, version in sorted(facts.versions.items()):
         by_release.setdefault(version.release, []).append(broker)
     if len(by_release) > 1:
-        text = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
-        yield Case("brokers", f"Their API versions are those of different releases: {text}.", "Finish the upgrade.")
+        text = "; ".join(
+            f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items())
+        )
+        yield Case(
+            "brokers",
+            f"Their API versions are those of different releases: {text}.",
+            "Finish the upgrade.",
+        )
 
 
 @rule("BROKER003", Severity.WARNING, when=with_transactions)
 def unverified(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """Yield BROKER003 once for brokers that are too old, and once for those with verification turned off."""
+    """Yield BROKER003 once for brokers that are too old, and once for those with verification
+    turned off.
+    """
     old = [broker for broker, version in facts.versions.items() if not version.verifies]
     off = [
-        broker for broker, values in facts.settings.items() if values.get(VERIFICATION) == "false" and broker not in old
+        broker
+        for broker, values in facts.settings.items()
+        if values.get(VERIFICATION) == "false" and broker not in old
     ]
     if old:
         message = f"{_brokers(old)}: older than 3.6, which is the first release that verifies."
-        yield Case("brokers", message, "Upgrade the brokers; until then: connectctl transactions hanging")
+        yield Case(
+            "brokers", message, "Upgrade the brokers; until then: connectctl transactions hanging"
+        )
     if off:
-        hint = f"Set {VERIFICATION}=true on the brokers; until then: connectctl transactions hanging"
+        hint = (
+            f"Set {VERIFICATION}=true on the brokers; until then: connectctl transactions hanging"
+        )
         yield Case("brokers", f"{_brokers(off)}: {VERIFICATION} is false.", hint)
 
 
 @rule("BROKER004", Severity.WARNING, when=with_transactions)
 def old_protocol(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """Yield BROKER004: a warning if one command cures it, information if brokers or workers are too old for it."""
+    """Yield BROKER004: a warning if one command cures it, information if brokers or workers are too
+    old for it.
+    """
     if not facts.versions:
         return
-    level = min(version.finalized.get(TRANSACTION_VERSION, 0) for version in facts.versions.values())
+    level = min(
+        version.finalized.get(TRANSACTION_VERSION, 0) for version in facts.versions.values()
+    )
     if level >= _EPOCH_PER_TRANSACTION:
         return
     old = [
@@ -101,7 +132,10 @@ def old_protocol(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     workers_too_old = bool(releases) and max(releases) < _WORKERS_USE_IT_SINCE
     if workers_too_old:
         message += " The workers are older than 4.0, and would not use it."
-    hint = f"kafka-features.sh --bootstrap-server … upgrade --feature {TRANSACTION_VERSION}={_EPOCH_PER_TRANSACTION}"
+    hint = (
+        "kafka-features.sh --bootstrap-server … upgrade --feature "
+        f"{TRANSACTION_VERSION}={_EPOCH_PER_TRANSACTION}"
+    )
     yield Case("brokers", message, hint, severity=Severity.INFO if workers_too_old else None)
 
 
@@ -114,13 +148,19 @@ def cannot_be_created(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     if replicas and max(replicas.values()) > facts.brokers:
         brokers = "is 1 broker" if facts.brokers == 1 else f"are {facts.brokers} brokers"
         message = f"{LOG_REPLICAS} is {max(replicas.values())}, and there {brokers}."
-        hint = f"Set {LOG_REPLICAS} to {min(3, facts.brokers)} on the brokers, and {LOG_MIN_ISR} below it or to 1."
+        hint = (
+            f"Set {LOG_REPLICAS} to {min(3, facts.brokers)} on the brokers, and {LOG_MIN_ISR} "
+            "below it or to 1."
+        )
         yield Case(TRANSACTION_STATE, message, hint)
         return
-    unsatisfiable = [broker for broker, count in min_in_sync.items() if count > replicas.get(broker, count)]
+    unsatisfiable = [
+        broker for broker, count in min_in_sync.items() if count > replicas.get(broker, count)
+    ]
     if unsatisfiable and not bounds_min_in_sync(facts.versions.values()):
         message = (
-            f"{LOG_MIN_ISR} is {min_in_sync[unsatisfiable[0]]}, and {LOG_REPLICAS} is {replicas[unsatisfiable[0]]}."
+            f"{LOG_MIN_ISR} is {min_in_sync[unsatisfiable[0]]}, and {LOG_REPLICAS} is "
+            f"{replicas[unsatisfiable[0]]}."
         )
         hint = f"Set {LOG_MIN_ISR} on the brokers to no more than {LOG_REPLICAS}."
         yield Case(TRANSACTION_STATE, message, hint)
@@ -131,7 +171,9 @@ def no_leader(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
     """Return BROKER006 if partitions of the topic have no leader."""
     leaderless = replication.leaderless(log)
     message = f"No broker leads {numbers(leaderless)}."
-    return Case(log.name, message, "Start the brokers that host its replicas.") if leaderless else None
+    return (
+        Case(log.name, message, "Start the brokers that host its replicas.") if leaderless else None
+    )
 
 
 @rule("BROKER007", Severity.ERROR, when=with_transactions, each="logs")
@@ -188,7 +230,9 @@ def stops_with_one(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | No
         return None
     count = replication.fewest_replicas(log)
     message = f"It has {count} replicas, and min.insync.replicas is {replication.min_in_sync(log)}."
-    return Case(log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}={count - 1}"))
+    return Case(
+        log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}={count - 1}")
+    )
 
 
 @rule("BROKER013", Severity.ERROR, when=enabling)
@@ -197,7 +241,10 @@ def timeouts_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     for source in facts.sources:
         if refusing := _refusing(facts, source.milliseconds):
             limit = min(refusing.values())
-            hint = f"Set producer.override.{TIMEOUT} to {limit} or less, or raise {MAX_TIMEOUT} on the brokers."
+            hint = (
+                f"Set producer.override.{TIMEOUT} to {limit} or less, or raise {MAX_TIMEOUT} "
+                "on the brokers."
+            )
             severity = downgrade_severity(Severity.ERROR, goal)
             message = f"{_timeout_text(source)}, and {_allowed(refusing)}."
             yield Case(source.name, message, hint, severity=severity)
@@ -205,18 +252,27 @@ def timeouts_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
 
 @rule("BROKER014", Severity.ERROR, when=with_transactions)
 def leader_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """Yield BROKER014 once if the brokers refuse the leader's time-out; it has transactions from preparing on."""
+    """Yield BROKER014 once if the brokers refuse the leader's time-out; it has transactions from
+    preparing on.
+    """
     refusing = _refusing(facts, facts.leader.milliseconds)
     if refusing and (goal is not Goal.NOW or facts.enabled):
-        hint = f"Raise {MAX_TIMEOUT} on the brokers, or set {TIMEOUT}={min(refusing.values())} on the workers."
+        hint = (
+            f"Raise {MAX_TIMEOUT} on the brokers, or set {TIMEOUT}={min(refusing.values())} on "
+            "the workers."
+        )
         yield Case("leader", f"{_timeout_text(facts.leader)}, and {_allowed(refusing)}.", hint)
 
 
 @rule("BROKER015", Severity.ERROR, when=enabling)
 def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
-    """Yield BROKER015 once if the brokers refuse the time-out of fencing; older workers fence with one of 1 ms."""
+    """Yield BROKER015 once if the brokers refuse the time-out of fencing; older workers fence with
+    one of 1 ms.
+    """
     releases = [release_of(version) for version in facts.workers]
-    affected = not releases or any(release is None or release >= _FENCES_WITH_IT_SINCE for release in releases)
+    affected = not releases or any(
+        release is None or release >= _FENCES_WITH_IT_SINCE for release in releases
+    )
     refusing = _refusing(facts, _FENCING_TIMEOUT_MS)
     if refusing and affected:
         hint = f"Set {MAX_TIMEOUT} on the brokers to {_FENCING_TIMEOUT_MS} at least."
@@ -227,16 +283,22 @@ def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
 @rule("BROKER016", Severity.WARNING, when=enabling)
 def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """Yield BROKER016 once if transactional ids expire within a day."""
-    short = {broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS}
+    short = {
+        broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS
+    }
     if short:
         message = f"{EXPIRATION} of {_brokers(list(short))} is {min(short.values()):,} ms."
-        yield Case("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
+        yield Case(
+            "brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default."
+        )
 
 
 @rule("BROKER017", Severity.WARNING, when=enabling)
 def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
     """Yield BROKER017 once if brokers abort timed-out transactions late."""
-    slow = {broker: value for broker, value in facts.numbers(CLEANUP).items() if value > _CLEANUP_MS}
+    slow = {
+        broker: value for broker, value in facts.numbers(CLEANUP).items() if value > _CLEANUP_MS
+    }
     if slow:
         message = f"{CLEANUP} of {_brokers(list(slow))} is {max(slow.values()):,} ms."
         hint = f"Set {CLEANUP} on the brokers to {_CLEANUP_MS}, the default."
@@ -254,18 +316,27 @@ def session_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
             if refusing:
                 bound = max(refusing.values()) if name is LEAST else min(refusing.values())
                 brokers = _brokers(list(refusing))
-                message = f"{sink.property} is {sink.milliseconds:,} ms, and {name} of {brokers} is {bound:,} ms."
+                message = (
+                    f"{sink.property} is {sink.milliseconds:,} ms, and {name} of {brokers} "
+                    f"is {bound:,} ms."
+                )
                 hint = f"Set {sink.property} to {bound} or {'more' if name is LEAST else 'less'}."
                 yield Case(sink.name, message, hint)
 
 
 def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:
     """Return the brokers with a lower limit than ``milliseconds``, with their limits."""
-    return {broker: limit for broker, limit in facts.numbers(MAX_TIMEOUT).items() if limit < milliseconds}
+    return {
+        broker: limit
+        for broker, limit in facts.numbers(MAX_TIMEOUT).items()
+        if limit < milliseconds
+    }
 
 
 def _timeout_text(timeout: ClientTimeout) -> str:
-    return f"{timeout.property or TIMEOUT} is {timeout.milliseconds:,} ms" + ("" if timeout.property else " by default")
+    return f"{timeout.property or TIMEOUT} is {timeout.milliseconds:,} ms" + (
+        "" if timeout.property else " by default"
+    )
 
 
 def _allowed(refusing: Mapping[int, int]) -> str:

@@ -1,4 +1,6 @@
-"""The topics that source connectors write to: by their configurations, and as workers recorded them (KIP-558)."""
+"""The topics that source connectors write to: by their configurations, and as workers recorded them
+(KIP-558).
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,21 @@ FEW = 20
 MOST = 1_000
 """The same where no other source has the topics."""
 Recorded = Mapping[str, frozenset[str]]
-_NO_TARGETS = ("offsets.storage.", "errors.", "transforms.", "predicates.", "producer.", "consumer.", "admin.")
+_NO_TARGETS = (
+    "offsets.storage.",
+    "errors.",
+    "transforms.",
+    "predicates.",
+    "producer.",
+    "consumer.",
+    "admin.",
+)
 
 
 def configured_topics(config: Mapping[str, str]) -> frozenset[str]:
-    """Return the target topics that a source connector's configuration names, by the names of properties."""
+    """Return the target topics that a source connector's configuration names, by the names of
+    properties.
+    """
     found: set[str] = set()
     for name, value in config.items():
         if name.rsplit(".", 1)[-1] in ("topic", "topics") and not name.startswith(_NO_TARGETS):
@@ -34,10 +46,11 @@ def configured_topics(config: Mapping[str, str]) -> frozenset[str]:
 def active_topics(
     calls: ConnectCalls | None, names: Sequence[str], recorded: Recorded | None = None
 ) -> tuple[dict[str, frozenset[str]], tuple[Unseen, ...]]:
-    """Return the topics that each connector has written to, and one gap for the workers' failed answers.
+    """Return the topics that each connector has written to, and one gap for the workers' failed
+    answers.
 
-    For more than a few connectors these are the ``recorded`` topics of the status topic, from which workers answer as
-    well. Then one request only checks that the workers track topics.
+    For more than a few connectors these are the ``recorded`` topics of the status topic, from which
+    workers answer as well. Then one request only checks that the workers track topics.
     """
     if calls is None or not names:
         return {}, ()
@@ -53,7 +66,9 @@ def active_topics(
     asked = names[: MOST if known is None else 1]
     with ThreadPoolExecutor(8) as pool:
         answers = dict(zip(asked, pool.map(ask, asked), strict=True))
-    failed = {name: answer for name, answer in answers.items() if isinstance(answer, ConnectctlError)}
+    failed = {
+        name: answer for name, answer in answers.items() if isinstance(answer, ConnectctlError)
+    }
     if known is not None and not any(isinstance(error, NotAuthorized) for error in failed.values()):
         return {name: known.get(name, frozenset()) for name in names}, ()
     if recorded is not None and any(isinstance(error, NoRestApi) for error in failed.values()):
@@ -65,7 +80,10 @@ def active_topics(
         error = next(iter(failed.values()))
         error = explained(error) if isinstance(error, NotAuthorized) else error
         return found, (Unseen(what, reason(error), error.next_step),)
-    why = f"the status topic could not be read, and workers are asked about {MOST:,} connectors at most"
+    why = (
+        f"the status topic could not be read, and workers are asked about {MOST:,} connectors "
+        "at most"
+    )
     return found, (
         Unseen(f"the active topics of {some_of(remaining, FEW)}", why, "Name connectors."),
     ) if remaining else ()

@@ -31,7 +31,9 @@ DISAGREE = Rule("EOS015", Severity.ERROR)
 
 SUPPORT = "exactly.once.support"
 OFFSETS_TOPIC = "offsets.storage.topic"
-NOT_SUPPORTED_BY_CLASS = "The connector does not support exactly-once semantics with the provided configuration."
+NOT_SUPPORTED_BY_CLASS = (
+    "The connector does not support exactly-once semantics with the provided configuration."
+)
 NO_ANSWER_OF_CLASS = (
     "The connector does not implement the API required for preflight validation of exactly-once source support. Please "
     "consult the documentation for the connector to determine whether it supports exactly-once semantics, and then "
@@ -40,15 +42,17 @@ NO_ANSWER_OF_CLASS = (
 )
 FAILED = "An unexpected error occurred during validation"
 KEEPS_RUNNING = (
-    f"{SUPPORT} is required. Without exactly-once on its workers it keeps running with at-least-once delivery, and can "
-    "write records twice. Workers then refuse every change of its configuration, even an identical one."
+    f"{SUPPORT} is required. Without exactly-once on its workers it keeps running with "
+    "at-least-once delivery, and can write records twice. Workers then refuse every change of its "
+    "configuration, even an identical one."
 )
 KEEPS_RUNNING_STEP = (
-    f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."
+    f"Set {SUPPORT} to requested before or with its next change; or stop it "
+    "first, if it must not run so."
 )
 UNAWARE = (
-    f"{SUPPORT} is required, and workers before 3.3 do not know the property: they accept the connector, which runs with "
-    "at-least-once delivery."
+    f"{SUPPORT} is required, and workers before 3.3 do not know the property: they accept the "
+    "connector, which runs with at-least-once delivery."
 )
 NO_BOUNDARIES = (
     "The connector does not support connector-defined transaction boundaries",
@@ -67,7 +71,9 @@ def workers_property(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield EOS014 for properties that only workers have."""
     for name, step in WORKERS_OWN.items():
         if name in subject.config:
-            yield PropertyCase(name, f"{name} is a worker's property, and ignored here.", f"{step}.")
+            yield PropertyCase(
+                name, f"{name} is a worker's property, and ignored here.", f"{step}."
+            )
 
 
 @rule("EOS016", Severity.INFO)
@@ -80,14 +86,22 @@ def runs_property(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 def _support_problem(subject: Subject) -> str | None:
     value = subject.text(SUPPORT)
-    return None if value is None else word_problem(SUPPORT, value, ("REQUIRED", "REQUESTED"), any_case=True)
+    return (
+        None
+        if value is None
+        else word_problem(SUPPORT, value, ("REQUIRED", "REQUESTED"), any_case=True)
+    )
 
 
 @rule("EOS006", Severity.ERROR, when=of_no_sink)
 def bad_support(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return EOS006 for an invalid ``exactly.once.support``."""
     problem = _support_problem(subject)
-    return refused(SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.") if problem else None
+    return (
+        refused(SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.")
+        if problem
+        else None
+    )
 
 
 def required(subject: Subject, goal: Goal) -> bool:
@@ -96,12 +110,16 @@ def required(subject: Subject, goal: Goal) -> bool:
 
 
 def keeps_running(subject: Subject, goal: Goal) -> bool:
-    """Return whether it runs while workers become preparing or disabled: it is not validated then."""
+    """Return whether it runs while workers become preparing or disabled: it is not validated
+    then.
+    """
     return subject.running and goal in (Goal.PREPARING, Goal.DOWNGRADE)
 
 
 def validated(subject: Subject, goal: Goal) -> bool:
-    """Return whether the workers' validation refuses a configuration without exactly-once support."""
+    """Return whether the workers' validation refuses a configuration without exactly-once
+    support.
+    """
     return required(subject, goal) and not keeps_running(subject, goal)
 
 
@@ -111,14 +129,24 @@ def workers_not_enabled(subject: Subject, goal: Goal) -> PropertyCase | None:
     if keeps_running(subject, goal):
         return PropertyCase(SUPPORT, KEEPS_RUNNING, KEEPS_RUNNING_STEP, Severity.WARNING)
     if unaware(subject):
-        return PropertyCase(SUPPORT, UNAWARE, f"{_REQUESTED}, or upgrade the workers.", Severity.WARNING)
+        return PropertyCase(
+            SUPPORT, UNAWARE, f"{_REQUESTED}, or upgrade the workers.", Severity.WARNING
+        )
     step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
-    return PropertyCase(SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED) if False in subject.modes else None
+    return (
+        PropertyCase(SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
+        if False in subject.modes
+        else None
+    )
 
 
 def unaware(subject: Subject) -> bool:
-    """Return whether every worker that answered has a release that does not know exactly.once.support."""
-    return subject.goal is Goal.NOW and {answer.support for answer in subject.answers} == {Support.NOT_SUPPORTED}
+    """Return whether every worker that answered has a release that does not know
+    exactly.once.support.
+    """
+    return subject.goal is Goal.NOW and {answer.support for answer in subject.answers} == {
+        Support.NOT_SUPPORTED
+    }
 
 
 def _answered(subject: Subject, plugin: PluginAnswer) -> bool:
@@ -128,7 +156,10 @@ def _answered(subject: Subject, plugin: PluginAnswer) -> bool:
 @rule("EOS002", Severity.ERROR, when=validated)
 def unsupported(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return EOS002 if the class does not support exactly-once with this configuration."""
-    step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
+    step = (
+        "Change the properties that exactly-once needs; or "
+        f"{_REQUESTED[0].lower()}{_REQUESTED[1:]}."
+    )
     case = PropertyCase(SUPPORT, NOT_SUPPORTED_BY_CLASS, step, text=NOT_SUPPORTED_BY_CLASS)
     return case if _answered(subject, PluginAnswer.UNSUPPORTED) else None
 
@@ -145,25 +176,47 @@ def fails_when_asked(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return EOS004 if the class fails when a worker calls it about exactly-once."""
     details = [answer.detail for answer in subject.answers if answer.plugin is PluginAnswer.FAILS]
     text = (details[-1] if details else None) or FAILED
-    return PropertyCase(SUPPORT, text, "Correct the connector's other properties.", text=text) if details else None
+    return (
+        PropertyCase(SUPPORT, text, "Correct the connector's other properties.", text=text)
+        if details
+        else None
+    )
 
 
 @rule("EOS005", Severity.WARNING, when=of_no_sink)
 def no_guarantee(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """Return EOS005 if the connector runs without exactly-once because its class does not support it."""
+    """Return EOS005 if the connector runs without exactly-once because its class does not support
+    it.
+    """
     fails = subject.plugin in (PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS)
-    if required(subject, goal) or _support_problem(subject) or True not in subject.modes or not fails:
+    if (
+        required(subject, goal)
+        or _support_problem(subject)
+        or True not in subject.modes
+        or not fails
+    ):
         return None
     unsupported_by_class = subject.plugin is PluginAnswer.UNSUPPORTED
-    answer = "does not support exactly-once" if unsupported_by_class else "fails when it is asked about exactly-once"
+    answer = (
+        "does not support exactly-once"
+        if unsupported_by_class
+        else "fails when it is asked about exactly-once"
+    )
     message = f"With this configuration the connector {answer}; it runs without exactly-once."
-    step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
+    step = (
+        f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let "
+        "workers refuse it."
+    )
     return PropertyCase(SUPPORT, message, step)
 
 
 def _boundary_problem(subject: Subject) -> str | None:
     value = subject.text(BOUNDARY)
-    return None if value is None else word_problem(BOUNDARY, value, ("POLL", "INTERVAL", "CONNECTOR"), any_case=True)
+    return (
+        None
+        if value is None
+        else word_problem(BOUNDARY, value, ("POLL", "INTERVAL", "CONNECTOR"), any_case=True)
+    )
 
 
 @rule("EOS007", Severity.ERROR, when=of_no_sink)
@@ -184,13 +237,22 @@ def no_own_boundaries(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("EOS013", Severity.INFO)
 def no_effect(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """Return EOS013 for a sink with properties of sources, and for a boundary without transactions."""
+    """Return EOS013 for a sink with properties of sources, and for a boundary without
+    transactions.
+    """
     if subject.kind == SINK:
-        found = tuple(name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config)
+        found = tuple(
+            name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config
+        )
         message = f"It is a sink connector: workers neither use nor check {', '.join(found)}."
         return PropertyCase(found, message, f"Leave out {', '.join(found)}.") if found else None
     value = subject.text(BOUNDARY)
-    if value is None or _boundary_problem(subject) or subject.modes != {False} or subject.kind != SOURCE:
+    if (
+        value is None
+        or _boundary_problem(subject)
+        or subject.modes != {False}
+        or subject.kind != SOURCE
+    ):
         return None
     message = f"{BOUNDARY} is {value}, and has no effect where exactly-once is not enabled."
     return PropertyCase(BOUNDARY, message, "connectctl upgrade plan")
@@ -224,7 +286,11 @@ def ends_by_interval(subject: Subject, goal: Goal) -> bool:
 
     TXN005 reports this for running connectors.
     """
-    used = subject.kind != SINK and subject.word(BOUNDARY, "poll") == "interval" and not subject.running
+    used = (
+        subject.kind != SINK
+        and subject.word(BOUNDARY, "poll") == "interval"
+        and not subject.running
+    )
     return used and subject.modes != {False} and _timeout(subject) is not None
 
 
@@ -244,12 +310,21 @@ def long_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 @rule("EOS012", Severity.WARNING, when=ends_by_interval)
 def workers_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """Return EOS012 if the worker's default interval is not shorter than the transaction time-out."""
+    """Return EOS012 if the worker's default interval is not shorter than the transaction
+    time-out.
+    """
     timeout = _timeout(subject)
     if INTERVAL in subject.config or timeout is None or timeout > DEFAULT_INTERVAL_MS:
         return None
-    message = f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL_MS} by default; the transaction"
-    return PropertyCase(INTERVAL, f"{message} times out after {timeout} ms.", f"Set {INTERVAL}, well below {timeout}.")
+    message = (
+        f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL_MS} by default; "
+        "the transaction"
+    )
+    return PropertyCase(
+        INTERVAL,
+        f"{message} times out after {timeout} ms.",
+        f"Set {INTERVAL}, well below {timeout}.",
+    )
 
 
 def _timeout(subject: Subject) -> int | None:
@@ -257,4 +332,8 @@ def _timeout(subject: Subject) -> int | None:
     if TIMEOUT not in subject.config:
         return DEFAULT_TIMEOUT_MS
     value = subject.text(TIMEOUT)
-    return int(value) if value is not None and number_problem(TIMEOUT, value, "INT", 1) is None else None
+    return (
+        int(value)
+        if value is not None and number_problem(TIMEOUT, value, "INT", 1) is None
+        else None
+    )

@@ -31,7 +31,11 @@ def no_class(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return CONFIG001 without a class; only workers know whether a class is installed."""
     if (subject.config.get("connector.class") or "").strip():
         return None
-    message = "It has no connector.class." if subject.running else "The configuration contains no connector type."
+    message = (
+        "It has no connector.class."
+        if subject.running
+        else "The configuration contains no connector type."
+    )
     return PropertyCase("connector.class", message, "Set connector.class.", text=message)
 
 
@@ -40,18 +44,25 @@ def bad_name(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG002 for an invalid name of the connector."""
     found = _CONTROL.findall(subject.name)
     if not subject.name.strip():
-        yield refused("name", "Invalid value  for configuration name: String may not be empty", "Set name.")
+        yield refused(
+            "name", "Invalid value  for configuration name: String may not be empty", "Set name."
+        )
     elif found:
         codes = ", ".join(str(ord(character)) for character in found)
-        text = f"String may not contain control sequences but had the following ASCII chars: {codes}"
+        text = (
+            f"String may not contain control sequences but had the following ASCII chars: {codes}"
+        )
         shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", subject.name)
         worker_text = f"Invalid value {subject.name} for configuration name: {text}"
         step = "Remove the control characters from the name."
-        yield PropertyCase("name", f"Invalid value {shown} for configuration name: {text}", step, text=worker_text)
+        yield PropertyCase(
+            "name", f"Invalid value {shown} for configuration name: {text}", step, text=worker_text
+        )
     configured = subject.config.get("name")
     if configured is not None and configured != subject.name:
         message = (
-            f"Connector name configuration ({configured}) doesn't match connector name in the URL ({subject.name})"
+            f"Connector name configuration ({configured}) doesn't match connector name in "
+            f"the URL ({subject.name})"
         )
         step = f"Leave the property name out, or set it to {subject.name}."
         yield PropertyCase("name", message, step, text=message)
@@ -65,7 +76,9 @@ def unreachable_name(subject: Subject, goal: Goal) -> PropertyCase | None:
         return None
     why = f"a {mark.group()} in it" if mark else "only dots in it"
     message = f"Its name has {why}: workers will create it, and then refuse every request about it."
-    return PropertyCase("name", message, "Give it a name of letters, digits, dots, dashes and underscores.")
+    return PropertyCase(
+        "name", message, "Give it a name of letters, digits, dots, dashes and underscores."
+    )
 
 
 @rule("CONFIG004", Severity.ERROR)
@@ -73,7 +86,11 @@ def bad_tasks_max(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return CONFIG004 for an invalid ``tasks.max``."""
     value = subject.text("tasks.max")
     problem = None if value is None else number_problem("tasks.max", value, "INT", 1)
-    return refused("tasks.max", problem, "Set tasks.max to an integer of at least 1.") if problem else None
+    return (
+        refused("tasks.max", problem, "Set tasks.max to an integer of at least 1.")
+        if problem
+        else None
+    )
 
 
 @rule("CONFIG005", Severity.WARNING)
@@ -81,8 +98,12 @@ def allowed_too_many(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return CONFIG005 if ``tasks.max.enforce`` is false."""
     if subject.word("tasks.max.enforce", "true") != "false" or subject.running:
         return None
-    message = "tasks.max.enforce is false, and the connector may have more tasks than tasks.max for now."
-    return PropertyCase("tasks.max.enforce", message, "Raise tasks.max, and leave tasks.max.enforce out.")
+    message = (
+        "tasks.max.enforce is false, and the connector may have more tasks than tasks.max for now."
+    )
+    return PropertyCase(
+        "tasks.max.enforce", message, "Raise tasks.max, and leave tasks.max.enforce out."
+    )
 
 
 @rule("CONFIG006", Severity.ERROR)
@@ -90,7 +111,9 @@ def bad_value(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG006 for values that Connect does not accept."""
     for name in subject.config:
         text = subject.text(name)
-        if text is not None and (problem := connector_problem(name, text, sink=subject.kind == SINK)):
+        if text is not None and (
+            problem := connector_problem(name, text, sink=subject.kind == SINK)
+        ):
             yield refused(name, problem, f"Correct {name}, or leave it out.")
 
 
@@ -99,7 +122,9 @@ def null(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG007 for properties that are null."""
     for name, value in subject.config.items():
         if value is None:
-            yield PropertyCase(name, f"{name}: {_NULL}", f"Leave out {name}.", text=_NULL, validated=True)
+            yield PropertyCase(
+                name, f"{name}: {_NULL}", f"Leave out {name}.", text=_NULL, validated=True
+            )
 
 
 def _aliases(subject: Subject) -> Iterator[tuple[str, list[str]]]:
@@ -115,18 +140,30 @@ def not_defined(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG012 for aliases that are not defined, or are listed twice."""
     for kind, named in _aliases(subject):
         if len(named) > len(set(named)):
-            text = f"Invalid value [{', '.join(named)}] for configuration {kind}: Duplicate alias provided."
+            text = (
+                f"Invalid value [{', '.join(named)}] for configuration {kind}: Duplicate alias "
+                "provided."
+            )
             yield refused(kind, text, f"Name each alias once in {kind}.")
         for alias in dict.fromkeys(named):
             prefix = f"{kind}.{alias}"
             if subject.config.get(f"{prefix}.type") is None:
                 text = f'Missing required configuration "{prefix}.type" which has no default value.'
-                yield refused(f"{prefix}.type", text, f"Set {prefix}.type, or remove {alias!r} from {kind}.")
-            negates = f"{prefix}.negate" in subject.config and f"{prefix}.predicate" not in subject.config
+                yield refused(
+                    f"{prefix}.type", text, f"Set {prefix}.type, or remove {alias!r} from {kind}."
+                )
+            negates = (
+                f"{prefix}.negate" in subject.config and f"{prefix}.predicate" not in subject.config
+            )
             if kind == "transforms" and negates:
-                why = f"but there is no config '{prefix}.predicate' defining a predicate to be negated."
+                why = (
+                    f"but there is no config '{prefix}.predicate' defining a predicate to be "
+                    "negated."
+                )
                 text = f"Config '{prefix}.negate' was provided {why}"
-                yield refused(f"{prefix}.type", text, f"Set {prefix}.predicate, or leave out negate.")
+                yield refused(
+                    f"{prefix}.type", text, f"Set {prefix}.predicate, or leave out negate."
+                )
 
 
 @rule("CONFIG014", Severity.WARNING)
@@ -134,10 +171,18 @@ def not_listed(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG014 for defined aliases that are not listed."""
     for kind, named in _aliases(subject):
         parts_of_names = (name.split(".") for name in subject.config if name.startswith(kind))
-        defined = [parts[1] for parts in parts_of_names if parts[0] == kind and parts[2:] == ["type"] and parts[1]]
+        defined = [
+            parts[1]
+            for parts in parts_of_names
+            if parts[0] == kind and parts[2:] == ["type"] and parts[1]
+        ]
         for alias in (alias for alias in defined if alias not in named):
             message = f"{kind}.{alias}.type is set, and {alias} is not in {kind}."
-            yield PropertyCase(f"{kind}.{alias}.type", message, f"Add {alias} to {kind}, or leave its properties out.")
+            yield PropertyCase(
+                f"{kind}.{alias}.type",
+                message,
+                f"Add {alias} to {kind}, or leave its properties out.",
+            )
 
 
 @rule("CONFIG013", Severity.ERROR)
@@ -149,7 +194,10 @@ def no_predicate(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     for alias in dict.fromkeys(listed(subject.text("transforms"))):
         predicate = subject.text(f"transforms.{alias}.predicate")
         if predicate is not None and predicate not in known:
-            message = f"transforms.{alias}.predicate is {predicate}, which predicates does not list; tasks fail with"
+            message = (
+                f"transforms.{alias}.predicate is {predicate}, which predicates does not "
+                "list; tasks fail with"
+            )
             unknown = f"Unknown configuration 'predicates.{predicate}.plugin.version'"
             step = f"Add {predicate} to predicates, with predicates.{predicate}.type."
             yield PropertyCase(f"transforms.{alias}.predicate", f"{message} {unknown}.", step)
@@ -187,16 +235,24 @@ def own_dead_letters(subject: Subject, goal: Goal) -> PropertyCase | None:
     if queue not in named:
         return None
     where = f"('topics=[{', '.join(named)}]')"
-    text = f"The DLQ topic '{queue}' may not be included in the list of topics {where} consumed by the connector"
+    text = (
+        f"The DLQ topic '{queue}' may not be included in the list of topics {where} consumed "
+        "by the connector"
+    )
     return refused("topics", text, f"Give {DLQ} a topic of its own.")
 
 
 @rule("CONFIG010", Severity.WARNING, when=with_dead_letters)
 def idle_dead_letters(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return CONFIG010 if a dead letter queue is not used, because errors are not tolerated."""
-    if subject.word("errors.tolerance", "none") != "none" or subject.text("errors.tolerance") not in (None, "none"):
+    if subject.word("errors.tolerance", "none") != "none" or subject.text(
+        "errors.tolerance"
+    ) not in (None, "none"):
         return None
-    message = f"{DLQ} is {subject.text(DLQ)}, and errors.tolerance is none: the first bad record ends the task."
+    message = (
+        f"{DLQ} is {subject.text(DLQ)}, and errors.tolerance is none: the first bad record "
+        "ends the task."
+    )
     return PropertyCase(DLQ, message, "Set errors.tolerance to all.")
 
 

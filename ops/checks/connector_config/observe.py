@@ -1,4 +1,6 @@
-"""The input of the configuration rules, and how Connect parses a property's text (``ConfigDef.parseType``)."""
+"""The input of the configuration rules, and how Connect parses a property's text
+(``ConfigDef.parseType``).
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,13 @@ LONGEST_TOPIC = 249
 class Subject:
     """One configuration to evaluate, with the known facts about the cluster.
 
-    ``validations`` are the workers' answers; none if no worker was asked. ``offsets_topic`` is the workers'
-    ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, not of a file.
-    ``is_source``: its class is available, and is a source connector. ``release`` is the planned one of Kafka,
-    ``policy`` the workers' policy for client overrides, if it is known. ``supports`` is the exactly-once support that
-    the workers prove, which counts if none validated this configuration. ``named_servers`` are the bootstrap servers of
-    the clusters in the context.
+    ``validations`` are the workers' answers; none if no worker was asked. ``offsets_topic`` is the
+    workers' ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of
+    the cluster, not of a file. ``is_source``: its class is available, and is a source connector.
+    ``release`` is the planned one of Kafka, ``policy`` the workers' policy for client overrides, if
+    it is known. ``supports`` is the exactly-once support that the workers prove, which counts if
+    none validated this configuration. ``named_servers`` are the bootstrap servers of the clusters
+    in the context.
     """
 
     name: str
@@ -59,7 +62,9 @@ class Subject:
 
     @cached_property
     def kind(self) -> str | None:
-        """Return ``source`` or ``sink`` by the workers, else by the configuration; None if neither determines it."""
+        """Return ``source`` or ``sink`` by the workers, else by the configuration; None if neither
+        determines it.
+        """
         kinds = {answer.kind for answer in self.answers if answer.kind}
         if self.is_source or len(kinds) == 1:
             return SOURCE if self.is_source else kinds.pop()
@@ -67,7 +72,9 @@ class Subject:
 
     @property
     def modes(self) -> frozenset[bool]:
-        """Return whether exactly-once is enabled where this runs: both values if workers differ, none if it is unknown."""
+        """Return whether exactly-once is enabled where this runs: both values if workers differ,
+        none if it is unknown.
+        """
         if self.goal is not Goal.NOW:
             return frozenset({self.goal is Goal.ENABLED})
         known = {*(answer.support for answer in self.answers)} or {*self.supports}
@@ -76,14 +83,17 @@ class Subject:
 
     @property
     def plugin(self) -> PluginAnswer:
-        """Return the answer of the connector's class about exactly-once; NOT_ASKED if workers differ or none was asked."""
+        """Return the answer of the connector's class about exactly-once; NOT_ASKED if workers
+        differ or none was asked.
+        """
         answers = {answer.plugin for answer in self.answers} - {PluginAnswer.NOT_ASKED}
         return answers.pop() if len(answers) == 1 else PluginAnswer.NOT_ASKED
 
     def text(self, name: str) -> str | None:
         """Return the stripped value, as Connect compares it; None if it is not set or not known.
 
-        Only workers know a value with a reference (``${file:…}``); ``${NAME}`` without a colon is literal text.
+        Only workers know a value with a reference (``${file:…}``); ``${NAME}`` without a colon is
+        literal text.
         """
         value = self.config.get(name)
         return None if value is None or has_reference(value) else value.strip()
@@ -94,18 +104,25 @@ class Subject:
         return default if value is None else value.lower()
 
     def overrides(self, client: str) -> dict[str, str]:
-        """Return the overrides of ``producer``, ``consumer`` or ``admin`` whose values are known."""
+        """Return the overrides of ``producer``, ``consumer`` or ``admin`` whose values are
+        known.
+        """
         prefix = f"{client}.override."
         names = (name for name in self.config if name.startswith(prefix))
-        return {name.removeprefix(prefix): value for name in names if (value := self.text(name)) is not None}
+        return {
+            name.removeprefix(prefix): value
+            for name in names
+            if (value := self.text(name)) is not None
+        }
 
 
 @dataclass(frozen=True)
 class Hit:
     """A finding of a rule, with its properties.
 
-    ``text`` is the worker's own message if the worker refuses this as well. ``validated``: the worker's validation
-    decides, so that the hit is dropped if workers were asked and did not report it.
+    ``text`` is the worker's own message if the worker refuses this as well. ``validated``: the
+    worker's validation decides, so that the hit is dropped if workers were asked and did not report
+    it.
     """
 
     finding: Finding
@@ -151,14 +168,23 @@ def of_source(subject: Subject, goal: Goal) -> bool:
 
 
 def of_no_sink(subject: Subject, goal: Goal) -> bool:
-    """Return whether the configuration is of a source connector, or of a connector of an unknown kind."""
+    """Return whether the configuration is of a source connector, or of a connector of an unknown
+    kind.
+    """
     return subject.kind != SINK
 
 
 def hits(modules: Sequence[ModuleType], subject: Subject) -> list[Hit]:
-    """Return the hits of the rules in ``modules``, in their order; secrets are removed from messages."""
+    """Return the hits of the rules in ``modules``, in their order; secrets are removed from
+    messages.
+    """
     found: list[Hit] = []
-    for rule in (value for module in modules for value in vars(module).values() if isinstance(value, CheckedRule)):
+    for rule in (
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, CheckedRule)
+    ):
         reported = {name for hit in found for name in hit.properties}
         for case in rule.cases_in(subject, subject.goal):
             if not (case.unreported and reported & {*case.named}):
@@ -173,8 +199,12 @@ def invalid(name: str, value: object, why: str) -> str:
     return f"Invalid value {value} for configuration {name}: {why}"
 
 
-def number_problem(name: str, value: str, type_: str = "INT", least: int | None = None) -> str | None:
-    """Return Connect's error if ``value`` is not a number of that type, or is less than ``least``; else None."""
+def number_problem(
+    name: str, value: str, type_: str = "INT", least: int | None = None
+) -> str | None:
+    """Return Connect's error if ``value`` is not a number of that type, or is less than ``least``;
+    else None.
+    """
     text = value.strip()
     if not _NUMBER.fullmatch(text) or not -(1 << _SIZES[type_]) <= int(text) < 1 << _SIZES[type_]:
         return invalid(name, value, f"Not a number of type {type_}")
@@ -190,16 +220,24 @@ def boolean_problem(name: str, value: str) -> str | None:
     return invalid(name, value, "Expected value to be either true or false")
 
 
-def word_problem(name: str, value: str, words: tuple[str, ...], *, any_case: bool = False) -> str | None:
+def word_problem(
+    name: str, value: str, words: tuple[str, ...], *, any_case: bool = False
+) -> str | None:
     """Return Connect's error if ``value`` is not one of ``words``."""
     text = value.strip()
     if text in words or (any_case and text.upper() in words):
         return None
-    return invalid(name, text, f"String must be one of{' (case insensitive)' if any_case else ''}: {', '.join(words)}")
+    return invalid(
+        name,
+        text,
+        f"String must be one of{' (case insensitive)' if any_case else ''}: {', '.join(words)}",
+    )
 
 
 def listed(value: str | None) -> list[str]:
-    """Return a list as Connect splits it; an empty text is an empty list, and empty parts are kept."""
+    """Return a list as Connect splits it; an empty text is an empty list, and empty parts are
+    kept.
+    """
     text = (value or "").strip()
     return re.split(r"\s*,\s*", text) if text else []
 
@@ -213,12 +251,17 @@ def topic_problem(name: str) -> str | None:
     if len(name) > LONGEST_TOPIC:
         return f"the length of '{name}' is longer than the max allowed length {LONGEST_TOPIC}"
     if not _TOPIC.fullmatch(name):
-        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        return (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', "
+            "'_' and '-'"
+        )
     return None
 
 
 def comparable(text: str) -> str:
-    """Return ``text`` for comparison: the order of a message's alternatives comes from a set, and differs by run."""
+    """Return ``text`` for comparison: the order of a message's alternatives comes from a set, and
+    differs by run.
+    """
     head, mark, alternatives = text.partition("must be one of")
     if not mark:
         return text.strip()
@@ -227,11 +270,16 @@ def comparable(text: str) -> str:
 
 
 def scrubbed(text: str, config: Mapping[str, str | None], about: str = "") -> str:
-    """Return ``text`` without secrets: those in the configuration, and one that a worker resolved."""
+    """Return ``text`` without secrets: those in the configuration, and one that a worker
+    resolved.
+    """
     value = config.get(about)
     if is_secret(about) or (value is not None and has_reference(value)):
         text = re.sub(
-            r"Invalid value .* for configuration", f"Invalid value {MASK} for configuration", text, flags=re.S
+            r"Invalid value .* for configuration",
+            f"Invalid value {MASK} for configuration",
+            text,
+            flags=re.S,
         )
     for name, secret in config.items():
         if secret and value_of(name, secret) == BY_NAME and (len(secret) > 3 or name == about):

@@ -24,12 +24,16 @@ NOT_ALLOWED = Rule("CONFIG025", Severity.ERROR)
 
 EMPTY_ALLOWLIST = (5, 0)
 """The first release whose workers allow no override by default (KIP-1188)."""
-POLICY, ALLOWLIST = "connector.client.config.override.policy", "connector.client.config.override.allowlist"
+POLICY, ALLOWLIST = (
+    "connector.client.config.override.policy",
+    "connector.client.config.override.allowlist",
+)
 _KAFKAS = ("org.apache.kafka.connect.", "FileStream", "Verifiable", "Mock", "Schema")
 _DROPPED = "will be ignored as it cannot be overridden"
 _FOR = {
     "producer": " for connectors when exactly-once source support is enabled",
-    "consumer": " for source connectors' offset consumers when exactly-once source support is enabled",
+    "consumer": " for source connectors' offset consumers when exactly-once source support is "
+    "enabled",
 }
 
 
@@ -44,14 +48,22 @@ def _clients(subject: Subject) -> Iterator[str]:
         dedicated = bool(subject.text("offsets.storage.topic"))
         if dedicated or True in subject.modes:
             yield "consumer"
-        if dedicated or True in subject.modes or any(name.startswith("topic.creation.") for name in subject.config):
+        if (
+            dedicated
+            or True in subject.modes
+            or any(name.startswith("topic.creation.") for name in subject.config)
+        ):
             yield "admin"
 
 
 @rule("CONFIG024", Severity.ERROR)
 def bad_override(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG024 for values that a client does not accept."""
-    every = ((client, *override) for client in _clients(subject) for override in subject.overrides(client).items())
+    every = (
+        (client, *override)
+        for client in _clients(subject)
+        for override in subject.overrides(client).items()
+    )
     for client, name, value in every:
         if client == "consumer" and subject.kind == SOURCE and name == "isolation.level":
             continue
@@ -65,7 +77,9 @@ def bad_override(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 @rule("CONFIG028", Severity.ERROR)
 def not_allowed_later(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """Yield CONFIG028 for overrides that the default policy of 5.0 refuses, if no policy is known to be set."""
+    """Yield CONFIG028 for overrides that the default policy of 5.0 refuses, if no policy is known
+    to be set.
+    """
     if subject.release is None or subject.release < EMPTY_ALLOWLIST or subject.policy is not None:
         return
     names = [
@@ -76,8 +90,14 @@ def not_allowed_later(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     ]
     if names:
         properties = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
-        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; their policy is unknown."
-        step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={properties} on every worker (4.2 or newer), or {POLICY}=All."
+        message = (
+            f"{', '.join(names)}: refused, unless the workers set {POLICY}; their policy is "
+            "unknown."
+        )
+        step = (
+            f"Set {POLICY}=Allowlist and {ALLOWLIST}={properties} on every worker (4.2 or "
+            f"newer), or {POLICY}=All."
+        )
         yield PropertyCase(tuple(names), message, step)
 
 
@@ -89,7 +109,10 @@ def ignored(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     producer, consumer = subject.overrides("producer"), subject.overrides("consumer")
     forced = {
         "producer.override.enable.idempotence": (producer.get("enable.idempotence"), "true"),
-        "producer.override.transactional.id": (producer.get("transactional.id"), f"<group.id>-{subject.name}-<task>"),
+        "producer.override.transactional.id": (
+            producer.get("transactional.id"),
+            f"<group.id>-{subject.name}-<task>",
+        ),
         "consumer.override.isolation.level": (consumer.get("isolation.level"), "read_committed"),
     }
     for name, (value, used) in forced.items():
@@ -100,7 +123,10 @@ def ignored(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         ):
             continue
         client, _, short = name.partition(".override.")
-        message = f"The value '{value}' for the '{short}' property {_DROPPED}{_FOR[client]}. The value '{used}' will be"
+        message = (
+            f"The value '{value}' for the '{short}' property {_DROPPED}{_FOR[client]}. The "
+            f"value '{used}' will be"
+        )
         yield PropertyCase(name, f"{message} used instead.", f"Leave out {name}.")
 
 
@@ -125,7 +151,10 @@ def breaks(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 @rule("CONFIG022", Severity.ERROR, when=of_source)
 def never_starts(subject: Subject, goal: Goal) -> PropertyCase | None:
     """Return CONFIG022 for a time-out that a transactional producer does not accept."""
-    name, timeout = "transaction.timeout.ms", subject.overrides("producer").get("transaction.timeout.ms")
+    name, timeout = (
+        "transaction.timeout.ms",
+        subject.overrides("producer").get("transaction.timeout.ms"),
+    )
     if subject.modes == {False} or not timeout or client_problem(name, timeout) or int(timeout) > 0:
         return None
     message = f"transaction timeout value is not positive: {int(timeout)}"
@@ -144,12 +173,15 @@ def id_without_idempotence(subject: Subject, goal: Goal) -> PropertyCase | None:
 
 
 def _not_idempotent(overrides: dict[str, str]) -> Iterator[tuple[str, str]]:
-    valid = {name: value for name, value in overrides.items() if client_problem(name, value) is None}
+    valid = {
+        name: value for name, value in overrides.items() if client_problem(name, value) is None
+    }
     if valid.get("acks", "all") not in ("all", "-1"):
         yield (
             "acks",
             (
-                "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee idempotence."
+                "Must set acks to all in order to use the idempotent producer. Otherwise we "
+                "cannot guarantee idempotence."
             ),
         )
     if "retries" in valid and int(valid["retries"]) == 0:
@@ -182,13 +214,19 @@ def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         return
     if any(share_a_server(servers, known) for known in subject.named_servers):
         return
-    login = any(key.startswith(("sasl.", "security.", "ssl.")) for key in subject.overrides("producer"))
+    login = any(
+        key.startswith(("sasl.", "security.", "ssl.")) for key in subject.overrides("producer")
+    )
     how = "with the connector's own login only" if login else "without a login"
     message = (
-        f"It writes its source offsets to {servers}, servers that only its own configuration names. The context's "
-        f"credentials are not sent to them: connections are made {how}, or the offsets are not read."
+        f"It writes its source offsets to {servers}, servers that only its own configuration "
+        f"names. The context's credentials are not sent to them: connections are made {how}, or "
+        "the offsets are not read."
     )
-    step = f"If these servers are meant, name them under clusters: in the context; else leave out {name}."
+    step = (
+        "If these servers are meant, name them under clusters: in the context; else leave out "
+        f"{name}."
+    )
     yield PropertyCase((name, topic), message, step)
 
 
@@ -203,10 +241,14 @@ def bad_target(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         for part in parts:
             if part and (problem := topic_problem(part)):
                 message = f"{name}: Topic name is invalid: {problem}"
-                yield PropertyCase(name, message, f"Correct {name}.", severity=_severity_of_target(subject, name))
+                yield PropertyCase(
+                    name, message, f"Correct {name}.", severity=_severity_of_target(subject, name)
+                )
 
 
 def _severity_of_target(subject: Subject, name: str) -> Severity:
-    """Return ERROR for a Kafka topic; ``topic`` of connectors that do not come with Kafka may be another system's."""
+    """Return ERROR for a Kafka topic; ``topic`` of connectors that do not come with Kafka may be
+    another system's.
+    """
     known = (subject.config.get("connector.class") or "").startswith(_KAFKAS) or name != "topic"
     return Severity.ERROR if known else Severity.WARNING

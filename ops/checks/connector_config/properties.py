@@ -1,11 +1,18 @@
-"""The properties of connectors and clients whose values can be validated alone: types, ranges and words, as data."""
+"""The properties of connectors and clients whose values can be validated alone: types, ranges and
+words, as data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from connectctl.ops.checks.connector_config.observe import boolean_problem, listed, number_problem, word_problem
+from connectctl.ops.checks.connector_config.observe import (
+    boolean_problem,
+    listed,
+    number_problem,
+    word_problem,
+)
 
 Check = Callable[[str, str], str | None]
 """Connect's error for a property's value, by name and value; None if it is valid."""
@@ -68,7 +75,9 @@ CLIENT: Mapping[str, Check] = {
 
 
 def connector_problem(name: str, value: str, *, sink: bool) -> str | None:
-    """Return Connect's error for a connector's own property; None if it is valid, or unknown here."""
+    """Return Connect's error for a connector's own property; None if it is valid, or unknown
+    here.
+    """
     check = CONNECTOR.get(name) or (SINK.get(name) if sink else None)
     return check(name, value) if check else None
 

@@ -1,8 +1,9 @@
-"""The evaluation of a connector's configuration: our rules and the workers' validation, each fault once. Pure.
+"""The evaluation of a connector's configuration: our rules and the workers' validation, each fault
+once. Pure.
 
-EOS001 to EOS015 concern exactly-once, CONFIG001 to CONFIG015 the properties that every connector has, CONFIG016 to
-CONFIG018 settings that are silently ignored or lose records, CONFIG020 to CONFIG029 client overrides and topics,
-CONFIG030 to CONFIG035 everything else.
+EOS001 to EOS015 concern exactly-once, CONFIG001 to CONFIG015 the properties that every connector
+has, CONFIG016 to CONFIG018 settings that are silently ignored or lose records, CONFIG020 to
+CONFIG029 client overrides and topics, CONFIG030 to CONFIG035 everything else.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class _WorkerError:
 
 
 class ConfigOutcome(StrEnum):
-    """The outcome of a configuration: workers refuse it; they accept it, and connector or tasks fail; neither.
+    """The outcome of a configuration: workers refuse it; they accept it, and connector or tasks
+    fail; neither.
 
     NOT_VALIDATED: no rule finds an error, and no worker that should have validated it has done so.
     """
@@ -69,21 +71,29 @@ class Evaluated:
 
 
 def evaluate(subject: Subject) -> Evaluated:
-    """Return the findings about the configuration, and its outcome. A rule and a worker's error make one finding."""
-    found = hits((exactly_once_rules, framework_rules, override_rules, silent_rules, target_rules), subject)
+    """Return the findings about the configuration, and its outcome. A rule and a worker's error
+    make one finding.
+    """
+    found = hits(
+        (exactly_once_rules, framework_rules, override_rules, silent_rules, target_rules), subject
+    )
     errors = _worker_errors(subject)
     kept = [hit for hit in found if _counts(hit, subject, errors)]
     covered = {error for error in errors for hit in kept if _same(hit, error)}
     of_workers = tuple(_of_worker_error(error, subject) for error in errors if error not in covered)
     severe = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
     refused = bool(of_workers) or any(hit.text is not None for hit in severe)
-    outcome = ConfigOutcome.REFUSED if refused else ConfigOutcome.FAILS if severe else ConfigOutcome.TAKEN
+    outcome = (
+        ConfigOutcome.REFUSED if refused else ConfigOutcome.FAILS if severe else ConfigOutcome.TAKEN
+    )
     of_rules = (_with_worker_text(hit, errors, subject) for hit in kept)
     return Evaluated((*of_rules, *of_workers, *disagreement(subject, errors)), outcome)
 
 
 def _worker_errors(subject: Subject) -> tuple[_WorkerError, ...]:
-    """Return the workers' errors that matter under the goal; those of several workers are joined."""
+    """Return the workers' errors that matter under the goal; those of several workers are
+    joined.
+    """
     found: dict[tuple[str, str], list[str]] = {}
     texts: dict[tuple[str, str], str] = {}
     for answer in subject.answers:
@@ -91,7 +101,10 @@ def _worker_errors(subject: Subject) -> tuple[_WorkerError, ...]:
             key = (name, comparable(text))
             texts.setdefault(key, text)
             found.setdefault(key, []).append(answer.worker)
-    return tuple(_WorkerError(name, texts[name, key], tuple(workers)) for (name, key), workers in found.items())
+    return tuple(
+        _WorkerError(name, texts[name, key], tuple(workers))
+        for (name, key), workers in found.items()
+    )
 
 
 def _errors(answer: Validation, subject: Subject) -> Iterator[tuple[str, str]]:
@@ -105,7 +118,9 @@ def _errors(answer: Validation, subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def _counts(hit: Hit, subject: Subject, errors: Sequence[_WorkerError]) -> bool:
-    """Return whether the hit counts: if workers validated, they must report what only validation decides."""
+    """Return whether the hit counts: if workers validated, they must report what only validation
+    decides.
+    """
     # A worker that rejected the configuration as a whole has not validated its properties.
     validated = any("" not in answer.errors for answer in subject.answers)
     return not hit.validated or not validated or any(_same(hit, error) for error in errors)
@@ -120,32 +135,62 @@ def _same(hit: Hit, error: _WorkerError) -> bool:
 def _with_worker_text(hit: Hit, errors: Sequence[_WorkerError], subject: Subject) -> Finding:
     """Return the finding with the worker's own text, if the message is the worker's."""
     reported = next((error for error in errors if _same(hit, error)), None)
-    if reported is None or hit.finding.message != scrubbed(hit.text or "", subject.config, hit.properties[0]):
+    if reported is None or hit.finding.message != scrubbed(
+        hit.text or "", subject.config, hit.properties[0]
+    ):
         return hit.finding
     return replace(hit.finding, message=scrubbed(reported.text, subject.config, reported.property))
 
 
 def _of_worker_error(error: _WorkerError, subject: Subject) -> Finding:
-    """Return the finding about an error of the workers for which there is no rule, or that only they can detect."""
+    """Return the finding about an error of the workers for which there is no rule, or that only
+    they can detect.
+    """
     text = " ".join(scrubbed(error.text, subject.config, error.property).split())
-    reporters = f" (reported by {', '.join(error.workers)})" if len(error.workers) < len(subject.answers) else ""
+    reporters = (
+        f" (reported by {', '.join(error.workers)})"
+        if len(error.workers) < len(subject.answers)
+        else ""
+    )
     if _POLICY.search(text):
-        step = f"Leave out {error.property}, or have it allowed by connector.client.config.override.policy."
+        step = (
+            f"Leave out {error.property}, or have it allowed by "
+            "connector.client.config.override.policy."
+        )
         return override_rules.NOT_ALLOWED.found(subject.name, f"{text}{reporters}", step)
     if text.startswith(_NO_CLASS):
         message, _, installed = text.partition(", available connectors are")
-        step = f"{_similar(subject, installed)}Correct connector.class, or install the plugin on every worker: "
+        step = (
+            f"{_similar(subject, installed)}Correct connector.class, or install the plugin on "
+            "every worker: "
+        )
         step += "connectctl plugins list."
         return framework_rules.no_class.found(subject.name, f"{message}.{reporters}", step)
     named = error.property if error.property and error.property not in text else ""
-    step = f"Correct {error.property}." if error.property else "Correct the property that the worker names."
-    return WORKER_ERROR.found(subject.name, f"{named}{': ' if named else ''}{text}{reporters}", step)
+    step = (
+        f"Correct {error.property}."
+        if error.property
+        else "Correct the property that the worker names."
+    )
+    return WORKER_ERROR.found(
+        subject.name, f"{named}{': ' if named else ''}{text}{reporters}", step
+    )
 
 
 def _similar(subject: Subject, installed: str) -> str:
-    """Return the question for the installed class with the most similar name, by the list in a worker's error."""
-    names = {path.rsplit(".", 1)[-1].removesuffix("Connector"): path for path in _PLUGIN_NAME.findall(installed)}
-    name = (subject.config.get("connector.class") or "").strip().rsplit(".", 1)[-1].removesuffix("Connector")
+    """Return the question for the installed class with the most similar name, by the list in a
+    worker's error.
+    """
+    names = {
+        path.rsplit(".", 1)[-1].removesuffix("Connector"): path
+        for path in _PLUGIN_NAME.findall(installed)
+    }
+    name = (
+        (subject.config.get("connector.class") or "")
+        .strip()
+        .rsplit(".", 1)[-1]
+        .removesuffix("Connector")
+    )
     similar = get_close_matches(name, names, 1)
     return f"Do you mean {names[similar[0]]}? " if similar else ""
 
@@ -162,12 +207,19 @@ def disagreement(subject: Subject, errors: Sequence[_WorkerError]) -> Iterator[F
                 parts.append(f"{worker} accepts it")
             else:
                 parts.append(f"{worker} reports: {_shortened(scrubbed(texts[0], subject.config))}")
-        yield exactly_once_rules.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl plugins list")
+        yield exactly_once_rules.DISAGREE.found(
+            subject.name, f"{'; '.join(parts)}.", "connectctl plugins list"
+        )
         return
-    plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginAnswer.NOT_ASKED}
+    plugins = {
+        a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginAnswer.NOT_ASKED
+    }
     if len(set(plugins.values())) > 1:
         text = "; ".join(f"{plugin} on {worker}" for worker, plugin in plugins.items())
-        message = f"Workers give different answers to whether the connector supports exactly-once: {text}."
+        message = (
+            "Workers give different answers to whether the connector supports exactly-once: "
+            f"{text}."
+        )
         yield exactly_once_rules.DISAGREE.found(
             subject.name, message, "Install the same version of the plugin on every worker."
         )
@@ -200,7 +252,12 @@ def repeated(name: str, lines: Mapping[str, Sequence[int]]) -> Iterator[Finding]
 def given_twice(name: str, doubled: Mapping[str, Doubled]) -> Iterator[Finding]:
     """Yield CONFIG035 for properties that a manifest sets twice."""
     for key, pair in doubled.items():
-        values = "" if pair.value == pair.other_value else f" ({pair.value}, not {pair.other_value})"
-        message = f"{key} is given twice, by {pair.path} and by {pair.other_path}: {pair.path} counts{values}."
+        values = (
+            "" if pair.value == pair.other_value else f" ({pair.value}, not {pair.other_value})"
+        )
+        message = (
+            f"{key} is given twice, by {pair.path} and by {pair.other_path}: {pair.path} "
+            f"counts{values}."
+        )
         severity = None if values else Severity.INFO
         yield GIVEN_TWICE.found(name, message, "Leave one of them out.", severity=severity)

@@ -1,4 +1,6 @@
-"""Rules about settings that workers ignore or use literally, and settings that lose records silently. Pure."""
+"""Rules about settings that workers ignore or use literally, and settings that lose records
+silently. Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,19 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from connectctl.ops.checks.connector_config.exactly_once_rules import OFFSETS_TOPIC, SUPPORT, WORKERS_OWN
+from connectctl.ops.checks.connector_config.exactly_once_rules import (
+    OFFSETS_TOPIC,
+    SUPPORT,
+    WORKERS_OWN,
+)
 from connectctl.ops.checks.connector_config.framework_rules import DLQ
-from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, PropertyCase, Subject, listed
+from connectctl.ops.checks.connector_config.observe import (
+    SINK,
+    SOURCE,
+    PropertyCase,
+    Subject,
+    listed,
+)
 from connectctl.ops.checks.connector_config.properties import CONNECTOR
 from connectctl.ops.checks.connector_config.properties import SINK as OF_SINKS
 from connectctl.ops.checks.types import Goal
@@ -42,24 +54,32 @@ _PREFIXES = (
     "header.converter.",
 )
 _SHORTEST = 8
-"""The length of the shortest name for which misspelt ones are searched: shorter ones resemble too many others."""
+"""The length of the shortest name for which misspelt ones are searched: shorter ones resemble too
+many others.
+"""
 _LIKENESS = 0.85
 _NAME = re.compile(r"\$\{[^}:]*\}")
 _VARIABLE = re.compile(r"\$\{[A-Z_][A-Z0-9_]*\}")
-"""A placeholder with the form of an environment variable's; ``${topic}`` is a pattern of many connectors."""
+"""A placeholder with the form of an environment variable's; ``${topic}`` is a pattern of many
+connectors.
+"""
 _SKIPS = {
     "event.processing.failure.handling.mode": ("skip", "ignore"),
     "event.deserialization.failure.handling.mode": ("skip", "ignore"),
     "behavior.on.malformed.documents": ("ignore",),
     "behavior.on.error": ("ignore",),
 }
-"""Properties of widespread connectors (Debezium, Elasticsearch, HTTP) with the values that make them skip records."""
+"""Properties of widespread connectors (Debezium, Elasticsearch, HTTP) with the values that make
+them skip records.
+"""
 _FILTER = "org.apache.kafka.connect.transforms.Filter"
 
 
 @rule("CONFIG016", Severity.WARNING)
 def misspelt(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """Yield CONFIG016 for names that resemble a property of Connect itself and that no plugin defines."""
+    """Yield CONFIG016 for names that resemble a property of Connect itself and that no plugin
+    defines.
+    """
     asked = bool(subject.defined)
     for name in subject.config:
         if name in subject.defined or name in _NO_MISTAKE:
@@ -73,23 +93,35 @@ def misspelt(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 
 
 def _intended(name: str, subject: Subject) -> str | None:
-    """Return the property that ``name`` resembles, None for a known one, or if it resembles none."""
+    """Return the property that ``name`` resembles, None for a known one, or if it resembles
+    none.
+    """
     known = (
-        _COMMON | (_OF_SOURCES if subject.kind != SINK else set()) | (_OF_SINKS if subject.kind != SOURCE else set())
+        _COMMON
+        | (_OF_SOURCES if subject.kind != SINK else set())
+        | (_OF_SINKS if subject.kind != SOURCE else set())
     )
     if name in _COMMON | _OF_SOURCES | _OF_SINKS or name.startswith(_PREFIXES):
         return None
     parts = name.split(".", 2)
-    if len(parts) == 3 and (similar := get_close_matches(f"{parts[0]}.{parts[1]}.", _CLIENTS, 1, _LIKENESS)):
+    if len(parts) == 3 and (
+        similar := get_close_matches(f"{parts[0]}.{parts[1]}.", _CLIENTS, 1, _LIKENESS)
+    ):
         return f"{similar[0]}{parts[2]}"
     candidates = sorted(known_name for known_name in known if len(known_name) >= _SHORTEST)
-    reordered = [known_name for known_name in candidates if sorted(known_name.split(".")) == sorted(name.split("."))]
+    reordered = [
+        known_name
+        for known_name in candidates
+        if sorted(known_name.split(".")) == sorted(name.split("."))
+    ]
     longer = [
         known_name
         for known_name in candidates
         if name.startswith(known_name) and "." not in name.removeprefix(known_name)
     ]
-    return next(iter((*reordered, *longer, *get_close_matches(name, candidates, 1, _LIKENESS))), None)
+    return next(
+        iter((*reordered, *longer, *get_close_matches(name, candidates, 1, _LIKENESS))), None
+    )
 
 
 @rule("CONFIG017", Severity.WARNING)
@@ -101,20 +133,27 @@ def placeholders(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
         found = (_NAME if is_known else _VARIABLE).search(value or "")
         if found is None:
             continue
-        message = f"{name} has {found.group()}, which is not a reference without a colon: workers take it literally."
+        message = (
+            f"{name} has {found.group()}, which is not a reference without a colon: workers "
+            "take it literally."
+        )
         step = "Replace it before the configuration is sent, for example with envsubst."
         yield PropertyCase(name, message, step, unreported=True)
 
 
 @rule("CONFIG018", Severity.WARNING)
 def lost_records(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
-    """Yield CONFIG018 for records that are skipped or dropped without an error, a dead letter or a log line."""
+    """Yield CONFIG018 for records that are skipped or dropped without an error, a dead letter or a
+    log line.
+    """
     for name, message, step in _losses(subject):
         yield PropertyCase(name, message, step, unreported=True)
 
 
 def _losses(subject: Subject) -> Iterator[tuple[str, str, str]]:
-    unlogged = subject.word("errors.log.enable", "false") == "false" and "errors.log.enable" not in _unknown(subject)
+    unlogged = subject.word(
+        "errors.log.enable", "false"
+    ) == "false" and "errors.log.enable" not in _unknown(subject)
     dead_letters = subject.config.get(DLQ) if subject.kind != SOURCE else None
     if subject.text("errors.tolerance") == "all" and unlogged and not dead_letters:
         reason = (
@@ -122,21 +161,43 @@ def _losses(subject: Subject) -> Iterator[tuple[str, str, str]]:
             if subject.kind == SINK
             else ("errors.log.enable is false")
         )
-        remedy = f"Set {DLQ}, or errors.log.enable=true." if subject.kind == SINK else "Set errors.log.enable=true."
-        yield "errors.tolerance", f"errors.tolerance is all, and {reason}: bad records are dropped silently.", remedy
+        remedy = (
+            f"Set {DLQ}, or errors.log.enable=true."
+            if subject.kind == SINK
+            else "Set errors.log.enable=true."
+        )
+        yield (
+            "errors.tolerance",
+            f"errors.tolerance is all, and {reason}: bad records are dropped silently.",
+            remedy,
+        )
     for name, values in _SKIPS.items():
         if (value := subject.word(name, "")) in values:
-            yield name, f"{name} is {value}: records that fail are dropped silently.", f"Set {name} to warn or fail."
+            yield (
+                name,
+                f"{name} is {value}: records that fail are dropped silently.",
+                f"Set {name} to warn or fail.",
+            )
     for alias in dict.fromkeys(listed(subject.text("transforms"))):
         prefix = f"transforms.{alias}"
-        if subject.text(f"{prefix}.type") == _FILTER and not subject.config.get(f"{prefix}.predicate"):
+        if subject.text(f"{prefix}.type") == _FILTER and not subject.config.get(
+            f"{prefix}.predicate"
+        ):
             message = f"{prefix} is a Filter without a predicate: every record is dropped silently."
             yield f"{prefix}.type", message, f"Set {prefix}.predicate."
-    if subject.kind == SOURCE and True not in subject.modes and subject.text("producer.override.acks") == "0":
+    if (
+        subject.kind == SOURCE
+        and True not in subject.modes
+        and subject.text("producer.override.acks") == "0"
+    ):
         message = "producer.override.acks is 0: a record that no broker stores is lost silently."
         yield "producer.override.acks", message, "Set it to all, or leave it out."
 
 
 def _unknown(subject: Subject) -> set[str]:
     """Return the properties whose values only workers know."""
-    return {name for name, value in subject.config.items() if value is not None and subject.text(name) is None}
+    return {
+        name
+        for name, value in subject.config.items()
+        if value is not None and subject.text(name) is None
+    }

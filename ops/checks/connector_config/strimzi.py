@@ -1,8 +1,9 @@
 """Strimzi's ``KafkaConnector`` manifests as connector configurations.
 
-Strimzi's operator builds a configuration as follows: ``spec.config`` with ``connector.class`` from ``spec.class``,
-``tasks.max`` from ``spec.tasksMax`` and, for KIP-891, ``connector.plugin.version`` from ``spec.version``
-(``AbstractConnectOperator.asJson``). ``spec.state`` is the state in which the operator keeps the connector.
+Strimzi's operator builds a configuration as follows: ``spec.config`` with ``connector.class`` from
+``spec.class``, ``tasks.max`` from ``spec.tasksMax`` and, for KIP-891, ``connector.plugin.version``
+from ``spec.version`` (``AbstractConnectOperator.asJson``). ``spec.state`` is the state in which the
+operator keeps the connector.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from connectctl.ops.core.errors import BadInput
 
 GROUP = "kafka.strimzi.io/"
 KIND = "KafkaConnector"
-PROPERTIES = {"class": "connector.class", "tasksMax": "tasks.max", "version": "connector.plugin.version"}
+PROPERTIES = {
+    "class": "connector.class",
+    "tasksMax": "tasks.max",
+    "version": "connector.plugin.version",
+}
 STATES = {"running": "RUNNING", "paused": "PAUSED", "stopped": "STOPPED"}
 _OPERATORS_OWN = frozenset({"autoRestart", "listOffsets", "alterOffsets"})
 """Members for operations of the operator, which are no part of a configuration."""
@@ -23,7 +28,9 @@ _OPERATORS_OWN = frozenset({"autoRestart", "listOffsets", "alterOffsets"})
 
 @dataclass(frozen=True)
 class Doubled:
-    """A value that a manifest sets twice: at ``path``, which counts, and at ``other_path``, which does not."""
+    """A value that a manifest sets twice: at ``path``, which counts, and at ``other_path``, which
+    does not.
+    """
 
     path: str
     value: str
@@ -36,13 +43,18 @@ def is_manifest(members: Mapping[str, Any]) -> bool:
     return str(members.get("apiVersion") or "").startswith(GROUP)
 
 
-def read(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any], file: str) -> tuple[str, str | None]:
-    """Return the name and state (RUNNING, PAUSED, STOPPED, None without one) of a manifest. Raises ``BadInput``."""
+def read(
+    kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any], file: str
+) -> tuple[str, str | None]:
+    """Return the name and state (RUNNING, PAUSED, STOPPED, None without one) of a manifest. Raises
+    ``BadInput``.
+    """
     if problem := next(_problems(kind, metadata, spec), None):
         raise BadInput(
             f"{file} is not a connector configuration",
             why=problem,
-            next_step="Give KafkaConnector manifests, with metadata.name, spec.class and spec.config.",
+            next_step="Give KafkaConnector manifests, with metadata.name, spec.class and "
+            "spec.config.",
         )
     state = spec.get("state")
     if state is None and spec.get("pause") is True:
@@ -52,11 +64,15 @@ def read(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any], file: 
 
 def properties(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Return the properties that a spec has outside of its ``config``."""
-    return ((name, spec[member]) for member, name in PROPERTIES.items() if spec.get(member) is not None)
+    return (
+        (name, spec[member]) for member, name in PROPERTIES.items() if spec.get(member) is not None
+    )
 
 
 def doubled(spec: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Doubled]:
-    """Return the values that a spec sets twice, by property, with the one that the operator uses."""
+    """Return the values that a spec sets twice, by property, with the one that the operator
+    uses.
+    """
     found = {
         name: Doubled(f"spec.{member}", str(spec[member]), "spec.config", str(config[name]))
         for member, name in PROPERTIES.items()

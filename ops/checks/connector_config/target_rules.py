@@ -9,17 +9,23 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import rule
 
-OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
+OWN_TOPIC = (
+    "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
+)
 
 
 @rule("STORE008", Severity.ERROR)
 def own_target(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """Return STORE008 for a configuration that is not on the cluster yet; ``offset_stores`` has it for the others."""
+    """Return STORE008 for a configuration that is not on the cluster yet; ``offset_stores`` has it
+    for the others.
+    """
     if subject.running or subject.kind != SOURCE or subject.modes == {False}:
         return None
     dedicated = subject.text(OFFSETS_TOPIC)
     topic = subject.offsets_topic if dedicated is None else dedicated
-    targets = configured_topics({name: value for name, value in subject.config.items() if value is not None})
+    targets = configured_topics(
+        {name: value for name, value in subject.config.items() if value is not None}
+    )
     if not topic or topic not in targets:
         return None
     severity = Severity.ERROR if subject.modes else Severity.WARNING

@@ -1,9 +1,10 @@
 """The workers' validations of configurations: unchanged, and with exactly-once required.
 
-A validation accesses nothing outside the worker. Each configuration is validated once unchanged, and once with
-``exactly.once.support=required``, for which every worker since 3.3 reports the answer of the connector's class. If the
-configuration overrides clients that exist with exactly-once only, the second request also has an offsets topic, so that
-the worker validates those overrides; the topic is not created.
+A validation accesses nothing outside the worker. Each configuration is validated once unchanged,
+and once with ``exactly.once.support=required``, for which every worker since 3.3 reports the answer
+of the connector's class. If the configuration overrides clients that exist with exactly-once only,
+the second request also has an offsets topic, so that the worker validates those overrides; the
+topic is not created.
 """
 
 from __future__ import annotations
@@ -59,27 +60,36 @@ def ask(
 ) -> dict[str, tuple[Validation, ...]]:
     """Return the validations of each configuration by the workers at ``urls``. Raises nothing.
 
-    A configuration without a class is not validated: the request's path needs the class. ``most`` limits the number of
-    validations, which ``questions`` distributes.
+    A configuration without a class is not validated: the request's path needs the class. ``most``
+    limits the number of validations, which ``questions`` distributes.
     """
     pairs = assignments(urls, configs, most)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        found = list(pool.map(lambda pair: _validation(calls, pair[1], {**configs[pair[0]], "name": pair[0]}), pairs))
+        found = list(
+            pool.map(
+                lambda pair: _validation(calls, pair[1], {**configs[pair[0]], "name": pair[0]}),
+                pairs,
+            )
+        )
     answers: dict[str, tuple[Validation, ...]] = dict.fromkeys(configs, ())
     for (name, _), validation in zip(pairs, found, strict=True):
         answers[name] = (*answers[name], validation)
     return answers
 
 
-def assignments(urls: Sequence[str], configs: Configs, most: int | None = None) -> list[tuple[str, str]]:
+def assignments(
+    urls: Sequence[str], configs: Configs, most: int | None = None
+) -> list[tuple[str, str]]:
     """Return the pairs of configuration and worker to validate: all of them, or ``most``.
 
-    Then one configuration of every class is validated by all workers, which may have different plugins, in up to half
-    of the validations. The others are validated by one worker each, in turn: first one of every class and set of
-    properties.
+    Then one configuration of every class is validated by all workers, which may have different
+    plugins, in up to half of the validations. The others are validated by one worker each, in turn:
+    first one of every class and set of properties.
     """
     classes = {
-        name: kind for name, config in configs.items() if (kind := (config.get("connector.class") or "").strip())
+        name: kind
+        for name, config in configs.items()
+        if (kind := (config.get("connector.class") or "").strip())
     }
     if most is None or len(classes) * len(urls) <= most:
         return [(name, url) for name in classes for url in urls]
@@ -99,17 +109,28 @@ def not_validated(
 ) -> Iterator[Unseen]:
     """Yield a gap for the configurations that no worker validated, because requests are limited."""
     missing = [
-        name for name, found in answers.items() if not found and (configs[name].get("connector.class") or "").strip()
+        name
+        for name, found in answers.items()
+        if not found and (configs[name].get("connector.class") or "").strip()
     ]
     if missing and urls:
         per_worker = -(-sum(map(len, answers.values())) // len(urls))
-        why = f"with {len(urls)} workers a check asks each worker to validate at most {per_worker} of them"
+        why = (
+            f"with {len(urls)} workers a check asks each worker to validate at most "
+            f"{per_worker} of them"
+        )
         what = f"the workers' validation of {len(missing):,} of {len(answers):,} configurations"
-        yield Unseen(what, why, f"Name connectors, up to {MOST // len(urls) or 1}: connectctl preflight {missing[0]}")
+        yield Unseen(
+            what,
+            why,
+            f"Name connectors, up to {MOST // len(urls) or 1}: connectctl preflight {missing[0]}",
+        )
 
 
 def unseen(answers: Mapping[str, Sequence[Validation]]) -> Iterator[Unseen]:
-    """Yield the workers that did not respond, once each, with the connectors that they should have validated."""
+    """Yield the workers that did not respond, once each, with the connectors that they should have
+    validated.
+    """
     failed: dict[tuple[str, str], list[str]] = {}
     for name, validations in answers.items():
         for validation in validations:
@@ -134,15 +155,23 @@ def _validation(calls: ConnectCalls, url: str, config: Mapping[str, str | None])
     return _with_probe(calls, url, config, found)
 
 
-def _with_probe(calls: ConnectCalls, url: str, config: Mapping[str, str | None], found: Validation) -> Validation:
+def _with_probe(
+    calls: ConnectCalls, url: str, config: Mapping[str, str | None], found: Validation
+) -> Validation:
     """Return ``found`` with the worker's errors when exactly-once is required."""
     required = {**config, SUPPORT: "required"}
     clients = any(name.startswith(("consumer.override.", "admin.override.")) for name in config)
-    probe = {**required, OFFSETS_TOPIC: config.get(OFFSETS_TOPIC) or "connectctl-probe"} if clients else required
+    probe = (
+        {**required, OFFSETS_TOPIC: config.get(OFFSETS_TOPIC) or "connectctl-probe"}
+        if clients
+        else required
+    )
     answer = _ask(calls, url, probe)
     additional: Mapping[str, tuple[str, ...]] = {}
     if answer.problem is None:
-        additional = {p: new for p, texts in answer.errors.items() if (new := _additional(found, p, texts))}
+        additional = {
+            p: new for p, texts in answer.errors.items() if (new := _additional(found, p, texts))
+        }
     if clients and "" in answer.errors:
         answer = _ask(calls, url, required)
     if answer.problem is not None or SUPPORT not in answer.properties:
@@ -179,7 +208,9 @@ def _plugin(errors: Sequence[str]) -> tuple[PluginAnswer, str | None]:
 
 
 def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _Answer:
-    path = path_of("connector-plugins", (config["connector.class"] or "").strip(), "config", "validate")
+    path = path_of(
+        "connector-plugins", (config["connector.class"] or "").strip(), "config", "validate"
+    )
     try:
         answer = calls.send("PUT", path, dict(config), url=url, timeout=PATIENCE)
     except ConnectctlError as e:
@@ -190,10 +221,11 @@ def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _An
 
 
 def _is_about_config(calls: ConnectCalls, url: str, error: ConnectctlError) -> bool:
-    """Return whether ``error`` is about the configuration, and not about the worker or a proxy before it.
+    """Return whether ``error`` is about the configuration, and not about the worker or a proxy
+    before it.
 
-    A worker also answers 500 for an exception of its own or of a plugin that a configuration causes. The error is about
-    the configuration if the worker answers other requests.
+    A worker also answers 500 for an exception of its own or of a plugin that a configuration
+    causes. The error is about the configuration if the worker answers other requests.
     """
     if error.code != "worker-error":
         return error.code == "rejected"
@@ -224,7 +256,9 @@ def _read(answer: Any) -> _Answer:
 
 
 def _kind(properties: frozenset[str]) -> str | None:
-    """Return ``source`` or ``sink`` by the properties that a worker validated; None if they do not determine it."""
+    """Return ``source`` or ``sink`` by the properties that a worker validated; None if they do not
+    determine it.
+    """
     if "topics.regex" in properties:
         return "sink"
     return "source" if properties & {SUPPORT, "topic.creation.groups"} else None

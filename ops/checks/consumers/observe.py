@@ -1,7 +1,9 @@
-"""Observes the consumers of source connectors' topics, and the evidence of their isolation levels; evaluates nothing.
+"""Observes the consumers of source connectors' topics, and the evidence of their isolation levels;
+evaluates nothing.
 
-No request returns a consumer's ``isolation.level``. The evidence is the configuration of sinks and mirrors, and a
-committed offset beyond the last stable offset, which no read_committed consumer can have reached.
+No request returns a consumer's ``isolation.level``. The evidence is the configuration of sinks and
+mirrors, and a committed offset beyond the last stable offset, which no read_committed consumer can
+have reached.
 """
 
 from __future__ import annotations
@@ -11,7 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics, configured_topics
+from connectctl.ops.checks.connector_config.active_topics import (
+    FEW,
+    active_topics,
+    configured_topics,
+)
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Goal, Unseen, answer_of, leads_to_enabled, reason, unseen_by
 from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
@@ -36,8 +42,9 @@ _MIRROR_CLASS = "MirrorSourceConnector"
 class ReaderConnector:
     """A connector of this Connect cluster that reads ``topics``, which source connectors write.
 
-    ``level`` is its consumer's configured isolation level, None if none is known, which means Kafka's default.
-    ``property`` is the property that sets it, ``group`` the consumer group of a sink.
+    ``level`` is its consumer's configured isolation level, None if none is known, which means
+    Kafka's default. ``property`` is the property that sets it, ``group`` the consumer group of a
+    sink.
     """
 
     name: str
@@ -50,7 +57,9 @@ class ReaderConnector:
 
 @dataclass(frozen=True)
 class ReadBeyondLso:
-    """A committed offset above the last stable offset, which was requested later; ``end`` is the high watermark."""
+    """A committed offset above the last stable offset, which was requested later; ``end`` is the
+    high watermark.
+    """
 
     partition: TopicPartition
     committed: int
@@ -60,11 +69,12 @@ class ReadBeyondLso:
 
 @dataclass(frozen=True)
 class ReaderFacts:
-    """The observations. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
+    """The observations. ``groups`` are those that read one of the topics; ``beyond`` is evidence,
+    by group.
 
-    ``sources`` are the source connectors whose topics may be read, with their topics on the workers' Kafka cluster.
-    ``sinks`` are all sink connectors, ``sharing`` all share groups. ``enabled`` is whether tasks have transactions now, None
-    if no worker reports it.
+    ``sources`` are the source connectors whose topics may be read, with their topics on the
+    workers' Kafka cluster. ``sinks`` are all sink connectors, ``sharing`` all share groups.
+    ``enabled`` is whether tasks have transactions now, None if no worker reports it.
     """
 
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -95,7 +105,9 @@ class ReaderFacts:
 
 def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
     """Observe the readers. Without transactional writes no requests are sent."""
-    sinks = tuple(sorted(connector.name for connector in context.all_connectors if connector.type == SINK))
+    sinks = tuple(
+        sorted(connector.name for connector in context.all_connectors if connector.type == SINK)
+    )
     empty = ReaderFacts(sinks=sinks, enabled=context.enabled)
     if not leads_to_enabled(context.enabled, goal) or not context.sources:
         return empty
@@ -119,13 +131,17 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
     )
 
 
-# ------------------------------------------------------------------------------------------------- what is written
+# ---------------------------------------------------------------------------------- what is written
 
 
 def _written(context: CheckContext, unseen: list[Unseen]) -> dict[str, frozenset[str]]:
-    """Return the topics of each source connector: those that it wrote to, and those that its configuration names."""
+    """Return the topics of each source connector: those that it wrote to, and those that its
+    configuration names.
+    """
     remote = [
-        source for source in context.sources if not connects_to(source.config, "producer", context.edges.bootstrap)
+        source
+        for source in context.sources
+        if not connects_to(source.config, "producer", context.edges.bootstrap)
     ]
     if remote:
         names = some_of(sorted(source.name for source in remote), FEW)
@@ -134,23 +150,29 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> dict[str, frozenset
     remote_names = frozenset(source.name for source in remote)
     local = [source for source in context.sources if source.name not in remote_names]
     reported = context.recorded
-    active, failures = active_topics(context.edges.calls, [source.name for source in local], reported)
+    active, failures = active_topics(
+        context.edges.calls, [source.name for source in local], reported
+    )
     missing = [source.name for source in local if source.name not in active]
     recorded = {name: reported[name] for name in missing if name in reported} if reported else {}
     # The status topic has the same data; without it only the configurations remain.
     unseen += [] if recorded else failures
     return {
-        source.name: frozenset((*active.get(source.name, ()), *recorded.get(source.name, ()), *_named(source.config)))
+        source.name: frozenset(
+            (*active.get(source.name, ()), *recorded.get(source.name, ()), *_named(source.config))
+        )
         for source in local
     }
 
 
 def _named(config: Mapping[str, str]) -> frozenset[str]:
-    """Return the topics that a configuration names as targets; none for a mirror, which names the topics that it reads."""
+    """Return the topics that a configuration names as targets; none for a mirror, which names the
+    topics that it reads.
+    """
     return frozenset() if _is_mirror(config) else configured_topics(config)
 
 
-# --------------------------------------------------------------------------------------------------- who reads it
+# ------------------------------------------------------------------------------------- who reads it
 
 
 def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderConnector]:
@@ -166,17 +188,26 @@ def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderC
                 else None
             )
             reading = ReaderConnector(
-                connector.name, SINK, topics_read, level, property_, sink_group(connector.name, connector.config)
+                connector.name,
+                SINK,
+                topics_read,
+                level,
+                property_,
+                sink_group(connector.name, connector.config),
             )
         elif _is_mirror(connector.config):
             if not share_a_server(
-                connector.config.get("source.cluster.bootstrap.servers", ""), context.edges.bootstrap
+                connector.config.get("source.cluster.bootstrap.servers", ""),
+                context.edges.bootstrap,
             ):
                 continue
-            # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
+            # Both prefixes count, and the longer one wins
+            # (MirrorConnectorConfig.sourceConsumerConfig).
             property_ = f"source.consumer.{ISOLATION}"
             level = connector.config.get(property_) or connector.config.get(f"consumer.{ISOLATION}")
-            reading = ReaderConnector(connector.name, MIRROR, _of_mirror(connector.config, topics), level, property_)
+            reading = ReaderConnector(
+                connector.name, MIRROR, _of_mirror(connector.config, topics), level, property_
+            )
         else:
             continue
         if reading.topics:
@@ -201,23 +232,40 @@ def _is_mirror(config: Mapping[str, str]) -> bool:
     return config.get("connector.class", "").rsplit(".", 1)[-1] == _MIRROR_CLASS
 
 
-# ------------------------------------------------------------------------------------------------------- evidence
+# ----------------------------------------------------------------------------------------- evidence
 
 
 def _beyond(
-    calls: TransactionCalls, groups: Sequence[ReaderGroup], topics: frozenset[str], unseen: list[Unseen]
+    calls: TransactionCalls,
+    groups: Sequence[ReaderGroup],
+    topics: frozenset[str],
+    unseen: list[Unseen],
 ) -> dict[str, tuple[ReadBeyondLso, ...]]:
     """Return the commits of groups beyond the offsets that read_committed consumers reach.
 
-    The last stable offset is requested after the commits and never decreases: a commit above it was above it before.
+    The last stable offset is requested after the commits and never decreases: a commit above it was
+    above it before.
     """
-    partitions = sorted({partition for group in groups for partition in group.committed if partition.topic in topics})
-    bounds = answer_of(lambda: calls.bounds(partitions) if partitions else {}, unseen, "last stable offsets") or {}
+    partitions = sorted(
+        {
+            partition
+            for group in groups
+            for partition in group.committed
+            if partition.topic in topics
+        }
+    )
+    bounds = (
+        answer_of(
+            lambda: calls.bounds(partitions) if partitions else {}, unseen, "last stable offsets"
+        )
+        or {}
+    )
     found = {
         group.id: tuple(
             ReadBeyondLso(partition, committed, known.stable, known.end)
             for partition, committed in sorted(group.committed.items())
-            if isinstance(known := bounds.get(partition), Bounds) and known.stable < committed <= known.end
+            if isinstance(known := bounds.get(partition), Bounds)
+            and known.stable < committed <= known.end
         )
         for group in groups
     }
@@ -225,15 +273,26 @@ def _beyond(
 
 
 def _unlisted(readers: ReaderGroups) -> list[Unseen]:
-    found = [unseen_by(f"the groups of broker {broker}", error) for broker, error in sorted(readers.problems.items())]
+    found = [
+        unseen_by(f"the groups of broker {broker}", error)
+        for broker, error in sorted(readers.problems.items())
+    ]
     if not readers.complete:
-        why = f"this principal is shown only those that it may describe: {DESCRIBE_CLUSTER} is missing"
+        why = (
+            f"this principal is shown only those that it may describe: {DESCRIBE_CLUSTER} is "
+            "missing"
+        )
         found.append(Unseen("all consumer groups", why, grant(DESCRIBE_CLUSTER)))
     by_reason: dict[tuple[str, str | None], list[str]] = {}
     for group in readers.groups:
         if group.problem is not None:
-            by_reason.setdefault((reason(group.problem), group.problem.next_step), []).append(group.id)
-    found += [Unseen(f"the topics that {', '.join(ids)} reads", why, hint) for (why, hint), ids in by_reason.items()]
+            by_reason.setdefault((reason(group.problem), group.problem.next_step), []).append(
+                group.id
+            )
+    found += [
+        Unseen(f"the topics that {', '.join(ids)} reads", why, hint)
+        for (why, hint), ids in by_reason.items()
+    ]
     return found
 
 
@@ -241,7 +300,10 @@ def _hidden(reads: BrokerReads, topics: frozenset[str]) -> list[Unseen]:
     """Return the topics whose committed offsets this principal may not read."""
     found: list[Unseen] = []
     hidden = sorted(
-        answer_of(lambda: reads.hidden(sorted(topics)), found, "who reads the topics of source connectors") or ()
+        answer_of(
+            lambda: reads.hidden(sorted(topics)), found, "who reads the topics of source connectors"
+        )
+        or ()
     )
     if not hidden:
         return found

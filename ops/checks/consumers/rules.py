@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.consumers.observe import COMMITTED, ISOLATION, MIRROR, SINK, ReaderConnector, ReaderFacts
+from connectctl.ops.checks.consumers.observe import (
+    COMMITTED,
+    ISOLATION,
+    MIRROR,
+    SINK,
+    ReaderConnector,
+    ReaderFacts,
+)
 from connectctl.ops.checks.types import Goal, enabling
 from connectctl.ops.core.finding import Severity, some_of
 from connectctl.ops.core.rule import Case, rule
@@ -18,8 +25,14 @@ _SHOWN = 20
 def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
     """Yield SINK001 once, if there are sink connectors."""
     if facts.sinks and goal in (Goal.PREPARING, Goal.ENABLED):
-        message = f"{some_of(sorted(facts.sinks), _SHOWN)}: exactly-once source support changes nothing for sinks."
-        hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read topics of source connectors."
+        message = (
+            f"{some_of(sorted(facts.sinks), _SHOWN)}: exactly-once source support changes "
+            "nothing for sinks."
+        )
+        hint = (
+            f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read topics of "
+            "source connectors."
+        )
         yield Case("sinks", message, hint)
 
 
@@ -53,24 +66,36 @@ def proven(facts: ReaderFacts, group: ReaderGroup, goal: Goal) -> Iterator[Case]
         return
     first = evidence[0]
     message = (
-        f"It committed {first.committed} on {first.partition}; read_committed readers get no further than "
-        f"{first.stable}"
+        f"It committed {first.committed} on {first.partition}; read_committed readers get no "
+        f"further than {first.stable}"
     )
-    message += f", and likewise on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
+    message += (
+        f", and likewise on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
+    )
     if not group.active and all(commit.committed == commit.end for commit in evidence):
         message += " It has no members now, so its offsets may have been set by hand."
-    yield Case(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")
+    yield Case(
+        group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers."
+    )
 
 
 @rule("READER005", Severity.INFO, when=enabling)
 def cannot_be_seen(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
-    """Yield READER005 for each source connector with groups of unknown isolation level, and once for share groups."""
+    """Yield READER005 for each source connector with groups of unknown isolation level, and once
+    for share groups.
+    """
     for source, topics in facts.sources.items():
         if unknown := {group for topic in topics for group in facts.unexplained.get(topic, ())}:
-            message = f"Its topics are read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
+            message = (
+                f"Its topics are read by {some_of(sorted(unknown), _SHOWN)}; their "
+                f"{ISOLATION} is unknown."
+            )
             yield Case(source, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
     if facts.sharing:
-        message = f"{some_of(facts.sharing, _SHOWN)}: it is not checked what these share groups read, nor how."
+        message = (
+            f"{some_of(facts.sharing, _SHOWN)}: it is not checked what these share groups "
+            "read, nor how."
+        )
         yield Case(
             "share groups",
             message,
@@ -79,5 +104,7 @@ def cannot_be_seen(facts: ReaderFacts, goal: Goal) -> Iterator[Case]:
 
 
 def _clients(group: ReaderGroup) -> str:
-    clients = sorted({f"{member.client_id} at {member.host.lstrip('/')}" for member in group.members})
+    clients = sorted(
+        {f"{member.client_id} at {member.host.lstrip('/')}" for member in group.members}
+    )
     return f" Its members: {some_of(sorted(clients), _SHOWN)}." if clients else ""

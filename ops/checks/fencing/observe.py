@@ -1,4 +1,6 @@
-"""Observes the inputs of a round of fencing: ids per coordinator, back-off, other users of ids; evaluates nothing."""
+"""Observes the inputs of a round of fencing: ids per coordinator, back-off, other users of ids;
+evaluates nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ _MOST_TASKS = 10_000
 
 @dataclass(frozen=True)
 class Coordinators:
-    """The brokers that lead ``__transaction_state``, by partition; empty if the topic was not visible.
+    """The brokers that lead ``__transaction_state``, by partition; empty if the topic was not
+    visible.
 
     A partition without a leader has None.
     """
@@ -42,22 +45,26 @@ class Coordinators:
     brokers: int = 1
 
     def load(self, ids: Sequence[str]) -> Counter[int | None]:
-        """Return the number of ``ids`` that each broker coordinates, with None for those without a coordinator now.
+        """Return the number of ``ids`` that each broker coordinates, with None for those without a
+        coordinator now.
 
-        If the topic was not visible, its partitions are distributed to the brokers in turn, as Kafka does it.
+        If the topic was not visible, its partitions are distributed to the brokers in turn, as
+        Kafka does it.
         """
         count = len(self.leaders) or DEFAULT_PARTITIONS
         partitions = (coordinator_partition(id, count) for id in ids)
-        return Counter(self.leaders.get(p) if self.leaders else p % max(1, self.brokers) for p in partitions)
+        return Counter(
+            self.leaders.get(p) if self.leaders else p % max(1, self.brokers) for p in partitions
+        )
 
 
 @dataclass(frozen=True)
 class FencedSource:
     """A source connector with the inputs of its next round of fencing.
 
-    ``ids`` is the number of ids, ``by_broker`` the number of ids of each coordinator, None if its admin client fences
-    on another Kafka cluster. ``foreign`` are its ids with an open transaction that is not its own, with the partitions
-    that prove this.
+    ``ids`` is the number of ids, ``by_broker`` the number of ids of each coordinator, None if its
+    admin client fences on another Kafka cluster. ``foreign`` are its ids with an open transaction
+    that is not its own, with the partitions that prove this.
     """
 
     name: str
@@ -70,10 +77,11 @@ class FencedSource:
 
 @dataclass(frozen=True)
 class FencingFacts:
-    """The observations. ``enabled`` is whether tasks have transactional ids now, None if no worker reports it.
+    """The observations. ``enabled`` is whether tasks have transactional ids now, None if no worker
+    reports it.
 
-    ``versions`` are the workers'; ``rounds`` are those that are due or under way; ``topic_seen``: the ids' coordinators
-    are known, and not assumed to be evenly distributed.
+    ``versions`` are the workers'; ``rounds`` are those that are due or under way; ``topic_seen``:
+    the ids' coordinators are known, and not assumed to be evenly distributed.
     """
 
     group: str
@@ -96,9 +104,17 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
     found = []
     for source in context.sources:
         ids = [task_id(context.group.id, source.name, n) for n in range(id_counts[source.name])]
-        load = coordinators.load(ids) if connects_to(source.config, "admin", context.edges.bootstrap) else None
+        load = (
+            coordinators.load(ids)
+            if connects_to(source.config, "admin", context.edges.bootstrap)
+            else None
+        )
         of_source = {id: foreign[id] for id in ids if id in foreign}
-        found.append(FencedSource(source.name, len(ids), load, Backoff.of(source.config), source.config, of_source))
+        found.append(
+            FencedSource(
+                source.name, len(ids), load, Backoff.of(source.config), source.config, of_source
+            )
+        )
     return FencingFacts(
         group=context.group.id,
         connectors=tuple(found),
@@ -113,7 +129,8 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
 
 
 def ids_of(source: Connector, state: ConfigState | None) -> int:
-    """Return the number of tasks that the next round fences: the larger of the last round's number and the present one.
+    """Return the number of tasks that the next round fences: the larger of the last round's number
+    and the present one.
 
     A connector that has never had tasks may get as many as ``tasks.max``.
     """
@@ -136,7 +153,10 @@ def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:
     leaders = dict(known.leaders) if known else {}
     leaderless = sorted(p for p, leader in leaders.items() if leader is None)
     if leaderless:
-        why = f"{len(leaderless)} of its {len(leaders)} partitions have no leader: ids there can be neither used nor fenced"
+        why = (
+            f"{len(leaderless)} of its {len(leaders)} partitions have no leader: ids there can "
+            "be neither used nor fenced"
+        )
         unseen.append(Unseen(f"a part of {TRANSACTION_STATE}", why, "Bring the brokers back."))
     return Coordinators(leaders, brokers)
 
@@ -145,11 +165,18 @@ def _foreign(
     context: CheckContext, id_counts: Mapping[str, int], unseen: list[Unseen]
 ) -> dict[str, tuple[TopicPartition, ...]]:
     """Return the ids in an open transaction that none of their connector's tasks can have begun."""
-    owner = {task_id(context.group.id, name, n): name for name, tasks in id_counts.items() for n in range(tasks)}
+    owner = {
+        task_id(context.group.id, name, n): name
+        for name, tasks in id_counts.items()
+        for n in range(tasks)
+    }
     if not owner:
         return {}
     what = "transactional ids of source tasks"
-    described = answer_of(lambda: describe_ids(context.edges.transactions(), list(owner)), unseen, what) or {}
+    described = (
+        answer_of(lambda: describe_ids(context.edges.transactions(), list(owner)), unseen, what)
+        or {}
+    )
     unseen += _unanswered(described)
     configs = {source.name: source.config for source in context.sources}
     found: dict[str, tuple[TopicPartition, ...]] = {}
@@ -163,17 +190,24 @@ def _foreign(
 def _foreign_partitions(
     context: CheckContext, name: str, config: Mapping[str, str], transaction: Transaction
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions of an open transaction which prove that no task of this connector began it."""
+    """Return the partitions of an open transaction which prove that no task of this connector began
+    it.
+    """
     if context.enabled is False:
         return transaction.partitions
-    of_groups = tuple(partition for partition in transaction.partitions if partition.topic == "__consumer_offsets")
+    of_groups = tuple(
+        partition for partition in transaction.partitions if partition.topic == "__consumer_offsets"
+    )
     active = active_topics(context.edges.calls, [name])[0].get(name)
     if of_groups or not context.enabled or active is None:
         return of_groups
     own_topics = (
-        active | configured_topics(config) | {config.get("offsets.storage.topic"), context.internal.get("offsets")}
+        active
+        | configured_topics(config)
+        | {config.get("offsets.storage.topic"), context.internal.get("offsets")}
     )
-    # With one topic of the connector the transaction is its own: the task may also write to a new topic.
+    # With one topic of the connector the transaction is its own: the task may also write to a new
+    # topic.
     return (
         ()
         if any(partition.topic in own_topics for partition in transaction.partitions) or not active
@@ -182,7 +216,9 @@ def _foreign_partitions(
 
 
 def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
-    """Return the ids that no coordinator described, by reason; ids that do not exist are not among them."""
+    """Return the ids that no coordinator described, by reason; ids that do not exist are not among
+    them.
+    """
     by_code: dict[Code, list[str]] = {}
     for id, state in described.items():
         if isinstance(state, Code) and verdict(DESCRIBE, state).move is not ErrorAction.ABSENT:

@@ -32,8 +32,8 @@ def due(facts: FencingFacts, goal: Goal) -> Iterator[Finding]:
 def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
     """Return how long a worker takes for ``ids`` of one coordinator.
 
-    The pauses are equal before 3.7, and grow since. Of several versions the slower one counts, because any of the
-    workers may be the leader.
+    The pauses are equal before 3.7, and grow since. Of several versions the slower one counts,
+    because any of the workers may be the leader.
     """
     releases = [release for version in versions if (release := release_of(version))]
     if releases and max(releases) < _EXPONENTIAL_SINCE:
@@ -69,9 +69,15 @@ def _slow_round(facts: FencingFacts, source: FencedSource, goal: Goal) -> Case |
 
 def _share(facts: FencingFacts, source: FencedSource, broker: int | None, most: int) -> str:
     if source.by_broker is None:
-        return f"it has {source.ids} ids, on another Kafka cluster, at worst with one coordinator for all"
+        return (
+            f"it has {source.ids} ids, on another Kafka cluster, at worst with one coordinator "
+            "for all"
+        )
     if facts.topic_seen and broker is None:
-        return f"{most} of its {source.ids} ids have no coordinator now, and they are fenced one by one"
+        return (
+            f"{most} of its {source.ids} ids have no coordinator now, and they are fenced one "
+            "by one"
+        )
     owner = f"broker {broker}" if facts.topic_seen else "one broker"
     return f"{owner} coordinates {most} of its {source.ids} ids, and they are fenced one by one"
 
@@ -82,20 +88,33 @@ def _limits(time: float, facts: FencingFacts) -> str:
     if time > FORWARD_LIMIT and facts.workers > 1:
         return f"Tasks that ask through a follower fail after {FORWARD_LIMIT:.0f} s."
     limit = FORWARD_LIMIT if facts.workers > 1 else LEADER_LIMIT
-    return f"That is close to the limit of {limit:.0f} s after which tasks fail; no task processes records meanwhile."
+    return (
+        f"That is close to the limit of {limit:.0f} s after which tasks fail; no task "
+        "processes records meanwhile."
+    )
 
 
 @rule("FENCE001", Severity.WARNING, when=enabling, each="connectors")
 def ambiguous(facts: FencingFacts, source: FencedSource, goal: Goal) -> Iterator[Case]:
-    """Yield FENCE001 once for a connector whose ids are another's as well, and for an id that is also a leader's."""
+    """Yield FENCE001 once for a connector whose ids are another's as well, and for an id that is
+    also a leader's.
+    """
     hint = "Rename one of the connectors, or give one cluster another group.id."
     id = task_id(facts.group, source.name, 0)
     others = [owner for owner in facts.directory.owners(id) if _is_other(facts, source, owner)]
     if others:
         holders = " and ".join(f"{owner.connector} in {owner.group}" for owner in others)
-        yield Case(source.name, f"Its transactional ids are also those of {holders} (for example {id}).", hint)
+        yield Case(
+            source.name,
+            f"Its transactional ids are also those of {holders} (for example {id}).",
+            hint,
+        )
     for group in sorted(facts.directory.connectors):
-        owners = (owner for owner in facts.directory.owners(leader_id(group)) if not _is_other(facts, source, owner))
+        owners = (
+            owner
+            for owner in facts.directory.owners(leader_id(group))
+            if not _is_other(facts, source, owner)
+        )
         own_tasks = [owner for owner in owners if owner.task < source.ids]
         if own_tasks:
             holders = f"the leader of {group}: {leader_id(group)}"
@@ -116,7 +135,10 @@ def foreign(facts: FencingFacts, source: FencedSource, goal: Goal) -> Iterator[C
     for id, partitions in sorted(source.foreign.items()):
         why, severity = "where no task of this connector writes", Severity.WARNING
         if facts.enabled is False:
-            why, severity = "though no worker has exactly-once enabled", downgrade_severity(Severity.ERROR, goal)
+            why, severity = (
+                "though no worker has exactly-once enabled",
+                downgrade_severity(Severity.ERROR, goal),
+            )
         where = ", ".join(sorted({partition.topic for partition in partitions}))
         message = f"{id} has a transaction open on {where}, {why}."
         yield Case(source.name, message, f"connectctl transactions show {id}", severity)
@@ -126,9 +148,14 @@ def foreign(facts: FencingFacts, source: FencedSource, goal: Goal) -> Iterator[C
 def old_fencing(facts: FencingFacts, goal: Goal) -> Case | None:
     """Return FENCE011 for workers from 3.3, the first release that fences, to before 3.7.1."""
     affected = [
-        version for version in facts.versions if older(version, _FENCING_FIXED_IN) and not older(version, EXACTLY_ONCE)
+        version
+        for version in facts.versions
+        if older(version, _FENCING_FIXED_IN) and not older(version, EXACTLY_ONCE)
     ]
     if not affected or not facts.connectors:
         return None
-    message = f"They run {' and '.join(affected)}, whose admin client fails to fence ids with an open transaction."
+    message = (
+        f"They run {' and '.join(affected)}, whose admin client fails to fence ids with an "
+        "open transaction."
+    )
     return Case("workers", message, "Upgrade the workers to 3.7.1 or newer.")

@@ -10,12 +10,15 @@ from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.transactions import PartitionProducer
 
 _LEADER_KEYS = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-connector-")
-"""Records that only the leader writes, each in a transaction of its own (``KafkaConfigBackingStore``)."""
+"""Records that only the leader writes, each in a transaction of its own
+(``KafkaConfigBackingStore``).
+"""
 
 
 @dataclass(frozen=True)
 class LeaderWrite:
-    """The newest record of the config topic that only a leader writes. ``at`` is in seconds since the epoch.
+    """The newest record of the config topic that only a leader writes. ``at`` is in seconds since
+    the epoch.
 
     ``outside``: it was certainly written outside a transaction, because no marker follows it.
     """
@@ -30,8 +33,9 @@ class LeaderWrite:
 class ConfigTopic:
     """The config topic: its connectors, and the producers that write to it.
 
-    ``foreign`` are the producers on its partition that are not the leader's; ``owners`` are their transactional ids.
-    ``leader_wrote`` is when the leader's producer last wrote, in seconds since the epoch.
+    ``foreign`` are the producers on its partition that are not the leader's; ``owners`` are their
+    transactional ids. ``leader_wrote`` is when the leader's producer last wrote, in seconds since
+    the epoch.
     """
 
     name: str
@@ -45,14 +49,17 @@ class ConfigTopic:
 def newest_write(image: TopicImage) -> LeaderWrite | None:
     """Return the newest record that only a leader writes, and whether it is outside a transaction.
 
-    A preparing or enabled leader writes each in a transaction of its own, so that the next offset is the marker's and
-    holds no record. Compaction also leaves offsets without a record, but never a record at a marker's offset.
+    A preparing or enabled leader writes each in a transaction of its own, so that the next offset
+    is the marker's and holds no record. Compaction also leaves offsets without a record, but never
+    a record at a marker's offset.
     """
     records = [*image.latest, *image.superseded]
     of_leaders = [
         record
         for record in records
-        if record.key and record.timestamp is not None and record.key.decode(errors="replace").startswith(_LEADER_KEYS)
+        if record.key
+        and record.timestamp is not None
+        and record.key.decode(errors="replace").startswith(_LEADER_KEYS)
     ]
     if not of_leaders:
         return None

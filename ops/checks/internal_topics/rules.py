@@ -1,7 +1,9 @@
-"""TOPIC007 to TOPIC013: the durability and availability of the workers' topics and dedicated offsets topics.
+"""TOPIC007 to TOPIC013: the durability and availability of the workers' topics and dedicated
+offsets topics.
 
-``cluster_findings`` has TOPIC001 to TOPIC006 about the workers' three topics; these rules add them for dedicated
-offsets topics. TXN001 and TXN004, about transactions that hold a topic back, are from ``transactions.lag``.
+``cluster_findings`` has TOPIC001 to TOPIC006 about the workers' three topics; these rules add them
+for dedicated offsets topics. TXN001 and TXN004, about transactions that hold a topic back, are from
+``transactions.lag``.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ TOMBSTONES, SHORTEST_MS = "delete.retention.ms", 60 * 60 * 1000
 
 @dataclass(frozen=True)
 class TopicsSeen:
-    """The topics of Connect's state, with their roles by name; a dedicated offsets topic is ``DEDICATED``.
+    """The topics of Connect's state, with their roles by name; a dedicated offsets topic is
+    ``DEDICATED``.
 
-    ``bounded``: the brokers bound min.insync.replicas by the number of replicas. ``held`` are findings about
-    transactions that hold the topics back.
+    ``bounded``: the brokers bound min.insync.replicas by the number of replicas. ``held`` are
+    findings about transactions that hold the topics back.
     """
 
     topics: tuple[TopicFacts, ...] = ()
@@ -51,7 +54,9 @@ class TopicsSeen:
 
 
 def observe(context: CheckContext, now: float) -> TopicsSeen:
-    """Observe every internal topic, and the transactions on it; ``now`` in seconds since the epoch."""
+    """Observe every internal topic, and the transactions on it; ``now`` in seconds since the
+    epoch.
+    """
     roles = _roles(context)
     kafka = context.edges.kafka
     unseen: list[Unseen] = []
@@ -65,18 +70,28 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
         lag = pool.submit(measure, context.edges.transactions(), context.directory, named, now)
         try:
             existing = kafka.existing(list(roles))
-            unseen += [Unseen(f"the layout of {gap.subject}", gap.why, gap.next_step) for gap in existing.gaps]
+            unseen += [
+                Unseen(f"the layout of {gap.subject}", gap.why, gap.next_step)
+                for gap in existing.gaps
+            ]
             found, brokers = kafka.topics(sorted(existing.seen)), kafka.brokers()
         except ConnectctlError as e:
             unseen.append(unseen_by("the layout of internal topics", e))
         with suppress(ConnectctlError):  # the area of the brokers reports unknown versions
             known = versions.result().values()
-            bounded = bounds_min_in_sync(version for version in known if isinstance(version, BrokerVersion))
-        held = answer_of(lambda: lag.result().findings, unseen, "transactions on internal topics") or ()
+            bounded = bounds_min_in_sync(
+                version for version in known if isinstance(version, BrokerVersion)
+            )
+        held = (
+            answer_of(lambda: lag.result().findings, unseen, "transactions on internal topics")
+            or ()
+        )
     for name, topic in found.items():
         if not topic.config:
             hint = f"Grant this principal DescribeConfigs on the topic {name}."
-            unseen.append(Unseen(f"the settings of {name}", "this principal may not describe them", hint))
+            unseen.append(
+                Unseen(f"the settings of {name}", "this principal may not describe them", hint)
+            )
     # Missing topics are reported by TOPIC002, and by STORE003 and STORE004 for dedicated ones.
     return TopicsSeen(tuple(found.values()), roles, brokers, bounded, held, tuple(unseen))
 
@@ -86,9 +101,12 @@ def _roles(context: CheckContext) -> dict[str, str]:
     dedicated = {
         source.config[TOPIC]
         for source in context.sources
-        if source.config.get(TOPIC) and connects_to(source.config, "producer", context.edges.bootstrap)
+        if source.config.get(TOPIC)
+        and connects_to(source.config, "producer", context.edges.bootstrap)
     }
-    return dict.fromkeys(sorted(dedicated), DEDICATED) | {name: role for role, name in context.internal.items()}
+    return dict.fromkeys(sorted(dedicated), DEDICATED) | {
+        name: role for role, name in context.internal.items()
+    }
 
 
 @rule("TOPIC007", Severity.ERROR, each="topics")
@@ -96,7 +114,11 @@ def no_leader(facts: TopicsSeen, topic: TopicFacts, goal: Goal) -> Case | None:
     """Return TOPIC007 if partitions of the topic have no leader."""
     leaderless = replication.leaderless(topic)
     message = f"No broker leads {numbers(leaderless)} of the {facts.role(topic)} topic."
-    return Case(topic.name, message, "Start the brokers that host its replicas.") if leaderless else None
+    return (
+        Case(topic.name, message, "Start the brokers that host its replicas.")
+        if leaderless
+        else None
+    )
 
 
 @rule("TOPIC008", Severity.ERROR, each="topics")
@@ -104,8 +126,8 @@ def refuses_writes(facts: TopicsSeen, topic: TopicFacts, goal: Goal) -> Case | N
     """Return TOPIC008 if partitions have fewer in-sync replicas than min.insync.replicas."""
     few = replication.too_few_in_sync(topic, bounded=facts.bounded)
     message = (
-        f"On {numbers(few)} of the {facts.role(topic)} topic fewer replicas are in sync than min.insync.replicas "
-        f"({replication.min_in_sync(topic)})."
+        f"On {numbers(few)} of the {facts.role(topic)} topic fewer replicas are in sync than "
+        f"min.insync.replicas ({replication.min_in_sync(topic)})."
     )
     return Case(topic.name, message, replication.cure_of_too_few(topic)) if few else None
 
@@ -116,7 +138,9 @@ def acknowledged_alone(facts: TopicsSeen, topic: TopicFacts, goal: Goal) -> Case
     if not replication.keeps_no_second_copy(topic):
         return None
     replicas = replication.fewest_replicas(topic)
-    message = f"min.insync.replicas of the {facts.role(topic)} topic is 1, with {replicas} replicas."
+    message = (
+        f"min.insync.replicas of the {facts.role(topic)} topic is 1, with {replicas} replicas."
+    )
     return Case(topic.name, message, replication.alter(topic.name, f"{replication.MIN_IN_SYNC}=2"))
 
 
@@ -135,8 +159,15 @@ def stops_with_one(facts: TopicsSeen, topic: TopicFacts, goal: Goal) -> Case | N
     if not replication.stops_with_one_broker(topic):
         return None
     replicas, minimum = replication.fewest_replicas(topic), replication.min_in_sync(topic)
-    message = f"The {facts.role(topic)} topic has {replicas} replicas, and its min.insync.replicas is {minimum}."
-    return Case(topic.name, message, replication.alter(topic.name, f"{replication.MIN_IN_SYNC}={replicas - 1}"))
+    message = (
+        f"The {facts.role(topic)} topic has {replicas} replicas, and its "
+        f"min.insync.replicas is {minimum}."
+    )
+    return Case(
+        topic.name,
+        message,
+        replication.alter(topic.name, f"{replication.MIN_IN_SYNC}={replicas - 1}"),
+    )
 
 
 @rule("TOPIC012", Severity.INFO, each="topics")
@@ -146,7 +177,10 @@ def one_partition(facts: TopicsSeen, topic: TopicFacts, goal: Goal) -> Iterator[
     The config topic must have one, and the status topic has no transactions.
     """
     if facts.role(topic) in (OFFSETS, DEDICATED) and topic.partitions == 1:
-        hint = "Leave it as it is, or: connectctl offsets merge CONNECTOR --into dedicated --topic NAME --stop"
+        hint = (
+            "Leave it as it is, or: connectctl offsets merge CONNECTOR --into dedicated "
+            "--topic NAME --stop"
+        )
         yield Case(topic.name, f"The {facts.role(topic)} topic has one partition.", hint)
 
 
@@ -162,7 +196,9 @@ def tombstones_go_early(facts: TopicsSeen, topic: TopicFacts, goal: Goal) -> Ite
 
 @Several
 def of_topics(facts: TopicsSeen, goal: Goal) -> Iterator[Finding]:
-    """Yield TOPIC005 and TOPIC006 for dedicated offsets topics, and the findings about transactions."""
+    """Yield TOPIC005 and TOPIC006 for dedicated offsets topics, and the findings about
+    transactions.
+    """
     for topic in facts.topics:
         if facts.role(topic) == DEDICATED:
             about = (

@@ -1,4 +1,6 @@
-"""Observes the offset store of each source connector, now and under the goal, and its contents; evaluates nothing."""
+"""Observes the offset store of each source connector, now and under the goal, and its contents;
+evaluates nothing.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,21 @@ def target_mode(mode: StoreMode | None, goal: Goal) -> StoreMode | None:
     """Return the workers' mode under the goal, None if it is the present one and unknown."""
     if mode is None and goal is Goal.NOW:
         return None
-    return StoreMode.ENABLED if leads_to_enabled(mode is StoreMode.ENABLED, goal) else StoreMode.NOT_ENABLED
+    return (
+        StoreMode.ENABLED
+        if leads_to_enabled(mode is StoreMode.ENABLED, goal)
+        else StoreMode.NOT_ENABLED
+    )
 
 
 @dataclass(frozen=True)
 class ConnectorStore:
-    """A source connector's stores ``now`` and under the goal (``target``), and the contents of its offsets topics.
+    """A source connector's stores ``now`` and under the goal (``target``), and the contents of its
+    offsets topics.
 
-    ``offsets`` is None if they were not read. ``targets`` are the topics that it writes to, ``clients`` the bootstrap
-    servers of its producer, consumer and admin client. ``at_rest``: it is stopped, and no task of it runs.
+    ``offsets`` is None if they were not read. ``targets`` are the topics that it writes to,
+    ``clients`` the bootstrap servers of its producer, consumer and admin client. ``at_rest``: it is
+    stopped, and no task of it runs.
     """
 
     name: str
@@ -63,8 +71,12 @@ class ConnectorStore:
 
     @property
     def separate(self) -> Store | None:
-        """Return the separate store that it will have, else the one that it has now and will leave."""
-        return next((store for store in (self.target, self.now) if store.kind is Kind.SEPARATE), None)
+        """Return the separate store that it will have, else the one that it has now and will
+        leave.
+        """
+        return next(
+            (store for store in (self.target, self.now) if store.kind is Kind.SEPARATE), None
+        )
 
 
 @dataclass(frozen=True)
@@ -78,11 +90,13 @@ class StoreCluster:
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """The observations. ``clusters`` are those that were reached, by bootstrap servers, including the workers' own.
+    """The observations. ``clusters`` are those that were reached, by bootstrap servers, including
+    the workers' own.
 
-    ``bootstrap`` is the workers' ``bootstrap.servers`` if ``bootstrap_configured``; else it is ours, and the workers'
-    spelling may differ. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–019 of the connectors;
-    ``taken_at`` is in seconds since the epoch.
+    ``bootstrap`` is the workers' ``bootstrap.servers`` if ``bootstrap_configured``; else it is
+    ours, and the workers' spelling may differ. ``internal`` are their topics by role,
+    ``offsets_findings`` OFFSETS001–019 of the connectors; ``taken_at`` is in seconds since the
+    epoch.
     """
 
     connectors: tuple[ConnectorStore, ...]
@@ -105,7 +119,9 @@ class StoreFacts:
         return self.clusters.get(self.bootstrap if bootstrap is None else bootstrap)
 
     def is_workers(self, bootstrap: str | None) -> bool:
-        """Return whether ``bootstrap`` is known to be the workers' Kafka cluster, in any spelling."""
+        """Return whether ``bootstrap`` is known to be the workers' Kafka cluster, in any
+        spelling.
+        """
         found, own = self.cluster(bootstrap), self.cluster(None)
         if bootstrap in (None, self.bootstrap):
             return True
@@ -114,7 +130,8 @@ class StoreFacts:
 
 @dataclass(frozen=True)
 class _Workers:
-    """The workers' offset store settings, with the ``bootstrap.servers`` of the workers and of their producers.
+    """The workers' offset store settings, with the ``bootstrap.servers`` of the workers and of
+    their producers.
 
     If no driver reports those, ours replace them.
     """
@@ -126,10 +143,16 @@ class _Workers:
     producer_bootstrap: str | None
 
     def clients(self, config: Mapping[str, str]) -> dict[str, str]:
-        """Return each client's bootstrap servers, in the workers' spelling if Connect treats them as equal."""
-        defaults = dict.fromkeys(CLIENTS, self.bootstrap) | {"producer": self.producer_bootstrap or self.bootstrap}
+        """Return each client's bootstrap servers, in the workers' spelling if Connect treats them
+        as equal.
+        """
+        defaults = dict.fromkeys(CLIENTS, self.bootstrap) | {
+            "producer": self.producer_bootstrap or self.bootstrap
+        }
         found = {client: client_bootstrap(config, client, defaults[client]) for client in CLIENTS}
-        return {c: self.bootstrap if same_to_connect(b, self.bootstrap) else b for c, b in found.items()}
+        return {
+            c: self.bootstrap if same_to_connect(b, self.bootstrap) else b for c, b in found.items()
+        }
 
 
 def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
@@ -141,18 +164,27 @@ def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
     stores = [_store_of(source, workers, goal) for source in context.sources]
     unseen: tuple[Unseen, ...] = ()
     if workers.mode is None and goal is not Goal.ENABLED and _depends_on_mode(context, workers):
-        why = "no worker reports whether exactly-once is enabled, on which implicit dedicated topics depend"
+        why = (
+            "no worker reports whether exactly-once is enabled, on which implicit dedicated "
+            "topics depend"
+        )
         unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
     with ThreadPoolExecutor(3) as pool:
         reading = pool.submit(_offsets, workers, stores)
-        tracking = pool.submit(active_topics, context.edges.calls, [store.name for store in stores], context.recorded)
+        tracking = pool.submit(
+            active_topics, context.edges.calls, [store.name for store in stores], context.recorded
+        )
         clusters, unreached = _clusters(workers, stores)
         offsets, offsets_findings, unread = reading.result()
         active, failures = tracking.result()
-    targets = {store.name: configured_topics(store.config) | active.get(store.name, frozenset()) for store in stores}
+    targets = {
+        store.name: configured_topics(store.config) | active.get(store.name, frozenset())
+        for store in stores
+    }
     return StoreFacts(
         connectors=tuple(
-            replace(store, offsets=offsets.get(store.name), targets=targets[store.name]) for store in stores
+            replace(store, offsets=offsets.get(store.name), targets=targets[store.name])
+            for store in stores
         ),
         mode=workers.mode,
         version=workers.version,
@@ -168,7 +200,9 @@ def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
 
 
 def _depends_on_mode(context: CheckContext, workers: _Workers) -> bool:
-    """Return whether a store may depend on the workers' mode, which workers without REST never report."""
+    """Return whether a store may depend on the workers' mode, which workers without REST never
+    report.
+    """
     if not context.group.without_rest:
         return bool(context.sources)
     topic = workers.offsets.offsets_topic
@@ -199,32 +233,51 @@ def _store_of(source: Connector, workers: _Workers, goal: Goal) -> ConnectorStor
     def store(mode: StoreMode | None) -> Store:
         topic = workers.offsets.offsets_topic
         return store_of(
-            mode or StoreMode.NOT_ENABLED, source.config, topic, workers.bootstrap, workers.producer_bootstrap
+            mode or StoreMode.NOT_ENABLED,
+            source.config,
+            topic,
+            workers.bootstrap,
+            workers.producer_bootstrap,
         )
 
     now, target = store(workers.mode), store(target_mode(workers.mode, goal))
     return ConnectorStore(
-        source.name, source.config, now, target, clients=workers.clients(source.config), at_rest=at_rest(source)
+        source.name,
+        source.config,
+        now,
+        target,
+        clients=workers.clients(source.config),
+        at_rest=at_rest(source),
     )
 
 
 def _offsets(
     workers: _Workers, stores: Sequence[ConnectorStore]
 ) -> tuple[dict[str, ConnectorOffsets], tuple[Finding, ...], tuple[Unseen, ...]]:
-    """Return the offsets, findings and gaps of the connectors' offsets topics, including implicit ones."""
+    """Return the offsets, findings and gaps of the connectors' offsets topics, including implicit
+    ones.
+    """
     if not stores:
         return {}, (), ()
-    implicit = any(connector.separate is not None and connector.separate.implicit for connector in stores)
+    implicit = any(
+        connector.separate is not None and connector.separate.implicit for connector in stores
+    )
     support = WorkerFacts(workers.version, implicit or workers.mode is StoreMode.ENABLED)
     sources = replace(workers.offsets, bootstrap=workers.bootstrap, workers=lambda: support)
     names = tuple(connector.name for connector in stores)
     try:
         size = _size(workers.offsets)
         if size > MOST:
-            return {}, (), (Unseen("source offsets", f"{size:,} records are more than a check reads", _SHOW),)
+            return (
+                {},
+                (),
+                (Unseen("source offsets", f"{size:,} records are more than a check reads", _SHOW),),
+            )
         snapshot = read_offsets(sources, OffsetsQuery(names))
         known = snapshot.configs.connectors if snapshot.configs else {}
-        source_names = tuple(name for name in names if name in known and known[name].looks_like != "sink")
+        source_names = tuple(
+            name for name in names if name in known and known[name].looks_like != "sink"
+        )
         if not source_names:
             return {}, snapshot.findings, ()
         answer = assemble(snapshot, OffsetsQuery(source_names))
@@ -235,12 +288,18 @@ def _offsets(
 
 def _size(offsets: Sources) -> int:
     extents = offsets.kafka.extents([offsets.offsets_topic])
-    return sum(extent.end - extent.first for partitions in extents.values() for extent in partitions.values())
+    return sum(
+        extent.end - extent.first
+        for partitions in extents.values()
+        for extent in partitions.values()
+    )
 
 
 @dataclass
 class _ClusterQuery:
-    """A Kafka cluster to observe: the connector that uses it, its overrides, and the topics to describe."""
+    """A Kafka cluster to observe: the connector that uses it, its overrides, and the topics to
+    describe.
+    """
 
     connector: str
     overrides: Mapping[str, str]
@@ -253,15 +312,27 @@ def _clusters(
     """Return every Kafka cluster that a connector's client uses, observed concurrently."""
     queries = {workers.bootstrap: _ClusterQuery("", {}, {workers.offsets.offsets_topic})}
     for store in stores:
-        for client, bootstrap in workers.clients(store.config).items() if _uses_own_clients(store) else ():
-            query = queries.setdefault(bootstrap, _ClusterQuery(store.name, client_overrides(store.config, client)))
+        for client, bootstrap in (
+            workers.clients(store.config).items() if _uses_own_clients(store) else ()
+        ):
+            query = queries.setdefault(
+                bootstrap, _ClusterQuery(store.name, client_overrides(store.config, client))
+            )
             if client == "producer" and store.separate is not None:
                 query.topics.add(store.separate.topic)
     with ThreadPoolExecutor(8) as pool:
         answers = dict(
-            zip(queries, pool.map(lambda entry: _observe_cluster(workers, *entry), queries.items()), strict=True)
+            zip(
+                queries,
+                pool.map(lambda entry: _observe_cluster(workers, *entry), queries.items()),
+                strict=True,
+            )
         )
-    clusters = {bootstrap: answer for bootstrap, answer in answers.items() if isinstance(answer, StoreCluster)}
+    clusters = {
+        bootstrap: answer
+        for bootstrap, answer in answers.items()
+        if isinstance(answer, StoreCluster)
+    }
     return clusters, tuple(answer for answer in answers.values() if isinstance(answer, Unseen))
 
 
@@ -270,10 +341,16 @@ def _uses_own_clients(store: ConnectorStore) -> bool:
     return {store.now.kind, store.target.kind} != {Kind.WORKERS}
 
 
-def _observe_cluster(workers: _Workers, bootstrap: str, query: _ClusterQuery) -> StoreCluster | Unseen:
+def _observe_cluster(
+    workers: _Workers, bootstrap: str, query: _ClusterQuery
+) -> StoreCluster | Unseen:
     try:
         is_workers = bootstrap == workers.bootstrap
-        kafka = workers.offsets.kafka if is_workers else workers.offsets.other_kafka(bootstrap, query.overrides)
+        kafka = (
+            workers.offsets.kafka
+            if is_workers
+            else workers.offsets.other_kafka(bootstrap, query.overrides)
+        )
         return StoreCluster(kafka.cluster_id(), kafka.brokers(), kafka.topics(sorted(query.topics)))
     except ConnectctlError as e:
         suffix = f", to which {query.connector} connects" if query.connector else ""

@@ -1,4 +1,6 @@
-"""The names of a cluster's resources for connectctl's own rights, as the principal in use can determine them."""
+"""The names of a cluster's resources for connectctl's own rights, as the principal in use can
+determine them.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,9 @@ def observe(
 ) -> ResourceNames:
     """Return the names by role.
 
-    ``wanted`` are the relevant connectors, empty for all; ``calls`` are given if workers are known. A name that cannot
-    be determined is no error: its role is in ``lost``, with the reason. Raises ``BadInput`` for a connector that does
-    not exist.
+    ``wanted`` are the relevant connectors, empty for all; ``calls`` are given if workers are known.
+    A name that cannot be determined is no error: its role is in ``lost``, with the reason. Raises
+    ``BadInput`` for a connector that does not exist.
     """
     names: dict[Name, tuple[str, ...]] = {
         Name.GROUP: (group.id,),
@@ -68,7 +70,9 @@ def observe(
         else:
             lost[ROLES[role]] = reason(answer)
     try:
-        names |= _of_connectors(group.id, _connectors(kafka, calls, names.get(Name.CONFIG, ("",))[0], wanted))
+        names |= _of_connectors(
+            group.id, _connectors(kafka, calls, names.get(Name.CONFIG, ("",))[0], wanted)
+        )
     except BadInput:
         raise
     except ConnectctlError as e:
@@ -79,7 +83,9 @@ def observe(
 def _internal(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> dict[str, str | ConnectctlError]:
-    """Return the internal topics by role, or why one is unknown. A topic that the user named need not be visible."""
+    """Return the internal topics by role, or why one is unknown. A topic that the user named need
+    not be visible.
+    """
     found: dict[str, str | ConnectctlError] = {role: name for role, name in named.items() if name}
     missing = [role for role in ROLES if role not in found]
     if not missing:
@@ -89,7 +95,8 @@ def _internal(
     except ConnectctlError as e:
         return found | dict.fromkeys(missing, e)
     return found | {
-        role: choice.topic if choice.topic else not_found(role, choice, group) for role, choice in choices.items()
+        role: choice.topic if choice.topic else not_found(role, choice, group)
+        for role, choice in choices.items()
     }
 
 
@@ -105,7 +112,11 @@ def _connectors(
         known = list(state_in(kafka, image, patience=PATIENCE).connectors.values())
     except (ConnectctlError, KeyError) as e:
         if calls is None or not calls.urls:
-            raise e if isinstance(e, ConnectctlError) else ConnectctlError(f"Topic not found: {config_topic}") from e
+            raise (
+                e
+                if isinstance(e, ConnectctlError)
+                else ConnectctlError(f"Topic not found: {config_topic}")
+            ) from e
         known = [
             connect_config_topic.ConfiguredConnector(
                 connector.name, dict(connector.config), task_count=len(connector.tasks)
@@ -119,27 +130,47 @@ def _connectors(
     return [connector for connector in known if not wanted or connector.name in wanted]
 
 
-def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dict[Name, tuple[str, ...]]:
-    """Return topics, groups and ids of the connectors. A connector without tasks has its first id, to be used later."""
+def _of_connectors(
+    group: str, connectors: Sequence[ConfiguredConnector]
+) -> dict[Name, tuple[str, ...]]:
+    """Return topics, groups and ids of the connectors. A connector without tasks has its first id,
+    to be used later.
+    """
     sources = [connector for connector in connectors if connector.looks_like != "sink"]
     sinks = [
         connector
         for connector in connectors
-        if connector.looks_like == "sink" and unknown_group(connector.name, connector.config) is None
+        if connector.looks_like == "sink"
+        and unknown_group(connector.name, connector.config) is None
     ]
     # A sink that writes to a topic is a transform of ``connectctl run``.
     writing = [
-        connector for connector in connectors if connector.looks_like == "sink" and connector.config.get("topic")
+        connector
+        for connector in connectors
+        if connector.looks_like == "sink" and connector.config.get("topic")
     ]
     transforms = [connector for connector in writing if _is_of_runs(connector)]
     of_runs = [connector for connector in sinks if _is_of_runs(connector)]
-    classes = {connector.name: connector.config.get("connector.class", "").rpartition(":")[2] for connector in of_runs}
+    classes = {
+        connector.name: connector.config.get("connector.class", "").rpartition(":")[2]
+        for connector in of_runs
+    }
     archives = {name: manifest_topic(name) for name, kind in classes.items() if kind == ARCHIVE}
-    letters = {queue for connector in sinks if (queue := connector.config.get(_DEAD_LETTERS, "").strip())}
-    writers = [*sources, *transforms, *(connector for connector in sinks if connector.name in archives)]
-    dedicated = [topic for connector in sources if (topic := connector.config.get("offsets.storage.topic"))]
+    letters = {
+        queue for connector in sinks if (queue := connector.config.get(_DEAD_LETTERS, "").strip())
+    }
+    writers = [
+        *sources,
+        *transforms,
+        *(connector for connector in sinks if connector.name in archives),
+    ]
+    dedicated = [
+        topic for connector in sources if (topic := connector.config.get("offsets.storage.topic"))
+    ]
     outputs = {connector.config["topic"] for connector in transforms}
-    targets = sorted({topic for connector in sources for topic in configured_topics(connector.config)} | outputs)
+    targets = sorted(
+        {topic for connector in sources for topic in configured_topics(connector.config)} | outputs
+    )
     ids = [
         task_id(group, connector.name, n)
         for connector in writers
@@ -149,14 +180,22 @@ def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dic
         Name.DEDICATED: tuple(dict.fromkeys(dedicated)),
         Name.TARGETS: tuple(targets),
         Name.TASKS: tuple(ids),
-        Name.PRESENCE: tuple(presence_group(group, connector.name) for connector in (*sources, *of_runs)),
-        Name.SINK_GROUPS: tuple(dict.fromkeys(sink_group(connector.name, connector.config) for connector in sinks)),
-        Name.SINK_TOPICS: tuple(sorted({topic for connector in sinks for topic in topics_of_sink(connector.config)})),
+        Name.PRESENCE: tuple(
+            presence_group(group, connector.name) for connector in (*sources, *of_runs)
+        ),
+        Name.SINK_GROUPS: tuple(
+            dict.fromkeys(sink_group(connector.name, connector.config) for connector in sinks)
+        ),
+        Name.SINK_TOPICS: tuple(
+            sorted({topic for connector in sinks for topic in topics_of_sink(connector.config)})
+        ),
         Name.SINK_OUTPUTS: tuple(sorted({*archives.values(), *letters})),
     }
 
 
 def _is_of_runs(connector: ConfiguredConnector) -> bool:
-    """Return whether it may be a class of ``connectctl run``: no Java class, but perhaps an alias of one for workers."""
+    """Return whether it may be a class of ``connectctl run``: no Java class, but perhaps an alias
+    of one for workers.
+    """
     name = connector.config.get("connector.class", "")
     return ":" in name or "." not in name

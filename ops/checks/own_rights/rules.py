@@ -1,7 +1,7 @@
 """The commands of connectctl that the principal in use may run completely, partly, or not.
 
-The table is ``ops/core/rights.py``; brokers report the allowed operations. Operations that they do not report are
-unknown, never allowed.
+The table is ``ops/core/rights.py``; brokers report the allowed operations. Operations that they do
+not report are unknown, never allowed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,25 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rights import COMMANDS, Allowed, Effect, Name, Need, When, needs_of
 from connectctl.ops.core.rule import Rule
-from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Binding, Operation, Pattern, Permission, Resource, Right
+from connectctl.ops.kafka.acls import (
+    ANY,
+    CLUSTER_NAME,
+    Binding,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+    Right,
+)
 from connectctl.ops.kafka.visibility import Reason, grant
 
 MISSING = Rule("RIGHT001", Severity.ERROR)
 UNKNOWN = Rule("RIGHT002", Severity.INFO)
 ANYTHING = {Name.ANY_TOPIC: Resource.TOPIC, Name.ANY_ID: Resource.TRANSACTIONAL_ID}
 _ENDS_TRANSACTIONS = {Operation.ALTER: Operation.CLUSTER_ACTION}
-"""Another operation that also allows an operation on the cluster: brokers write markers as well (KIP-664)."""
+"""Another operation that also allows an operation on the cluster: brokers write markers as well
+(KIP-664).
+"""
 NOT_REPORTED = "no request reports it without using it"
 HIDES = "Kafka omits what the principal may not describe, without an error"
 
@@ -46,7 +57,8 @@ class CommandVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class ResourceNames:
-    """The names of the cluster's resources, by role. A role without names is not used on this cluster.
+    """The names of the cluster's resources, by role. A role without names is not used on this
+    cluster.
 
     ``lost`` are the roles whose names could not be determined, with the reason.
     """
@@ -61,7 +73,9 @@ class ResourceNames:
 
 @dataclass(frozen=True)
 class Checked:
-    """One right of a command on this cluster, and its state; ``why`` is the reason if it is unknown."""
+    """One right of a command on this cluster, and its state; ``why`` is the reason if it is
+    unknown.
+    """
 
     need: Need
     right: Right
@@ -123,15 +137,21 @@ class _Granted:
         self._creates = reads.creates(missing) if missing else {}
 
     def _of(self, resource: Resource) -> list[str]:
-        roles = {need.name for needs in COMMANDS.values() for need in needs if need.resource is resource}
-        return list(dict.fromkeys(name for role in roles for name in self._resources.names.get(role, ())))
+        roles = {
+            need.name for needs in COMMANDS.values() for need in needs if need.resource is resource
+        }
+        return list(
+            dict.fromkeys(name for role in roles for name in self._resources.names.get(role, ()))
+        )
 
     def each(self, need: Need) -> Iterator[Checked]:
         """Yield the right on each name of its role."""
         if need.when is When.UNNAMED and self._resources.named:
             return
         if need.name in self._resources.lost:
-            yield Checked(need, Right(need.operation, need.resource, f"<{need.name}>"), *self._lost(need))
+            yield Checked(
+                need, Right(need.operation, need.resource, f"<{need.name}>"), *self._lost(need)
+            )
             return
         for name in self._names(need):
             if need.when is When.CREATES and name in self._resources.exist:
@@ -147,7 +167,11 @@ class _Granted:
         return self._resources.names.get(need.name, ())
 
     def _lost(self, need: Need) -> tuple[RightState, str]:
-        return (RightState.ALLOWED, "") if self.unrestricted else (RightState.UNKNOWN, self._resources.lost[need.name])
+        return (
+            (RightState.ALLOWED, "")
+            if self.unrestricted
+            else (RightState.UNKNOWN, self._resources.lost[need.name])
+        )
 
     def _state(self, need: Need, name: str) -> tuple[RightState, str]:
         if need.resource is Resource.CLUSTER:
@@ -177,7 +201,8 @@ class _Granted:
 
     def _on_id(self, operation: Operation, described: bool | None) -> tuple[RightState, str]:
         if described is False:
-            return RightState.MISSING, ""  # Write includes Describe: a principal without Describe lacks Write
+            # Write includes Describe: a principal without Describe lacks Write
+            return RightState.MISSING, ""
         if operation is Operation.DESCRIBE and described:
             return RightState.ALLOWED, ""
         return RightState.UNKNOWN, NOT_REPORTED if described else "no coordinator answered"
@@ -187,10 +212,16 @@ class _Granted:
         created = self._creates.get(name)
         if on_cluster is RightState.ALLOWED or created:
             return RightState.ALLOWED, ""
-        return (RightState.UNKNOWN, "the broker does not report it") if created is None else (RightState.MISSING, "")
+        return (
+            (RightState.UNKNOWN, "the broker does not report it")
+            if created is None
+            else (RightState.MISSING, "")
+        )
 
 
-def _state_of(allowed: Allowed, operation: Operation, other: Operation | None = None) -> tuple[RightState, str]:
+def _state_of(
+    allowed: Allowed, operation: Operation, other: Operation | None = None
+) -> tuple[RightState, str]:
     if allowed.operations is None:
         return RightState.UNKNOWN, allowed.why
     is_allowed = operation in allowed.operations or other in allowed.operations
@@ -198,10 +229,14 @@ def _state_of(allowed: Allowed, operation: Operation, other: Operation | None = 
 
 
 def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
-    """Yield one finding for each missing right and for each unknown one, with the commands that need it."""
+    """Yield one finding for each missing right and for each unknown one, with the commands that
+    need it.
+    """
     for state, rule in ((RightState.MISSING, MISSING), (RightState.UNKNOWN, UNKNOWN)):
         for right, needing in _by_right(found, state).items():
-            refused = [command for command, checked in needing if checked.need.effect is Effect.REFUSED]
+            refused = [
+                command for command, checked in needing if checked.need.effect is Effect.REFUSED
+            ]
             part = [command for command, checked in needing if checked.need.effect is Effect.PART]
             texts = [f"refused without it: {', '.join(refused)}"] if refused else []
             texts += [f"sees a part: {', '.join(part)}"] if part else []
@@ -212,7 +247,9 @@ def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
             yield rule.found(str(right), message[0].upper() + message[1:], hint, severity=severity)
 
 
-def _by_right(found: Sequence[OfCommand], state: RightState) -> dict[Right, list[tuple[str, Checked]]]:
+def _by_right(
+    found: Sequence[OfCommand], state: RightState
+) -> dict[Right, list[tuple[str, Checked]]]:
     by_right: dict[Right, list[tuple[str, Checked]]] = {}
     for command in found:
         for checked in command.of(state):
@@ -221,7 +258,9 @@ def _by_right(found: Sequence[OfCommand], state: RightState) -> dict[Right, list
 
 
 def emitted(found: Sequence[OfCommand], principal: str, bootstrap: str) -> Iterator[str]:
-    """Yield kafka-acls.sh commands that add the missing rights; unknown ones follow as comments for the operator."""
+    """Yield kafka-acls.sh commands that add the missing rights; unknown ones follow as comments for
+    the operator.
+    """
     yield "#!/bin/sh"
     yield f"# Rights that connectctl lacks as {_printable(principal)}."
     yield "# Set CLIENT_PROPERTIES to a Java properties file if the brokers require credentials."
@@ -231,14 +270,25 @@ def emitted(found: Sequence[OfCommand], principal: str, bootstrap: str) -> Itera
     names = {right: needing for right, needing in unknown.items() if not right.name.startswith("<")}
     if names:
         yield "# Unknown whether these rights are granted:"
-        yield from (f"# {line}" for line in additions([_binding(right, principal) for right in names], bootstrap))
+        yield from (
+            f"# {line}"
+            for line in additions([_binding(right, principal) for right in names], bootstrap)
+        )
     for right, needing in unknown.items():
         if right not in names:
             yield f"# {_printable(f'{right}: {needing[0][1].why}.')}"
 
 
 def _binding(right: Right, principal: str) -> Binding:
-    return Binding(right.resource, right.name, Pattern.LITERAL, principal, ANY, right.operation, Permission.ALLOW)
+    return Binding(
+        right.resource,
+        right.name,
+        Pattern.LITERAL,
+        principal,
+        ANY,
+        right.operation,
+        Permission.ALLOW,
+    )
 
 
 def _printable(text: str) -> str:

@@ -1,8 +1,9 @@
-"""The forecast for a connector's tasks, on the present workers and on another release (KIP-1004): one word each.
+"""The forecast for a connector's tasks, on the present workers and on another release (KIP-1004):
+one word each.
 
-Workers before 3.8 let a connector have as many tasks as it generates. Since 3.8 a connector that generates more than
-tasks.max becomes FAILED and none of its tasks are published. A task of an existing set that is too large FAILS when it
-starts.
+Workers before 3.8 let a connector have as many tasks as it generates. Since 3.8 a connector that
+generates more than tasks.max becomes FAILED and none of its tasks are published. A task of an
+existing set that is too large FAILS when it starts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class TasksMaxForecast(StrEnum):
 
 
 def on_present_workers(tasks: TaskSet, facts: TasksSeen) -> TasksMaxForecast:
-    """Return the forecast on the present workers. FAILED is returned only for failures because of tasks.max."""
+    """Return the forecast on the present workers. FAILED is returned only for failures because of
+    tasks.max.
+    """
     if tasks.refusal or tasks.refused_tasks:
         return TasksMaxForecast.FAILED
     if (unknown := _undecided(tasks, bool(facts.enforcing or not facts.releases))) is not None:
@@ -46,11 +49,15 @@ def on_present_workers(tasks: TaskSet, facts: TasksSeen) -> TasksMaxForecast:
 
 
 def on_release(tasks: TaskSet, release: Release | None) -> TasksMaxForecast:
-    """Return the forecast on workers of ``release``; None is a release that no longer has tasks.max.enforce."""
+    """Return the forecast on workers of ``release``; None is a release that no longer has
+    tasks.max.enforce.
+    """
     if (unknown := _undecided(tasks, release is None or enforces(release))) is not None:
         return unknown
     assert tasks.limit is not None
-    refused = tasks.refusal is not None and (tasks.refusal.generated or tasks.limit + 1) > tasks.limit
+    refused = (
+        tasks.refusal is not None and (tasks.refusal.generated or tasks.limit + 1) > tasks.limit
+    )
     if not (tasks.too_large or refused or tasks.too_large_on_resume):
         return TasksMaxForecast.OK
     if release is not None and not enforces(release):
@@ -61,7 +68,9 @@ def on_release(tasks: TaskSet, release: Release | None) -> TasksMaxForecast:
 
 
 def _undecided(tasks: TaskSet, enforced: bool) -> TasksMaxForecast | None:
-    """Return the forecast if the numbers cannot be compared; ``enforced``: a worker reads tasks.max.enforce."""
+    """Return the forecast if the numbers cannot be compared; ``enforced``: a worker reads
+    tasks.max.enforce.
+    """
     if tasks.references and (tasks.limit is None or tasks.enforce is None):
         return TasksMaxForecast.UNKNOWN
     if tasks.limit is None or (tasks.enforce is None and enforced):
@@ -74,7 +83,8 @@ def _undecided(tasks: TaskSet, enforced: bool) -> TasksMaxForecast | None:
 
 
 def horizon(facts: TasksSeen) -> Release | None:
-    """Return the next release that changes a forecast: 3.8 unless all workers are known to be newer, else None.
+    """Return the next release that changes a forecast: 3.8 unless all workers are known to be
+    newer, else None.
 
     None is the release without tasks.max.enforce.
     """

@@ -37,7 +37,9 @@ PARTLY_SEEN = ("CLUSTER002", "CLUSTER010", "SIGHT004")
 """Findings about an incomplete view."""
 CONFIG_TOPIC, WORKERS = "config topic", "workers"
 _RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
-_REFUSED = re.compile(r" has generated (\d+) tasks, which is greater than (\d+), the maximum number of tasks")
+_REFUSED = re.compile(
+    r" has generated (\d+) tasks, which is greater than (\d+), the maximum number of tasks"
+)
 
 
 class Release(NamedTuple):
@@ -54,7 +56,10 @@ class Release(NamedTuple):
         """Return the release that the user gave. Raises ``BadInput`` for an invalid one."""
         form = _RELEASE.fullmatch(text)
         if form is None:
-            raise BadInput(f"{text} is not a release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
+            raise BadInput(
+                f"{text} is not a release of Kafka",
+                next_step="Give it as X.Y or X.Y.Z, for example 3.8.",
+            )
         return cls(int(form.group(1)), int(form.group(2)))
 
 
@@ -64,7 +69,9 @@ TASKS_MAX = Release(3, 8)
 
 @dataclass(frozen=True)
 class TasksMaxRefusal:
-    """A worker's error about too many tasks; the numbers are None if the error does not contain them."""
+    """A worker's error about too many tasks; the numbers are None if the error does not contain
+    them.
+    """
 
     generated: int | None = None
     limit: int | None = None
@@ -74,9 +81,10 @@ class TasksMaxRefusal:
 class TaskSet:
     """A connector and the tasks that it has generated.
 
-    ``size`` is that of the current set: 0 for a stopped connector and for one that has never had tasks. ``last`` is the
-    size of the set that it generated last, and ``last_limit`` the tasks.max in the configurations of those tasks; both
-    are None if they are unknown. ``read_from`` is the source of the size.
+    ``size`` is that of the current set: 0 for a stopped connector and for one that has never had
+    tasks. ``last`` is the size of the set that it generated last, and ``last_limit`` the tasks.max
+    in the configurations of those tasks; both are None if they are unknown. ``read_from`` is the
+    source of the size.
     """
 
     health: ConnectorHealth
@@ -100,19 +108,27 @@ class TaskSet:
 
     @property
     def enforce(self) -> bool | None:
-        """Return ``tasks.max.enforce`` as a worker parses it; None for an invalid value or a reference."""
+        """Return ``tasks.max.enforce`` as a worker parses it; None for an invalid value or a
+        reference.
+        """
         text = str(self.config.get("tasks.max.enforce", "true")).strip().lower()
         return {"true": True, "false": False}.get(text)
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Return those of the two properties whose value comes from a config provider of the worker."""
-        values = ((name, str(self.config.get(name, ""))) for name in ("tasks.max", "tasks.max.enforce"))
+        """Return those of the two properties whose value comes from a config provider of the
+        worker.
+        """
+        values = (
+            (name, str(self.config.get(name, ""))) for name in ("tasks.max", "tasks.max.enforce")
+        )
         return tuple(name for name, value in values if has_reference(value))
 
     @property
     def refusal(self) -> TasksMaxRefusal | None:
-        """Return the worker's error if the connector is FAILED because it generated too many tasks."""
+        """Return the worker's error if the connector is FAILED because it generated too many
+        tasks.
+        """
         return refusal_in(self.health.connector.status)
 
     @property
@@ -132,13 +148,22 @@ class TaskSet:
 
     @property
     def too_large_on_resume(self) -> bool:
-        """Return whether it is stopped, and had more tasks when it last ran than tasks.max allows now."""
-        return self.stopped and not self.size and self.limit is not None and (self.last or 0) > self.limit
+        """Return whether it is stopped, and had more tasks when it last ran than tasks.max allows
+        now.
+        """
+        return (
+            self.stopped
+            and not self.size
+            and self.limit is not None
+            and (self.last or 0) > self.limit
+        )
 
 
 @dataclass(frozen=True)
 class TasksSeen:
-    """The observations. ``workers`` have a version if they reported one; ``missing`` are the failed observations."""
+    """The observations. ``workers`` have a version if they reported one; ``missing`` are the failed
+    observations.
+    """
 
     cluster_id: str
     workers: tuple[Worker, ...]
@@ -161,9 +186,16 @@ class TasksSeen:
         return tuple(w.address for w in self.workers if enforces(release_of(w)))
 
     def only(self, names: Sequence[str]) -> TasksSeen:
-        """Return the observations of the connectors in ``names``. Raises ``BadInput`` for one that does not exist."""
+        """Return the observations of the connectors in ``names``. Raises ``BadInput`` for one that
+        does not exist.
+        """
         selected = {health.name for health in reading.select([s.health for s in self.sets], names)}
-        return TasksSeen(self.cluster_id, self.workers, tuple(s for s in self.sets if s.name in selected), self.missing)
+        return TasksSeen(
+            self.cluster_id,
+            self.workers,
+            tuple(s for s in self.sets if s.name in selected),
+            self.missing,
+        )
 
 
 def _unresolved(tasks: TaskSet) -> Iterator[Unseen]:
@@ -183,7 +215,9 @@ def enforces(version: Release | None) -> bool:
 
 
 def refusal_in(status: Status | None) -> TasksMaxRefusal | None:
-    """Return the error about too many tasks in a FAILED status (``TooManyTasksException``), None for other failures."""
+    """Return the error about too many tasks in a FAILED status (``TooManyTasksException``), None
+    for other failures.
+    """
     if status is None or not has_failed(status) or not status.trace:
         return None
     refused = _REFUSED.search(status.trace)
@@ -197,17 +231,27 @@ def _positive(value: str) -> int | None:
     return whole_number(value.strip().removeprefix("+"), 2**31 - 1) or None
 
 
-# --------------------------------------------------------------------------------------------------------------- looking
+# ------------------------------------------------------------------------------------------ looking
 
 
 def observe(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
-    """Return the tasks of the connectors in ``view``; their numbers are from the config topic, else from the workers."""
-    unseen = [Unseen(f"worker {w.address}", w.problem, _next_step_for(w)) for w in view.workers if w.problem]
+    """Return the tasks of the connectors in ``view``; their numbers are from the config topic, else
+    from the workers.
+    """
+    unseen = [
+        Unseen(f"worker {w.address}", w.problem, _next_step_for(w))
+        for w in view.workers
+        if w.problem
+    ]
     if view.connectors_from == "nothing":
-        why = next((f.message for f in view.findings if f.id == "CLUSTER011"), "nothing is known of them")
+        why = next(
+            (f.message for f in view.findings if f.id == "CLUSTER011"), "nothing is known of them"
+        )
         unseen.append(Unseen("connectors", why.rstrip("."), "connectctl cluster show"))
     partly = (f for f in view.findings if f.id in PARTLY_SEEN)
-    unseen += [Unseen(f"connectors ({f.subject})", f.message.rstrip("."), f.next_step) for f in partly]
+    unseen += [
+        Unseen(f"connectors ({f.subject})", f.message.rstrip("."), f.next_step) for f in partly
+    ]
     topic = next((t.name for t in view.topics if t.role is Role.CONFIG), None)
     image: TopicImage | None = None
     try:
@@ -223,13 +267,19 @@ def observe(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
 
 
 def _next_step_for(worker: Worker) -> str:
-    return "connectctl tasks check --for-version 4.0" if worker.without_rest else "connectctl cluster show"
+    return (
+        "connectctl tasks check --for-version 4.0"
+        if worker.without_rest
+        else "connectctl cluster show"
+    )
 
 
 def tasks_of_cluster(
     kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> TasksSeen:
-    """Return the tasks of a whole cluster; ``named`` are the internal topics that the user named, by role."""
+    """Return the tasks of a whole cluster; ``named`` are the internal topics that the user named,
+    by role.
+    """
     return observe(cluster.observe_cluster(kafka, calls, group, named), kafka)
 
 
@@ -251,28 +301,38 @@ def _ask(calls: ConnectCalls, url: str) -> Worker:
         root = calls.get("/", url=url, timeout=ANSWER)
     except ConnectctlError as e:
         return Worker(address(url), url, problem=e.why or e.what)
-    return Worker(address(url), url, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
+    return Worker(
+        address(url), url, version=root.get("version"), cluster_id=root.get("kafka_cluster_id")
+    )
 
 
 def _topic_unseen(what: str, why: str) -> Unseen:
-    return Unseen(what, why, "Name it with --config-topic, and check that this principal may read it.")
+    return Unseen(
+        what, why, "Name it with --config-topic, and check that this principal may read it."
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------- counting
+# ----------------------------------------------------------------------------------------- counting
 
 
 def sets_of(connectors: Iterable[ConnectorHealth], image: TopicImage | None) -> tuple[TaskSet, ...]:
-    """Return the connectors with their tasks; ``image`` is the config topic's, None if it was not read."""
+    """Return the connectors with their tasks; ``image`` is the config topic's, None if it was not
+    read.
+    """
     if image is None:
         return tuple(TaskSet(health, len(health.connector.tasks)) for health in connectors)
     state = config_topic.state_of(image)
     return tuple(
-        _with_counts(health, state.connectors.get(health.name), _last_set(state.limits.get(health.name, {})))
+        _with_counts(
+            health, state.connectors.get(health.name), _last_set(state.limits.get(health.name, {}))
+        )
         for health in connectors
     )
 
 
-def _with_counts(health: ConnectorHealth, known: ConfiguredConnector | None, last: Sequence[str | None]) -> TaskSet:
+def _with_counts(
+    health: ConnectorHealth, known: ConfiguredConnector | None, last: Sequence[str | None]
+) -> TaskSet:
     if known is None:  # created since the topic was read
         return TaskSet(health, len(health.connector.tasks))
     limits = {_positive(limit) for limit in last if limit is not None}
@@ -281,17 +341,21 @@ def _with_counts(health: ConnectorHealth, known: ConfiguredConnector | None, las
 
 
 def _last_set(tasks: Mapping[int, tuple[int, str | None]]) -> list[str | None]:
-    """Return the tasks.max of each task configuration that a connector generated last, including inactive ones.
+    """Return the tasks.max of each task configuration that a connector generated last, including
+    inactive ones.
 
-    All tasks of a set are written together, the first task first, and no task configuration is ever deleted. So
-    configurations that are newer than the first are of the same set, and older ones are left from a larger set
-    (``KafkaConfigBackingStore.putTaskConfigs``). ``tasks`` are the offsets and limits of all configurations, by number.
+    All tasks of a set are written together, the first task first, and no task configuration is ever
+    deleted. So configurations that are newer than the first are of the same set, and older ones are
+    left from a larger set (``KafkaConfigBackingStore.putTaskConfigs``). ``tasks`` are the offsets
+    and limits of all configurations, by number.
     """
     first = tasks[0][0] if 0 in tasks else -1
     return [limit for _, (offset, limit) in sorted(tasks.items()) if 0 <= first <= offset]
 
 
 def exceeds_tasks_max(connector: Connector) -> bool:
-    """Return whether a connector has more tasks than its tasks.max, or is FAILED because it generated more."""
+    """Return whether a connector has more tasks than its tasks.max, or is FAILED because it
+    generated more.
+    """
     limit = whole_number(connector.config.get("tasks.max", "1")) or 0
     return refusal_in(connector.status) is not None or len(connector.tasks) > limit > 0

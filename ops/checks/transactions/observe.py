@@ -1,4 +1,6 @@
-"""Observes the transaction boundaries of source connectors, and the transactions that their coordinators report."""
+"""Observes the transaction boundaries of source connectors, and the transactions that their
+coordinators report.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,11 @@ BROKER_LIMIT_MS = 900_000
 class TransactionPacing:
     """A source connector's transactions. Times are in milliseconds.
 
-    ``interval_configured`` and ``timeout_configured`` are False if Kafka's default is assumed. ``tasks`` have their
-    transactions by number, and ``running`` are those with the status RUNNING. ``failed`` may have failed because of
-    their producers, and have the coordinator's answer. ``store`` is the offsets topic that their transactions write to,
-    with the bootstrap servers of its Kafka cluster.
+    ``interval_configured`` and ``timeout_configured`` are False if Kafka's default is assumed.
+    ``tasks`` have their transactions by number, and ``running`` are those with the status RUNNING.
+    ``failed`` may have failed because of their producers, and have the coordinator's answer.
+    ``store`` is the offsets topic that their transactions write to, with the bootstrap servers of
+    its Kafka cluster.
     """
 
     name: str
@@ -72,7 +75,9 @@ class TransactionFacts:
 
 
 def observe(context: CheckContext, now: float) -> TransactionFacts:
-    """Observe the transactions of all connectors of ``context``; ``now`` in seconds since the epoch."""
+    """Observe the transactions of all connectors of ``context``; ``now`` in seconds since the
+    epoch.
+    """
     failed = {source.name: _failed(context, source) for source in context.sources}
     described, unseen = _described(context, [task for tasks in failed.values() for task in tasks])
     found = []
@@ -80,9 +85,13 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
         tasks = {
             n: known
             for n in source.tasks
-            if isinstance(known := described.get(task_id(context.group.id, source.name, n)), Transaction)
+            if isinstance(
+                known := described.get(task_id(context.group.id, source.name, n)), Transaction
+            )
         }
-        reported = tuple((task, described[task.id]) for task in failed[source.name] if task.id in described)
+        reported = tuple(
+            (task, described[task.id]) for task in failed[source.name] if task.id in described
+        )
         found.append(paced(context, source, tasks, reported))
     return TransactionFacts(tuple(found), context.enabled, now, unseen)
 
@@ -93,15 +102,24 @@ def paced(
     tasks: Mapping[int, Transaction],
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
 ) -> TransactionPacing:
-    """Return the transactions of ``connector`` by its configuration, and by the time-outs that coordinators report."""
+    """Return the transactions of ``connector`` by its configuration, and by the time-outs that
+    coordinators report.
+    """
     boundary = connector.config.get(BOUNDARY, Boundary.POLL).strip().lower()
-    interval, timeout = _number(connector.config.get(INTERVAL)), _number(connector.config.get(TIMEOUT))
+    interval, timeout = (
+        _number(connector.config.get(INTERVAL)),
+        _number(connector.config.get(TIMEOUT)),
+    )
     if interval is None:
         interval = _number(context.worker_property("offset.flush.interval.ms"))
     reported = {known.timeout_ms for n, known in tasks.items() if _is_its_own(connector, n, known)}
     if timeout is None:
         # The coordinator stores the value that the producer requested, wherever that was set.
-        timeout = min(reported) if reported else _number(context.worker_property("producer.transaction.timeout.ms"))
+        timeout = (
+            min(reported)
+            if reported
+            else _number(context.worker_property("producer.transaction.timeout.ms"))
+        )
     return TransactionPacing(
         name=connector.name,
         boundary=Boundary(boundary) if boundary in set(Boundary) else Boundary.POLL,
@@ -112,13 +130,18 @@ def paced(
         tasks=tasks,
         running=frozenset(n for n in connector.tasks if n in parts_in(connector, State.RUNNING)),
         failed=failed,
-        store=(connector.config.get(TOPIC) or context.internal.get("offsets", ""), _cluster_of(context, connector)),
+        store=(
+            connector.config.get(TOPIC) or context.internal.get("offsets", ""),
+            _cluster_of(context, connector),
+        ),
     )
 
 
 def _cluster_of(context: CheckContext, connector: Connector) -> str:
     """Return the Kafka cluster of its transactions, in a spelling that can be compared."""
-    return ",".join(sorted(servers(client_bootstrap(connector.config, "producer", context.edges.bootstrap))))
+    return ",".join(
+        sorted(servers(client_bootstrap(connector.config, "producer", context.edges.bootstrap)))
+    )
 
 
 def _is_its_own(connector: Connector, task: int, known: Transaction) -> bool:
@@ -126,7 +149,11 @@ def _is_its_own(connector: Connector, task: int, known: Transaction) -> bool:
 
     The client that fences leaves another time-out, until the task begins to write.
     """
-    return task in parts_in(connector, State.RUNNING) and known.state != "Empty" and known.timeout_ms > 0
+    return (
+        task in parts_in(connector, State.RUNNING)
+        and known.state != "Empty"
+        and known.timeout_ms > 0
+    )
 
 
 def _number(text: str | None) -> int | None:
@@ -135,13 +162,17 @@ def _number(text: str | None) -> int | None:
 
 def _failed(context: CheckContext, connector: Connector) -> Sequence[FailedTask]:
     known = context.state.connectors.get(connector.name) if context.state else None
-    return failed_tasks(Case(context.group.id, connector, known, context.written, context.directory))
+    return failed_tasks(
+        Case(context.group.id, connector, known, context.written, context.directory)
+    )
 
 
 def _described(
     context: CheckContext, failed: Sequence[FailedTask]
 ) -> tuple[dict[str, Transaction | Code], tuple[Unseen, ...]]:
-    """Return the coordinators' answers about the tasks' ids that are on the workers' Kafka cluster."""
+    """Return the coordinators' answers about the tasks' ids that are on the workers' Kafka
+    cluster.
+    """
     if context.enabled is False and not failed:
         return {}, ()
     elsewhere = [
@@ -150,7 +181,11 @@ def _described(
         if context.enabled and not connects_to(source.config, "producer", context.edges.bootstrap)
     ]
     unseen = tuple(
-        Unseen(f"the transactions of {name}", "they are on another Kafka cluster", f"connectctl fence {name} --dry-run")
+        Unseen(
+            f"the transactions of {name}",
+            "they are on another Kafka cluster",
+            f"connectctl fence {name} --dry-run",
+        )
         for name in elsewhere
     )
     ids = [

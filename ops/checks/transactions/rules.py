@@ -1,14 +1,18 @@
 """TXN005 to TXN009, with KIP-618's remedies: rules over ``transactions.observe``. Pure.
 
-A task that failed because its producer was fenced, which Connect reports as an expired transaction, is FENCE007
-(``fenced_task_diagnosis``).
+A task that failed because its producer was fenced, which Connect reports as an expired transaction,
+is FENCE007 (``fenced_task_diagnosis``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.transactions.observe import BROKER_LIMIT_MS, TransactionFacts, TransactionPacing
+from connectctl.ops.checks.transactions.observe import (
+    BROKER_LIMIT_MS,
+    TransactionFacts,
+    TransactionPacing,
+)
 from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.fenced_task_diagnosis import explain
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
@@ -17,7 +21,9 @@ from connectctl.ops.core.rule import Case, Several, rule
 from connectctl.ops.kafka.transactions import Transaction
 
 MOST_OF_TIMEOUT = 0.75
-"""The largest share of the time-out for an interval; the rest is needed to send the collected records."""
+"""The largest share of the time-out for an interval; the rest is needed to send the collected
+records.
+"""
 LONG = 0.5
 """The share of its time-out for which a transaction may be open before it is reported."""
 BLOCKING_MS = 300_000
@@ -25,21 +31,34 @@ BLOCKING_MS = 300_000
 
 
 @rule("TXN005", Severity.ERROR, when=enabling, each="connectors")
-def interval_too_long(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Case | None:
+def interval_too_long(
+    facts: TransactionFacts, pacing: TransactionPacing, goal: Goal
+) -> Case | None:
     """Return TXN005; it is an error if the interval alone exceeds the time-out."""
-    if pacing.boundary is not Boundary.INTERVAL or pacing.interval_ms < pacing.timeout_ms * MOST_OF_TIMEOUT:
+    if (
+        pacing.boundary is not Boundary.INTERVAL
+        or pacing.interval_ms < pacing.timeout_ms * MOST_OF_TIMEOUT
+    ):
         return None
     both_configured = pacing.interval_configured and pacing.timeout_configured
-    origin = "" if pacing.interval_configured else ", which is the default of the workers' offset.flush.interval.ms"
+    origin = (
+        ""
+        if pacing.interval_configured
+        else ", which is the default of the workers' offset.flush.interval.ms"
+    )
     longer = pacing.interval_ms > pacing.timeout_ms
     comparison = (
-        "more than" if longer else "as long as" if pacing.interval_ms == pacing.timeout_ms else "little less than"
+        "more than"
+        if longer
+        else "as long as"
+        if pacing.interval_ms == pacing.timeout_ms
+        else "little less than"
     )
     risk = "" if longer else ", which may roll its transactions back"
     default = "" if pacing.timeout_configured else ", Kafka's default"
     message = (
-        f"It commits every {_seconds(pacing.interval_ms)}{origin}; that is {comparison} its transaction time-out of "
-        f"{_seconds(pacing.timeout_ms)}{default}{risk}."
+        f"It commits every {_seconds(pacing.interval_ms)}{origin}; that is {comparison} its "
+        f"transaction time-out of {_seconds(pacing.timeout_ms)}{default}{risk}."
     )
     certain = longer and (both_configured or pacing.interval_configured)
     severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
@@ -51,31 +70,48 @@ def interval_too_long(facts: TransactionFacts, pacing: TransactionPacing, goal: 
 
 @rule("TXN006", Severity.WARNING, when=enabling, each="connectors")
 def open_for_long(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Iterator[Case]:
-    """Yield TXN006 for tasks with a long open transaction; an interval that has not ended is not reported."""
+    """Yield TXN006 for tasks with a long open transaction; an interval that has not ended is not
+    reported.
+    """
     usual = pacing.interval_ms / 1000 if pacing.boundary is Boundary.INTERVAL else 0.0
     for task, known in sorted(pacing.tasks.items()):
         timeout = known.timeout_ms or pacing.timeout_ms
         seconds = known.seconds_open(facts.taken_at)
-        if known.state != "Ongoing" or seconds is None or seconds <= max(timeout / 1000 * LONG, usual):
+        if (
+            known.state != "Ongoing"
+            or seconds is None
+            or seconds <= max(timeout / 1000 * LONG, usual)
+        ):
             continue
-        message = f"Its transaction has been open for {seconds:.0f} s, and is aborted after {_seconds(timeout)}."
+        message = (
+            f"Its transaction has been open for {seconds:.0f} s, and is aborted after "
+            f"{_seconds(timeout)}."
+        )
         yield Case(f"{pacing.name} task {task}", message, _remedy(facts, pacing, timeout))
 
 
 @rule("TXN009", Severity.ERROR, when=enabling, each="connectors")
-def silently_aborted(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Iterator[Case]:
-    """Yield TXN009 for running tasks whose transaction is aborted: only a time-out or a tool can have done this."""
+def silently_aborted(
+    facts: TransactionFacts, pacing: TransactionPacing, goal: Goal
+) -> Iterator[Case]:
+    """Yield TXN009 for running tasks whose transaction is aborted: only a time-out or a tool can
+    have done this.
+    """
     if pacing.boundary is Boundary.CONNECTOR:
         return
     for task, known in sorted(pacing.tasks.items()):
         if known.state == "CompleteAbort" and task in pacing.running:
             message = (
-                "Its status is RUNNING, but its transaction was aborted; records that it has sent since are not "
-                "written, and its next commit will fail."
+                "Its status is RUNNING, but its transaction was aborted; records that it has sent "
+                "since are not written, and its next commit will fail."
             )
             restart = f"connectctl connectors restart {pacing.name}"
             timeout = known.timeout_ms or pacing.timeout_ms
-            yield Case(f"{pacing.name} task {task}", message, f"{_remedy(facts, pacing, timeout)}; then {restart}")
+            yield Case(
+                f"{pacing.name} task {task}",
+                message,
+                f"{_remedy(facts, pacing, timeout)}; then {restart}",
+            )
 
 
 @rule("TXN007", Severity.ERROR, each="connectors")
@@ -84,8 +120,14 @@ def expired(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> I
     for task, answer in pacing.failed:
         if isinstance(answer, Transaction) and answer.state == "CompleteAbort":
             timeout = answer.timeout_ms or pacing.timeout_ms
-            message = f"Its transaction was open for longer than {_seconds(timeout)}, and its coordinator aborted it."
-            hint = f"{_remedy(facts, pacing, timeout)}; then connectctl connectors restart {pacing.name} --only-failed"
+            message = (
+                f"Its transaction was open for longer than {_seconds(timeout)}, and its "
+                "coordinator aborted it."
+            )
+            hint = (
+                f"{_remedy(facts, pacing, timeout)}; then connectctl connectors restart "
+                f"{pacing.name} --only-failed"
+            )
             yield Case(f"{pacing.name} task {task.owner.task}", message, hint)
 
 
@@ -109,22 +151,29 @@ def blocks_others(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal
     if others < 1:
         return None
     message = (
-        f"Its transactions may be open for {_seconds(pacing.timeout_ms)} on {pacing.store[0]}, where "
-        f"{others} other connector{'s have' if others > 1 else ' has'} offsets, too."
+        f"Its transactions may be open for {_seconds(pacing.timeout_ms)} on {pacing.store[0]}, "
+        f"where {others} other connector{'s have' if others > 1 else ' has'} offsets, too."
     )
-    hint = f"connectctl offsets merge {pacing.name} --into dedicated --topic {pacing.name}-offsets --stop"
+    hint = (
+        f"connectctl offsets merge {pacing.name} --into dedicated --topic "
+        f"{pacing.name}-offsets --stop"
+    )
     return Case(pacing.name, message, hint)
 
 
 def _remedy(facts: TransactionFacts, pacing: TransactionPacing, timeout_ms: int) -> str:
-    """Return the next step: a longer time-out if brokers allow it, and a setting that ends transactions earlier."""
+    """Return the next step: a longer time-out if brokers allow it, and a setting that ends
+    transactions earlier.
+    """
     found = []
     if timeout_ms < BROKER_LIMIT_MS:
         found.append(f"{TIMEOUT}={min(BROKER_LIMIT_MS, timeout_ms * 4)}")
     if pacing.boundary is Boundary.INTERVAL:
         found.append(f"{INTERVAL}={max(1000, min(pacing.interval_ms, timeout_ms) // 4)}")
     found.append(
-        "smaller batches of the connector" if pacing.boundary is Boundary.POLL else "transaction.boundary=poll"
+        "smaller batches of the connector"
+        if pacing.boundary is Boundary.POLL
+        else "transaction.boundary=poll"
     )
     return f"Set {' or '.join(found)} on {pacing.name}"
 

@@ -1,4 +1,6 @@
-"""Observes the workers as a group: the leader, the writers of the config topic, and other groups on the same topics."""
+"""Observes the workers as a group: the leader, the writers of the config topic, and other groups on
+the same topics.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,10 @@ class Proof(StrEnum):
 class WorkersSeen:
     """The observations; ``now`` is their time in seconds since the epoch.
 
-    ``lists`` are the connectors that each worker lists, by its URL. ``leader_id`` is the leader's transactional id, or
-    the gap if it is unknown. ``other_groups`` are the other groups of Connect workers on the same Kafka cluster,
-    ``groups_sharing_topics`` those whose config topic seems to be ours, ``statuses`` the worker by part in our status
-    topic.
+    ``lists`` are the connectors that each worker lists, by its URL. ``leader_id`` is the leader's
+    transactional id, or the gap if it is unknown. ``other_groups`` are the other groups of Connect
+    workers on the same Kafka cluster, ``groups_sharing_topics`` those whose config topic seems to
+    be ours, ``statuses`` the worker by part in our status topic.
     """
 
     group: ConnectGroup
@@ -67,7 +69,9 @@ class WorkersSeen:
 
     @property
     def leader(self) -> Transaction | None:
-        """Return the leader's transactional id as its coordinator describes it; None if it has none or it is unknown."""
+        """Return the leader's transactional id as its coordinator describes it; None if it has none
+        or it is unknown.
+        """
         return self.leader_id.transaction if isinstance(self.leader_id, LeaderId) else None
 
     @property
@@ -76,7 +80,9 @@ class WorkersSeen:
 
     @property
     def proof(self) -> Proof:
-        """Return the proof that the leader writes with its transactional id, as preparing and enabled leaders do."""
+        """Return the proof that the leader writes with its transactional id, as preparing and
+        enabled leaders do.
+        """
         if isinstance(self.leader_id, Gap):
             return Proof.UNKNOWN
         if self.leader is None:
@@ -85,7 +91,11 @@ class WorkersSeen:
         if wrote is None:
             return Proof.CLAIMED
         newest = self.config.newest if self.config else None
-        return Proof.LEFT if newest and newest.outside and newest.at > wrote + CLOCKS else Proof.PREPARING
+        return (
+            Proof.LEFT
+            if newest and newest.outside and newest.at > wrote + CLOCKS
+            else Proof.PREPARING
+        )
 
 
 def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> WorkersSeen:
@@ -113,7 +123,9 @@ def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls
 class _KafkaObserver:
     """Observes the Kafka side. Failed observations are added to ``unseen``."""
 
-    def __init__(self, view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> None:
+    def __init__(
+        self, view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls
+    ) -> None:
         self._view = view
         self._kafka = kafka
         self._transactions = transactions
@@ -127,7 +139,9 @@ class _KafkaObserver:
         return found
 
     def config(self, leader: Transaction | None) -> ConfigTopic | None:
-        """Return the config topic and its writers; None if the topic is unknown or cannot be read."""
+        """Return the config topic and its writers; None if the topic is unknown or cannot be
+        read.
+        """
         topic = self._topic(Role.CONFIG)
         if topic is None:
             return None
@@ -145,15 +159,21 @@ class _KafkaObserver:
         partition = TopicPartition(topic.name, 0)
         what = f"who writes to the config topic {topic.name}"
         try:
-            producers = self._transactions.producers([partition]).get(partition, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            producers = self._transactions.producers([partition]).get(
+                partition, Code.UNKNOWN_TOPIC_OR_PARTITION
+            )
             if isinstance(producers, Code):
                 problem = verdict(PRODUCERS, producers, topic.name)
                 self._add_unseen(what, problem.meaning, problem.advice)
                 return topic
-            of_leader = [p for p in producers if leader is not None and p.producer_id == leader.producer_id]
+            of_leader = [
+                p for p in producers if leader is not None and p.producer_id == leader.producer_id
+            ]
             foreign = tuple(p for p in producers if p not in of_leader)
             producer_ids = sorted({p.producer_id for p in foreign})
-            listed = self._transactions.listed(producer_ids=producer_ids) if foreign else Complete(())
+            listed = (
+                self._transactions.listed(producer_ids=producer_ids) if foreign else Complete(())
+            )
         except ConnectctlError as e:
             self._add_unseen(what, e.why or e.what, e.next_step)
             return topic
@@ -177,18 +197,28 @@ class _KafkaObserver:
             self._add_unseen("the other groups of Connect workers", e.why or e.what, e.next_step)
         return tuple(group for group in found if group.members)
 
-    def groups_sharing_topics(self, config: ConfigTopic | None, other_groups: Sequence[ConnectGroup]) -> frozenset[str]:
-        """Return the groups whose connectors are all in our config topic, without a config topic of their own."""
+    def groups_sharing_topics(
+        self, config: ConfigTopic | None, other_groups: Sequence[ConnectGroup]
+    ) -> frozenset[str]:
+        """Return the groups whose connectors are all in our config topic, without a config topic of
+        their own.
+        """
         if config is None:
             return frozenset()
         running = {group.id: {name for name, _ in group.owners} for group in other_groups}
-        candidates = [group for group in other_groups if running[group.id] and running[group.id] <= config.connectors]
+        candidates = [
+            group
+            for group in other_groups
+            if running[group.id] and running[group.id] <= config.connectors
+        ]
         found: set[str] = set()
         for group in candidates:
             try:
                 choice = search_topics(self._kafka, group, {}, ["config"])["config"]
             except ConnectctlError as e:
-                self._add_unseen(f"the config topic of the group {group.id}", e.why or e.what, e.next_step)
+                self._add_unseen(
+                    f"the config topic of the group {group.id}", e.why or e.what, e.next_step
+                )
                 continue
             found |= {group.id} if choice.topic == config.name else set()
         return frozenset(found)
@@ -207,7 +237,9 @@ class _KafkaObserver:
         return {part: status.worker for part, status in known.items() if status.worker}
 
     def _topic(self, role: Role) -> str | None:
-        return next((t.name for t in self._view.topics if t.role is role and t.facts is not None), None)
+        return next(
+            (t.name for t in self._view.topics if t.role is role and t.facts is not None), None
+        )
 
     def _add_unseen(self, what: str, why: str, next_step: str | None) -> None:
         self.unseen.append(Unseen(what, why, next_step))

@@ -22,7 +22,14 @@ def unfinished(roll: RollState, goal: Goal) -> Case | None:
 @rule("WORKER016", Severity.WARNING)
 def half_rolled(roll: RollState, goal: Goal) -> Case | None:
     """Return WORKER016 if some workers are preparing and others are disabled."""
-    by_mode = {mode: sorted(w for w, m in roll.modes.items() if m == mode) for mode in ("preparing", "disabled")}
+    by_mode = {
+        mode: sorted(w for w, m in roll.modes.items() if m == mode)
+        for mode in ("preparing", "disabled")
+    }
     message = "; ".join(f"{some_of(names, _NAMED)} {mode}" for mode, names in by_mode.items())
     step = "connectctl upgrade status"
-    return Case("workers", f"They have different modes: {message}.", step) if all(by_mode.values()) else None
+    return (
+        Case("workers", f"They have different modes: {message}.", step)
+        if all(by_mode.values())
+        else None
+    )

@@ -1,7 +1,7 @@
 """WORKER001 to WORKER014: the workers as one group that can have exactly-once (KIP-618).
 
-The findings of ``cluster show`` are not repeated: different versions (CLUSTER005), support on some workers only
-(CLUSTER006), a worker on another Kafka cluster (CLUSTER007).
+The findings of ``cluster show`` are not repeated: different versions (CLUSTER005), support on some
+workers only (CLUSTER006), a worker on another Kafka cluster (CLUSTER007).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from connectctl.ops.kafka.transactions import PartitionProducer
 from connectctl.ops.kafka.visibility import Gap
 
 PLAIN = (3, 2, 0)
-"""The first release whose workers certainly write with plain producers, which have no producer id."""
+"""The first release whose workers certainly write with plain producers, which have no producer
+id.
+"""
 LONG = 60.0
 """Seconds after which a leader's open transaction is reported: Connect's own time-out."""
 _NAMED = 3
@@ -57,7 +59,9 @@ def eager(facts: WorkersSeen, goal: Goal) -> Case | None:
 
 
 def _protocol(facts: WorkersSeen, name: str) -> Case:
-    hint = "Remove connect.protocol from the properties of every worker, and restart them one by one."
+    hint = (
+        "Remove connect.protocol from the properties of every worker, and restart them one by one."
+    )
     return Case(facts.group.id, f"The protocol of the group is {name}, and not sessioned.", hint)
 
 
@@ -70,7 +74,10 @@ def leader_behind(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
         return
     if facts.proof in (Proof.ABSENT, Proof.LEFT):
         message = f"The leader is disabled, and {', '.join(enabled)} enabled. {_evidence(facts)}"
-        hint = "Set exactly.once.source.support to preparing on it and on all that are not enabled, and restart them."
+        hint = (
+            "Set exactly.once.source.support to preparing on it and on all that are not "
+            "enabled, and restart them."
+        )
         yield Case(leading_worker.address, message, hint)
 
 
@@ -78,7 +85,11 @@ def leader_behind(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
 def unprepared(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER005 under the goal enabled for a leader that is not known to be preparing."""
     leading_worker = facts.leading_worker
-    if goal is not Goal.ENABLED or leading_worker is None or leading_worker.support is not Support.NOT_ENABLED:
+    if (
+        goal is not Goal.ENABLED
+        or leading_worker is None
+        or leading_worker.support is not Support.NOT_ENABLED
+    ):
         return
     if facts.proof in (Proof.ABSENT, Proof.LEFT):
         hint = "Make every worker preparing before the first is enabled: connectctl upgrade plan"
@@ -90,11 +101,22 @@ def unproven(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER006 under the goal enabled for followers whose mode could not be determined."""
     leading_worker = facts.leading_worker
     proven = facts.proof in (Proof.PREPARING, Proof.CLAIMED)
-    if goal is not Goal.ENABLED or leading_worker is None or not (proven or leading_worker.support is Support.ENABLED):
+    if (
+        goal is not Goal.ENABLED
+        or leading_worker is None
+        or not (proven or leading_worker.support is Support.ENABLED)
+    ):
         return
-    others = [worker.address for worker in facts.workers if not worker.leader and worker.support is Support.NOT_ENABLED]
+    others = [
+        worker.address
+        for worker in facts.workers
+        if not worker.leader and worker.support is Support.NOT_ENABLED
+    ]
     if others:
-        message = f"The leader is preparing or enabled; it is unknown whether {some_of(others, _NAMED)} also are."
+        message = (
+            "The leader is preparing or enabled; it is unknown whether "
+            f"{some_of(others, _NAMED)} also are."
+        )
         hint = "See exactly.once.source.support in their properties, or: connectctl upgrade plan"
         yield Case("workers", message, hint)
 
@@ -103,7 +125,11 @@ def unproven(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
 def without_id(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER007 if the leader is enabled and no coordinator has its transactional id."""
     leading_worker = facts.leading_worker
-    if leading_worker is not None and leading_worker.support is Support.ENABLED and facts.proof is Proof.ABSENT:
+    if (
+        leading_worker is not None
+        and leading_worker.support is Support.ENABLED
+        and facts.proof is Proof.ABSENT
+    ):
         id = leader_id(facts.group.id)
         hint = f"Give the workers' principal Write and Describe on the transactional id {id}."
         yield Case(leading_worker.address, f"No coordinator knows the transactional id {id}.", hint)
@@ -123,10 +149,22 @@ def id_elsewhere(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER009 if the leader's id has a transaction on other topics."""
     if facts.leader is None or facts.config is None:
         return
-    others = sorted({str(partition) for partition in facts.leader.partitions if partition.topic != facts.config.name})
+    others = sorted(
+        {
+            str(partition)
+            for partition in facts.leader.partitions
+            if partition.topic != facts.config.name
+        }
+    )
     if others:
-        message = f"Its transaction writes to {some_of(others, _NAMED)}, and not to {facts.config.name} alone."
-        hint = f"Give the other application an id of its own; connectctl transactions show {facts.leader.id}"
+        message = (
+            f"Its transaction writes to {some_of(others, _NAMED)}, and not to "
+            f"{facts.config.name} alone."
+        )
+        hint = (
+            "Give the other application an id of its own; connectctl transactions show "
+            f"{facts.leader.id}"
+        )
         yield Case(facts.leader.id, message, hint)
 
 
@@ -145,7 +183,11 @@ def other_writers(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
         message = f"{_who(producer, id)} wrote to it {_ago(facts, producer)}."
         if group is not None:
             message += f" That is the leader of the group {group}."
-        hint = f"connectctl transactions show {id}" if id else "Let only the workers' principal write to it."
+        hint = (
+            f"connectctl transactions show {id}"
+            if id
+            else "Let only the workers' principal write to it."
+        )
         severity = Severity.ERROR if group is not None else None
         yield Case(facts.config.name, message, hint, severity=severity)
 
@@ -154,10 +196,16 @@ def other_writers(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
 def outside_transactions(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER011 for a leader's record without a transaction while the leader is enabled."""
     leading_worker, config = facts.leading_worker, facts.config
-    if leading_worker is None or leading_worker.support is not Support.ENABLED or facts.proof is not Proof.LEFT:
+    if (
+        leading_worker is None
+        or leading_worker.support is not Support.ENABLED
+        or facts.proof is not Proof.LEFT
+    ):
         return
     if config is not None and config.newest is not None:
-        message = f"The record {config.newest.key} at offset {config.newest.offset} is in no transaction."
+        message = (
+            f"The record {config.newest.key} at offset {config.newest.offset} is in no transaction."
+        )
         yield Case(config.name, message, "Let only the workers' principal write to it.")
 
 
@@ -167,9 +215,17 @@ def lists_differ(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     if len(set(facts.lists.values())) < 2:
         return
     every = frozenset[str]().union(*facts.lists.values())
-    lacking = {name: sorted(every - listed) for name, listed in sorted(facts.lists.items()) if every - listed}
-    text = "; ".join(f"{name} does not list {some_of(missing, _NAMED)}" for name, missing in lacking.items())
-    hint = "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
+    lacking = {
+        name: sorted(every - listed)
+        for name, listed in sorted(facts.lists.items())
+        if every - listed
+    }
+    text = "; ".join(
+        f"{name} does not list {some_of(missing, _NAMED)}" for name, missing in lacking.items()
+    )
+    hint = (
+        "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
+    )
     yield Case("workers", f"They list different connectors: {text}.", hint)
 
 
@@ -183,30 +239,51 @@ def shared_config(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
         if facts.config is None or group.id not in facts.groups_sharing_topics:
             continue
         connectors = sorted({connector for connector, _ in group.owners})
-        certain = leader_id(group.id) in facts.config.owners.values() or bool(_reported_by(facts, group))
+        certain = leader_id(group.id) in facts.config.owners.values() or bool(
+            _reported_by(facts, group)
+        )
         message = f"{group.id} runs {some_of(connectors, _NAMED)} of this topic, too"
         message += "." if certain else ", and no other topic that is visible is its config topic."
-        hint = f"Give {some_of(sorted(addresses(group)), _NAMED)} this group.id, or a config.storage.topic of its own."
+        hint = (
+            f"Give {some_of(sorted(addresses(group)), _NAMED)} this group.id, or a "
+            "config.storage.topic of its own."
+        )
         severity = None if certain else Severity.WARNING
         yield Case(facts.config.name, message, hint, severity=severity)
 
 
 @rule("WORKER014", Severity.WARNING)
 def shared_status(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
-    """Yield WORKER014 for states in our status topic that another group's worker wrote about its connectors."""
+    """Yield WORKER014 for states in our status topic that another group's worker wrote about its
+    connectors.
+    """
     for group in facts.other_groups:
         if names := _reported_by(facts, group):
-            message = f"{group.id} writes the states of {some_of(names, _NAMED)} to the status topic of this group."
-            hint = f"Give {some_of(sorted(addresses(group)), _NAMED)} a status.storage.topic of its own."
+            message = (
+                f"{group.id} writes the states of {some_of(names, _NAMED)} to the status "
+                "topic of this group."
+            )
+            hint = (
+                f"Give {some_of(sorted(addresses(group)), _NAMED)} a status.storage.topic of "
+                "its own."
+            )
             yield Case(facts.group.id, message, hint)
 
 
 def _reported_by(facts: WorkersSeen, group: ConnectGroup) -> list[str]:
-    """Return the connectors whose state in our status topic is from the worker of ``group`` that runs them now."""
+    """Return the connectors whose state in our status topic is from the worker of ``group`` that
+    runs them now.
+    """
     own_workers = addresses(facts.group)
     running = {part: address(member.url) for part, member in group.owners.items()}
     known = facts.statuses.items()
-    return sorted({part[0] for part, worker in known if worker not in own_workers and worker == running.get(part)})
+    return sorted(
+        {
+            part[0]
+            for part, worker in known
+            if worker not in own_workers and worker == running.get(part)
+        }
+    )
 
 
 def _evidence(facts: WorkersSeen) -> str:
@@ -214,11 +291,18 @@ def _evidence(facts: WorkersSeen) -> str:
     if facts.proof is Proof.ABSENT:
         return f"The transactional id {id}, which a preparing leader would have, does not exist."
     newest = facts.config.newest.key if facts.config and facts.config.newest else "a record"
-    return f"It wrote {newest} to the config topic without its transactional id {id}, after it was last used."
+    return (
+        f"It wrote {newest} to the config topic without its transactional id {id}, after it "
+        "was last used."
+    )
 
 
 def _who(producer: PartitionProducer, id: str | None) -> str:
-    return f"A producer with the transactional id {id}" if id else f"A producer (id {producer.producer_id})"
+    return (
+        f"A producer with the transactional id {id}"
+        if id
+        else f"A producer (id {producer.producer_id})"
+    )
 
 
 def _ago(facts: WorkersSeen, producer: PartitionProducer) -> str:

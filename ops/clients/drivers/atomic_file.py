@@ -54,7 +54,8 @@ def read(file: Path) -> str:
 
 
 def set_property(file: Path, name: str, value: str) -> bool:
-    """Set a property in place, keeping all else; says whether anything had to be changed. Raises ``ConnectctlError``.
+    """Set a property in place, keeping all else; says whether anything had to be changed. Raises
+    ``ConnectctlError``.
 
     Readers see the old file or the new one, also when the machine stops in between.
     """
@@ -65,12 +66,16 @@ def set_property(file: Path, name: str, value: str) -> bool:
         raise ConnectctlError(f"{file} cannot be edited", why=str(e)) from e
     if after == before:
         return False
-    _replace(_real(file), before.encode(java_properties.ENCODING), after.encode(java_properties.ENCODING))
+    _replace(
+        _real(file), before.encode(java_properties.ENCODING), after.encode(java_properties.ENCODING)
+    )
     return True
 
 
 def back_up(file: Path) -> Path:
-    """Copy the file, with owner and mode, to a new one beside it, named after the time. Raises ``ConnectctlError``."""
+    """Copy the file, with owner and mode, to a new one beside it, named after the time. Raises
+    ``ConnectctlError``.
+    """
     real = _real(file)
     stem = f"{real}{_BACKUP}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     with _translated(f"{file} cannot be backed up"):
@@ -92,7 +97,9 @@ def _replace(real: Path, before: bytes, after: bytes) -> None:
         try:
             _write_new(new, after, like=real)
             if real.read_bytes() != before:
-                raise ConnectctlError(f"{real} was changed by another process meanwhile", next_step="Try again.")
+                raise ConnectctlError(
+                    f"{real} was changed by another process meanwhile", next_step="Try again."
+                )
             new.rename(real)
         finally:
             new.unlink(missing_ok=True)
@@ -100,15 +107,21 @@ def _replace(real: Path, before: bytes, after: bytes) -> None:
 
 
 def _write_new(path: Path, content: bytes, *, like: Path) -> None:
-    """Write a file that does not exist yet, on disk when this returns, with owner, mode and attributes of ``like``."""
+    """Write a file that does not exist yet, on disk when this returns, with owner, mode and
+    attributes of ``like``.
+    """
     status = like.stat()
-    # Readable only here until it has the owner and the mode of the other: such files hold passwords.
+    # Readable only here until it has the owner and the mode of the other: such files hold
+    # passwords.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            if (os.fstat(file.fileno()).st_uid, os.fstat(file.fileno()).st_gid) != (status.st_uid, status.st_gid):
+            if (os.fstat(file.fileno()).st_uid, os.fstat(file.fileno()).st_gid) != (
+                status.st_uid,
+                status.st_gid,
+            ):
                 os.fchown(file.fileno(), status.st_uid, status.st_gid)
             shutil.copystat(like, path)
             os.utime(file.fileno())

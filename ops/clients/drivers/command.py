@@ -1,4 +1,6 @@
-"""Workers that are changed and restarted by shell commands of the operator: ssh, systemctl, docker, kubectl, anything."""
+"""Workers that are changed and restarted by shell commands of the operator: ssh, systemctl, docker,
+kubectl, anything.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class ShellLines:
 
 @dataclass(frozen=True)
 class Command(WorkerDriver):
-    """Lines ``change`` and ``restart``; optional ``read``, which prints a property, and ``check``."""
+    """Lines ``change`` and ``restart``; optional ``read``, which prints a property, and
+    ``check``.
+    """
 
     lines: ShellLines
     name: str = "command"
@@ -59,7 +63,9 @@ class Command(WorkerDriver):
         try:
             self.lines.values(worker)
             if "check" in self.lines.templates:
-                self.lines.commands.run(self.lines.filled("check", worker), f"The check of {worker}")
+                self.lines.commands.run(
+                    self.lines.filled("check", worker), f"The check of {worker}"
+                )
         except ConnectctlError as e:
             return str(e)
         return None
@@ -85,7 +91,9 @@ class Command(WorkerDriver):
 
 
 def value_in(printed: str, name: str) -> str | None:
-    """The property's value in what a command printed: a properties file, the property's line in one, or the value."""
+    """The property's value in what a command printed: a properties file, the property's line in
+    one, or the value.
+    """
     lines = [line.strip() for line in printed.splitlines()]
     lines = [line for line in lines if line and line[0] not in "#!"]
     try:

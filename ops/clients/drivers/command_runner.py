@@ -1,4 +1,6 @@
-"""Runs the operator's own commands: for so long and no longer, with nothing on standard input, secrets masked."""
+"""Runs the operator's own commands: for so long and no longer, with nothing on standard input,
+secrets masked.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from connectctl.ops.core.interrupts import put_in_order
 KEPT = 16 * 1024
 """Bytes of output that are kept, the last ones."""
 LEFT_BEHIND = 1.0
-"""Seconds to continue reading when the command has ended and a process that it started still holds its output."""
+"""Seconds to continue reading when the command has ended and a process that it started still holds
+its output.
+"""
 GRACE = 3.0
 """Seconds for a command to end after SIGTERM, before SIGKILL."""
 SHOWN_LINES, SHOWN_LENGTH = 3, 300
@@ -30,7 +34,9 @@ _LOOK = 0.1
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What a command printed, secrets and all: on standard output, and on both together. The beginning may be cut off."""
+    """What a command printed, secrets and all: on standard output, and on both together. The
+    beginning may be cut off.
+    """
 
     out: str
     both: str
@@ -39,11 +45,20 @@ class CommandOutput:
     @property
     def last_line(self) -> str | None:
         """The last line of standard output that is not blank."""
-        return next((line.strip()[:SHOWN_LENGTH] for line in reversed(self.out.splitlines()) if line.strip()), None)
+        return next(
+            (
+                line.strip()[:SHOWN_LENGTH]
+                for line in reversed(self.out.splitlines())
+                if line.strip()
+            ),
+            None,
+        )
 
 
 class CommandFailed(ConnectctlError):
-    """A command ended with an exit status that says so. ``said`` is what it printed, secrets and all."""
+    """A command ended with an exit status that says so. ``said`` is what it printed, secrets and
+    all.
+    """
 
     code = "command-failed"
 
@@ -54,7 +69,9 @@ class CommandFailed(ConnectctlError):
 
 @dataclass
 class Commands:
-    """Runs commands, each for at most ``timeout`` seconds. ``secrets`` gives the values to hide, asked for when needed."""
+    """Runs commands, each for at most ``timeout`` seconds. ``secrets`` gives the values to hide,
+    asked for when needed.
+    """
 
     timeout: float
     secrets: Callable[[], Iterable[str]] = tuple
@@ -67,17 +84,23 @@ class Commands:
         return masked(text, self._secrets)
 
     def run(self, command: str | Sequence[str], purpose: str, *, keep: int = KEPT) -> CommandOutput:
-        """Run a shell line, or words without a shell, and give the last ``keep`` bytes that it printed.
+        """Run a shell line, or words without a shell, and give the last ``keep`` bytes that it
+        printed.
 
-        Raises ``CommandFailed`` for an exit status that is not 0, ``ConnectctlError`` for a command that cannot be started,
-        ``TimedOut`` after ending it with all that it started in its process group, both with secrets masked.
-        ``purpose`` begins the sentence: ``The restart of worker-1:8083``.
+        Raises ``CommandFailed`` for an exit status that is not 0, ``ConnectctlError`` for a command
+        that cannot be started, ``TimedOut`` after ending it with all that it started in its process
+        group, both with secrets masked. ``purpose`` begins the sentence:
+        ``The restart of worker-1:8083``.
         """
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         text = command if isinstance(command, str) else shlex.join(command)
         try:
             process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
             )
         except (OSError, ValueError) as e:
             why = e.strerror if isinstance(e, OSError) else str(e)
@@ -121,12 +144,16 @@ class _Output:
     selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
 
     def read(self, process: subprocess.Popen[bytes], deadline: float) -> bool:
-        """Read until the process has ended and its output with it; says whether it ended before ``deadline``.
+        """Read until the process has ended and its output with it; says whether it ended before
+        ``deadline``.
 
-        A process that it left behind, such as a worker started in the background, may hold the output for good: it is
-        read a moment longer, and no more.
+        A process that it left behind, such as a worker started in the background, may hold the
+        output for good: it is read a moment longer, and no more.
         """
-        for stream, kept in ((process.stdout, (self.out, self.both)), (process.stderr, (self.both,))):
+        for stream, kept in (
+            (process.stdout, (self.out, self.both)),
+            (process.stderr, (self.both,)),
+        ):
             self.selector.register(cast("IO[bytes]", stream), selectors.EVENT_READ, kept)
         left_at: float | None = None
         while self.selector.get_map():
@@ -157,7 +184,9 @@ class _Output:
 
 
 def _whole_words(text: str) -> str:
-    """``text`` without the line, or the word, that lost its beginning: half a secret could not be recognised."""
+    """``text`` without the line, or the word, that lost its beginning: half a secret could not be
+    recognised.
+    """
     return "… " + text.partition("\n" if "\n" in text.rstrip("\n") else " ")[2]
 
 
@@ -171,7 +200,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    # Its own session made it the leader of a group with its own number, which lives as long as any member does.
+    # Its own session made it the leader of a group with its own number, which lives as long as any
+    # member does.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
@@ -185,10 +215,13 @@ def _status(code: int) -> str:
 
 
 def _secrets_around() -> tuple[str, ...]:
-    """The values of this process's own environment whose names call them secrets: commands get them, too."""
+    """The values of this process's own environment whose names call them secrets: commands get
+    them, too.
+    """
     long_enough = 6
     return tuple(
         value
         for name, value in os.environ.items()
-        if len(value) >= long_enough and any(word in name.lower() for word in ("pass", "secret", "token", "credential"))
+        if len(value) >= long_enough
+        and any(word in name.lower() for word in ("pass", "secret", "token", "credential"))
     )

@@ -12,7 +12,9 @@ from connectctl.ops.core.errors import BadInput
 
 @dataclass
 class Manual(WorkerDriver):
-    """``tell`` gets what the person is to do, one line each. The same change is printed once, a restart every time."""
+    """``tell`` gets what the person is to do, one line each. The same change is printed once, a
+    restart every time.
+    """
 
     tell: Callable[[str], None]
     name: str = "manual"
@@ -22,7 +24,10 @@ class Manual(WorkerDriver):
         return RestartMode(by_hand=True)
 
     def describe(self, worker: str, name: str, value: str) -> str:
-        return f"ask you to set {name}={value} in the properties of {worker} and to restart it, and wait for that"
+        return (
+            f"ask you to set {name}={value} in the properties of {worker} and to restart it, "
+            "and wait for that"
+        )
 
     def check(self, worker: str) -> str | None:
         try:

@@ -1,4 +1,6 @@
-"""From a context's ``workers`` section to the drivers that it asks for, and from a worker's address to its driver."""
+"""From a context's ``workers`` section to the drivers that it asks for, and from a worker's address
+to its driver.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ ROLL_TIMEOUT = 900.0
 class DriverContext:
     """What drivers need besides the section.
 
-    ``tell`` gets what a person is to do; ``sandbox_driver`` gives the driver of a sandbox and its group; ``secrets`` gives
-    values to hide in the output of commands; ``scheme`` is that of the workers' REST servers;
-    ``sandbox`` is the sandbox that the context belongs to.
+    ``tell`` gets what a person is to do; ``sandbox_driver`` gives the driver of a sandbox and its
+    group; ``secrets`` gives values to hide in the output of commands; ``scheme`` is that of the
+    workers' REST servers; ``sandbox`` is the sandbox that the context belongs to.
     """
 
     tell: Callable[[str], None]
@@ -68,7 +70,9 @@ class MissingDriver(WorkerDriver):
 
 @dataclass(frozen=True)
 class ByWorker:
-    """Sends what concerns a worker to its ``WorkerDriver``: by its address, else its host, else the one for all others."""
+    """Sends what concerns a worker to its ``WorkerDriver``: by its address, else its host, else the
+    one for all others.
+    """
 
     each: Mapping[str, WorkerDriver]
     rest: WorkerDriver
@@ -109,12 +113,15 @@ class ByWorker:
 def opened(section: WorkersSection, around: DriverContext) -> WorkerDriver:
     """The driver of all workers of a context."""
     rest = _opened(section, around)
-    # Workers of one KafkaConnect share its driver: what one of them was changed to, all are waited for to have.
+    # Workers of one KafkaConnect share its driver: what one of them was changed to, all are waited
+    # for to have.
     shared: dict[str | None, WorkerDriver] = {_together(rest): rest}
     each: dict[str, WorkerDriver] = {}
     for worker, way in section.by_worker.items():
         driver = _opened(way, around)
-        each[worker] = shared.setdefault(together, driver) if (together := _together(driver)) else driver
+        each[worker] = (
+            shared.setdefault(together, driver) if (together := _together(driver)) else driver
+        )
     return ByWorker(each, rest) if each else rest
 
 
@@ -124,9 +131,13 @@ def _together(driver: WorkerDriver) -> str | None:
 
 def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
     if way.missing:
-        return MissingDriver(f"the driver {way.effective_driver} requires {' and '.join(way.missing)}")
+        return MissingDriver(
+            f"the driver {way.effective_driver} requires {' and '.join(way.missing)}"
+        )
     commands = Commands(way.timeout or TIMEOUT, around.secrets)
-    lines = {key: line for key in ("change", "restart", "read", "check") if (line := getattr(way, key))}
+    lines = {
+        key: line for key in ("change", "restart", "read", "check") if (line := getattr(way, key))
+    }
     match way.effective_driver:
         case "command":
             return Command(ShellLines(lines, commands, around.scheme))

@@ -1,4 +1,6 @@
-"""The properties file of a worker on this machine, edited in place; a command of the operator restarts the worker."""
+"""The properties file of a worker on this machine, edited in place; a command of the operator
+restarts the worker.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from connectctl.ops.core.errors import ConnectctlError
 
 @dataclass
 class PropertiesFile(atomic_file.FileDriver):
-    """``file`` is a path with placeholders. Before the first change of a file by this object a copy is put beside it."""
+    """``file`` is a path with placeholders. Before the first change of a file by this object a copy
+    is put beside it.
+    """
 
     file: str
     lines: ShellLines
@@ -22,10 +26,15 @@ class PropertiesFile(atomic_file.FileDriver):
     _backed_up: set[Path] = field(default_factory=set)
 
     def describe(self, worker: str, name: str, value: str) -> str:
-        return f"set {name}={value} in {self._file(worker)}, then run: {self.lines.shown('restart', worker)}"
+        return (
+            f"set {name}={value} in {self._file(worker)}, then run: "
+            f"{self.lines.shown('restart', worker)}"
+        )
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``. Raises before anything is written where ``check`` finds a reason."""
+        """See ``WorkerDriver``. Raises before anything is written where ``check`` finds a
+        reason.
+        """
         file = self._file(worker)
         if problem := atomic_file.problem_with(file):
             raise ConnectctlError(f"The properties of {worker} cannot be changed", why=problem)

@@ -1,7 +1,9 @@
-"""Workers that Strimzi runs: the property goes into the KafkaConnect resource, and the operator rolls all of them.
+"""Workers that Strimzi runs: the property goes into the KafkaConnect resource, and the operator
+rolls all of them.
 
-Sources: Strimzi's ``KafkaConnect`` (``spec.config``), the conditions of its status, and the convention of Kubernetes that
-``status.observedGeneration`` follows ``metadata.generation`` when a change has been carried out.
+Sources: Strimzi's ``KafkaConnect`` (``spec.config``), the conditions of its status, and the
+convention of Kubernetes that ``status.observedGeneration`` follows ``metadata.generation`` when a
+change has been carried out.
 """
 
 from __future__ import annotations
@@ -26,14 +28,18 @@ UNANSWERED = 5
 """How often in a row kubectl may fail while a roll is waited for."""
 PAUSED = "strimzi.io/pause-reconciliation"
 _ROOM = 8 * 1024 * 1024
-"""Bytes of a resource that are read: etcd takes none bigger than 1.5 MB, and JSON for people is wider."""
+"""Bytes of a resource that are read: etcd takes none bigger than 1.5 MB, and JSON for people is
+wider.
+"""
 
 
 @dataclass
 class Strimzi:
-    """``WorkerDriver`` of a KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for who keeps it in git.
+    """``WorkerDriver`` of a KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch,
+    for who keeps it in git.
 
-    ``roll_timeout``: seconds that a change may take from here until the operator has restarted all workers.
+    ``roll_timeout``: seconds that a change may take from here until the operator has restarted all
+    workers.
     """
 
     resource: str
@@ -49,7 +55,9 @@ class Strimzi:
     _rolling: bool = False
     _requested: bool = False
     _restarted: set[str] = field(default_factory=set)
-    """The workers that were asked about since the last roll began: one that is asked about again wants another."""
+    """The workers that were asked about since the last roll began: one that is asked about again
+    wants another.
+    """
 
     @property
     def _called(self) -> str:
@@ -60,13 +68,22 @@ class Strimzi:
 
     def describe(self, worker: str, name: str, value: str) -> str:
         who = "patch" if self.apply else "print a patch for"
-        return f"{who} {self._called} with spec.config {name}={value}; Strimzi then restarts all its workers in turn"
+        return (
+            f"{who} {self._called} with spec.config {name}={value}; Strimzi then restarts all "
+            "its workers in turn"
+        )
 
     def check(self, worker: str) -> str | None:
         try:
             found = self._get()
             if self.apply:
-                self._run("The check whether it may be patched", "auth", "can-i", "patch", f"{KIND}/{self.resource}")
+                self._run(
+                    "The check whether it may be patched",
+                    "auth",
+                    "can-i",
+                    "patch",
+                    f"{KIND}/{self.resource}",
+                )
             self._member(worker)
         except ConnectctlError as e:
             return str(e)
@@ -79,7 +96,9 @@ class Strimzi:
         return ConfiguredValue(None if value is None else _as_java(value), self._called)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``. Without ``apply`` it tells the patch; ``restart`` waits until the resource has it."""
+        """See ``WorkerDriver``. Without ``apply`` it tells the patch; ``restart`` waits until the
+        resource has it.
+        """
         self._member(worker)
         self._awaited[name] = value
         found = self._get()
@@ -97,17 +116,20 @@ class Strimzi:
         return f"patched {self._called}"
 
     def restart(self, worker: str) -> str | None:
-        """Wait until the resource has what ``change`` asked for and Strimzi has restarted all workers with it.
+        """Wait until the resource has what ``change`` asked for and Strimzi has restarted all
+        workers with it.
 
-        Where it was all carried out before, the operator is asked for a roll. What restarted one worker restarted all:
-        for the next one there is nothing left to do. Raises ``TimedOut`` with what Strimzi says.
+        Where it was all carried out before, the operator is asked for a roll. What restarted one
+        worker restarted all: for the next one there is nothing left to do. Raises ``TimedOut`` with
+        what Strimzi says.
         """
         self._member(worker)
         wants_another = not self._rolling or worker in self._restarted
         if wants_another and self._missing(self._get()) is None:
             if not self.apply:
                 self.tell(
-                    f"Have Strimzi restart the workers: {self.kubectl} {shlex.join(self._where(*self._annotate))}"
+                    f"Have Strimzi restart the workers: {self.kubectl} "
+                    f"{shlex.join(self._where(*self._annotate))}"
                 )
                 return "requested"
             self._run("The request for a roll", *self._annotate)
@@ -139,7 +161,8 @@ class Strimzi:
                 return
             if time.monotonic() > end:
                 raise TimedOut(
-                    f"Strimzi has not restarted the workers of {self._called} in {self.roll_timeout:g} s",
+                    f"Strimzi has not restarted the workers of {self._called} in "
+                    f"{self.roll_timeout:g} s",
                     why=missing,
                     next_step="See the resource's status and the operator's log; then resume.",
                 )
@@ -154,13 +177,17 @@ class Strimzi:
         return f"{PODS}/{self.resource}-connect"
 
     def _asked(self) -> str | None:
-        """Whether the operator has not done the roll that it was asked for: it takes the annotation away then."""
+        """Whether the operator has not done the roll that it was asked for: it takes the annotation
+        away then.
+        """
         if not self._requested:
             return None
         words = ("get", self._pods, "--ignore-not-found", "-o", "json")
         said = self._run("Reading its pods", *words, keep=_ROOM)
         try:
-            annotations = read_json(said)["metadata"].get("annotations") or {} if said.strip() else {}
+            annotations = (
+                read_json(said)["metadata"].get("annotations") or {} if said.strip() else {}
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
                 f"The pods of {self._called} cannot be read", why=f"{self._pods} is not a resource"
@@ -172,14 +199,23 @@ class Strimzi:
         config = _config(found)
         for name, value in self._awaited.items():
             if (now := _as_java(config.get(name))) != value:
-                return f"its spec.config does not have {name}={value}" + (f" but {now}" if now is not None else "")
+                return f"its spec.config does not have {name}={value}" + (
+                    f" but {now}" if now is not None else ""
+                )
         status = found["status"]
         generation, observed = found["metadata"]["generation"], status.get("observedGeneration")
-        conditions = {c.get("type"): c for c in status.get("conditions") or () if c.get("status") == "True"}
+        conditions = {
+            c.get("type"): c for c in status.get("conditions") or () if c.get("status") == "True"
+        }
         failed = conditions.get("NotReady")
-        text = f"; its condition is {failed.get('reason')}: {failed.get('message')}" if failed else ""
+        text = (
+            f"; its condition is {failed.get('reason')}: {failed.get('message')}" if failed else ""
+        )
         if observed is None or observed < generation:
-            return f"generation {generation} is not applied yet, the last applied one is {observed}{text}"
+            return (
+                f"generation {generation} is not applied yet, the last applied one is "
+                f"{observed}{text}"
+            )
         if "ReconciliationPaused" in conditions:
             return "its reconciliation is paused"
         return None if "Ready" in conditions else f"it is not ready{text}"
@@ -187,18 +223,24 @@ class Strimzi:
     def _manifest(self, name: str, value: str) -> str:
         import yaml
 
-        metadata = {"name": self.resource} | ({"namespace": self.namespace} if self.namespace else {})
+        metadata = {"name": self.resource} | (
+            {"namespace": self.namespace} if self.namespace else {}
+        )
         patch = {"kind": "KafkaConnect", "metadata": metadata, "spec": {"config": {name: value}}}
         text = yaml.safe_dump(patch, sort_keys=False)
         return f"Apply this change to {self._called}; what else is in spec.config stays:\n{text}".rstrip()
 
     def _member(self, worker: str) -> None:
-        """Raise where the worker's name shows that it belongs to another resource; an IP address shows nothing."""
+        """Raise where the worker's name shows that it belongs to another resource; an IP address
+        shows nothing.
+        """
         host, prefix = worker_address.parse(worker).host, f"{self.resource}-connect"
         # The name that Strimzi gives: <resource>-connect-0.<resource>-connect.<namespace>.svc
         if ".svc" in host and not host.startswith((f"{prefix}-", f"{prefix}.")):
             raise BadInput(
-                f"{host} is not a worker of {self._called}", why=f"their names begin with {prefix}", code="no-worker"
+                f"{host} is not a worker of {self._called}",
+                why=f"their names begin with {prefix}",
+                code="no-worker",
             )
 
     def _get(self) -> dict[str, Any]:
@@ -206,10 +248,15 @@ class Strimzi:
         try:
             found = read_json(said)
             metadata = {"generation": 0} | found["metadata"]
-            return {"metadata": metadata, "spec": found["spec"] or {}, "status": found.get("status") or {}}
+            return {
+                "metadata": metadata,
+                "spec": found["spec"] or {},
+                "status": found.get("status") or {},
+            }
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
-                f"{self._called} cannot be read", why=f"{self.kubectl} get returned no such resource"
+                f"{self._called} cannot be read",
+                why=f"{self.kubectl} get returned no such resource",
             ) from e
 
     def _where(self, *words: str) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
-"""The ACLs of a Kafka cluster and the settings of its authorizer, through kafka-python: librdkafka knows fewer resources.
+"""The ACLs of a Kafka cluster and the settings of its authorizer, through kafka-python: librdkafka
+knows fewer resources.
 
-By them it is proven whether this principal is allowed to see every transactional id, or every topic.
+By them it is proven whether this principal is allowed to see every transactional id, or every
+topic.
 """
 
 from __future__ import annotations
@@ -13,21 +15,48 @@ from uuid import uuid4
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource, Right
+from connectctl.ops.kafka.acls import (
+    Authorizer,
+    Binding,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+    Right,
+)
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.name_visibility import hidden_gaps, samples
-from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, Gap, Reason, not_authorized
+from connectctl.ops.kafka.visibility import (
+    DESCRIBE_BROKERS,
+    DESCRIBE_CLUSTER,
+    Gap,
+    Reason,
+    not_authorized,
+)
 
 _ANY = 1
 _SECURITY_DISABLED = 54
 _BROKER = 4
 """The type of a broker in DescribeConfigs."""
-_AUTHORIZER, _SUPER, _OPEN = "authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found"
-_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+_AUTHORIZER, _SUPER, _OPEN = (
+    "authorizer.class.name",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+)
+_RESOURCES = {
+    2: "TOPIC",
+    3: "GROUP",
+    4: "CLUSTER",
+    5: "TRANSACTIONAL_ID",
+    6: "DELEGATION_TOKEN",
+    7: "USER",
+}
 _PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
 _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
-"""Kafka's numbers (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``), which never change."""
+"""Kafka's numbers (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``),
+which never change.
+"""
 
 
 class AclQueries:
@@ -57,18 +86,28 @@ class AclQueries:
         if answer.error_code == _SECURITY_DISABLED:
             return None
         self._check(answer.error_code, answer.error_message, "list its ACLs", DESCRIBE_CLUSTER)
-        return tuple(_binding(resource, acl) for resource in answer.resources for acl in resource.acls)
+        return tuple(
+            _binding(resource, acl) for resource in answer.resources for acl in resource.acls
+        )
 
     def authorizer(self) -> Authorizer:
         from kafka.protocol.admin import DescribeConfigsRequest
 
         broker = self._wire.brokers()[0]
         names = [_AUTHORIZER, _SUPER, _OPEN]
-        asked = {"resource_type": _BROKER, "resource_name": str(broker), "configuration_keys": names}
-        request = DescribeConfigsRequest(resources=[DescribeConfigsRequest.DescribeConfigsResource(**asked)])
+        asked = {
+            "resource_type": _BROKER,
+            "resource_name": str(broker),
+            "configuration_keys": names,
+        }
+        request = DescribeConfigsRequest(
+            resources=[DescribeConfigsRequest.DescribeConfigsResource(**asked)]
+        )
         answer = self._wire.run("describe its brokers", lambda: self._wire.ask(request, broker))
         result = answer.results[0]
-        self._check(result.error_code, result.error_message, "describe its brokers", DESCRIBE_BROKERS)
+        self._check(
+            result.error_code, result.error_message, "describe its brokers", DESCRIBE_BROKERS
+        )
         return _authorizer({entry.name: entry.value for entry in result.configs})
 
     def _check(self, code: int, words: str | None, doing: str, right: Right) -> None:
@@ -91,7 +130,8 @@ class AclReader(ClusterClient, AclQueries):
         from kafka.protocol.admin.cluster import DescribeClusterRequest
 
         _ = self._wire.manager
-        # DescribeCluster came with 2.8 (KIP-700), as did idempotent producers without that ACL (KIP-679).
+        # DescribeCluster came with 2.8 (KIP-700), as did idempotent producers without that ACL
+        # (KIP-679).
         return self._wire.newest(DescribeClusterRequest) < 0
 
 
@@ -102,9 +142,14 @@ class Namespaces:
         self._acls = AclQueries(wire)
 
     def gaps(
-        self, subject: str, resource: Resource, prefixes: Sequence[str], hidden: Callable[[list[str]], Iterable[str]]
+        self,
+        subject: str,
+        resource: Resource,
+        prefixes: Sequence[str],
+        hidden: Callable[[list[str]], Iterable[str]],
     ) -> tuple[Gap, ...]:
-        """What may be hidden of the names that begin with ``prefixes``, or of all; empty where that is nothing, proven.
+        """What may be hidden of the names that begin with ``prefixes``, or of all; empty where that
+        is nothing, proven.
 
         ``hidden`` picks from a list of names those that the brokers refuse to describe.
         """
@@ -119,7 +164,9 @@ class Namespaces:
 
     @cached_property
     def _bindings(self) -> tuple[Sequence[Binding] | None, Gap | None]:
-        """All ACLs, None where there is no authorizer; and why they do not prove anything, where they do not."""
+        """All ACLs, None where there is no authorizer; and why they do not prove anything, where
+        they do not.
+        """
         try:
             bindings = self._acls.bindings()
         except NotAuthorized:
@@ -129,9 +176,13 @@ class Namespaces:
         try:
             authorizer = self._acls.authorizer()
         except NotAuthorized:
-            return bindings, Gap("", Reason.NOT_PROVEN, DESCRIBE_BROKERS, "to read which authorizer decides")
+            return bindings, Gap(
+                "", Reason.NOT_PROVEN, DESCRIBE_BROKERS, "to read which authorizer decides"
+            )
         if authorizer.decides_by_more:
-            return bindings, Gap("", Reason.NOT_PROVEN, None, f"{authorizer.class_name} decides by more than ACLs")
+            return bindings, Gap(
+                "", Reason.NOT_PROVEN, None, f"{authorizer.class_name} decides by more than ACLs"
+            )
         return bindings, None
 
 
@@ -148,10 +199,13 @@ def _binding(resource: Any, acl: Any) -> Binding:
 
 
 def _authorizer(values: Mapping[str, str | None]) -> Authorizer:
-    # What is not set at all is left out of the answer, and what is set and hidden is there without its value.
+    # What is not set at all is left out of the answer, and what is set and hidden is there without
+    # its value.
     users, everyone = values.get(_SUPER, ""), values.get(_OPEN, "false")
     return Authorizer(
         class_name=values.get(_AUTHORIZER, ""),
-        super_users=None if users is None else frozenset(filter(None, (user.strip() for user in users.split(";")))),
+        super_users=None
+        if users is None
+        else frozenset(filter(None, (user.strip() for user in users.split(";")))),
         open_by_default=None if everyone is None else everyone.strip().lower() == "true",
     )

@@ -1,8 +1,10 @@
-"""Reads partitions of a Kafka cluster in batches as they are in its log, through raw Fetch, with bounded memory.
+"""Reads partitions of a Kafka cluster in batches as they are in its log, through raw Fetch, with
+bounded memory.
 
-Each leader has one request on its way: the next one is sent when a response was taken, so that the broker makes it while
-the batches are worked on. One response is held at a time, those of other leaders wait in their sockets. A request names all
-partitions of its leader, first those that had nothing for the longest time: a response that is full serves the first ones.
+Each leader has one request on its way: the next one is sent when a response was taken, so that the
+broker makes it while the batches are worked on. One response is held at a time, those of other
+leaders wait in their sockets. A request names all partitions of its leader, first those that had
+nothing for the longest time: a response that is full serves the first ones.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from uuid import UUID
 
 from connectctl.ops.clients.kafka_protocol import fetch_protocol
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
-from connectctl.ops.clients.kafka_protocol.fetch_protocol import FetchLimits, PartitionData, Position
+from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
+    FetchLimits,
+    PartitionData,
+    Position,
+)
 from connectctl.ops.clients.kafka_protocol.leaders import TopicLayouts, topic_layouts
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.readable import readable
@@ -41,7 +47,9 @@ _MOVING = {-1, 3, 5, 6, 7, 9, 13, 56, 74, 75, 78, 100, 103, 106}
 
 
 class OutOfRange(Exception):
-    """The leader of ``place`` does not have ``offset``, or has another record there than the one that was fetched last."""
+    """The leader of ``place`` does not have ``offset``, or has another record there than the one
+    that was fetched last.
+    """
 
     def __init__(self, place: TopicPartition, offset: int, *, diverged: bool = False) -> None:
         super().__init__(f"Offset {offset} of {place} is out of range")
@@ -58,7 +66,9 @@ class TopicGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchedPart:
-    """Committed batches of a partition in ``data``; what lies before the offset ``wanted`` was not asked for."""
+    """Committed batches of a partition in ``data``; what lies before the offset ``wanted`` was not
+    asked for.
+    """
 
     place: TopicPartition
     data: Any
@@ -67,9 +77,9 @@ class FetchedPart:
 
 
 class BatchFetcher:
-    """``properties`` are librdkafka's; ``timeout`` in seconds bounds every wait. ``committed``: up to the last stable
-    offset, without what was aborted. Raises ``Unreachable``, ``NotAuthorized``, ``OutOfRange`` and ``TopicGone``, after
-    which it is good for nothing but to be closed.
+    """``properties`` are librdkafka's; ``timeout`` in seconds bounds every wait. ``committed``: up
+    to the last stable offset, without what was aborted. Raises ``Unreachable``, ``NotAuthorized``,
+    ``OutOfRange`` and ``TopicGone``, after which it is good for nothing but to be closed.
     """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float, committed: bool):
@@ -82,7 +92,9 @@ class BatchFetcher:
         self._ends: dict[TopicPartition, int] = {}
         self._leaders: dict[TopicPartition, int] = {}
         self._known: dict[str, UUID] = {}
-        """The ids that topics had at the beginning, of which ``_ids`` are those to fetch by: all or none."""
+        """The ids that topics had at the beginning, of which ``_ids`` are those to fetch by: all or
+        none.
+        """
         self._ids: dict[str, UUID] = {}
         self._connections: dict[int, RawConnection] = {}
         self._asked: dict[int, tuple[int, float]] = {}
@@ -105,7 +117,9 @@ class BatchFetcher:
         from kafka.protocol.consumer.fetch import FetchRequest
 
         self._positions = {place: Position(offset) for place, offset in starts.items()}
-        self._failing = dict.fromkeys(self._positions, (time.monotonic(), "its leader is not known"))
+        self._failing = dict.fromkeys(
+            self._positions, (time.monotonic(), "its leader is not known")
+        )
         self._unled = set(self._positions)
         newest = self._wire.newest(FetchRequest)
         if newest < fetch_protocol.BY_NAME:
@@ -117,7 +131,9 @@ class BatchFetcher:
             )
         found = topic_layouts(self._wire, sorted({place.topic for place in starts}))
         self._known = dict(found.ids)
-        if newest >= fetch_protocol.BY_ID and len(self._known) == len({place.topic for place in starts}):
+        if newest >= fetch_protocol.BY_ID and len(self._known) == len(
+            {place.topic for place in starts}
+        ):
             self._ids = self._known
 
     def position(self, place: TopicPartition) -> int:
@@ -125,8 +141,9 @@ class BatchFetcher:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to read, or may be: an end was not reached yet, or a leader does not answer. A new leader
-        may not know yet how far its log is replicated: then the end that it names is before what was read.
+        """Whether there is more to read, or may be: an end was not reached yet, or a leader does
+        not answer. A new leader may not know yet how far its log is replicated: then the end that
+        it names is before what was read.
         """
         return bool(self._failing) or any(
             position.offset != self._ends.get(place) for place, position in self._positions.items()
@@ -149,11 +166,14 @@ class BatchFetcher:
             return []
         ready = readable([self._connections[leader] for leader in self._asked], wait)
         if not ready:
-            for leader in [each for each, (_, since) in self._asked.items() if self._is_late(since)]:
+            for leader in [
+                each for each, (_, since) in self._asked.items() if self._is_late(since)
+            ]:
                 self._lose(leader, f"no answer for {self._timeout:g} s")
             return []
         leader = min(
-            (each for each in self._asked if self._connections[each] in ready), key=lambda each: self._asked[each][1]
+            (each for each in self._asked if self._connections[each] in ready),
+            key=lambda each: self._asked[each][1],
         )
         found = self._answer(leader)
         self._ask(leader)
@@ -172,8 +192,12 @@ class BatchFetcher:
             return
         try:
             if leader not in self._connections:
-                self._connections[leader] = RawConnection(self._wire, leader, self._timeout, room=ROOM)
-            request = fetch_protocol.fetch_request(positions, self._ids, self._limits, committed=self._committed)
+                self._connections[leader] = RawConnection(
+                    self._wire, leader, self._timeout, room=ROOM
+                )
+            request = fetch_protocol.fetch_request(
+                positions, self._ids, self._limits, committed=self._committed
+            )
             self._asked[leader] = self._connections[leader].send(request), time.monotonic()
         except (OSError, Unreachable) as e:
             self._lose(leader, str(e) or type(e).__name__)
@@ -183,7 +207,9 @@ class BatchFetcher:
         found: list[FetchedPart] = []
         try:
             connection.await_answer(number)
-            code, parts = fetch_protocol.read_response(connection, self._ids, committed=self._committed)
+            code, parts = fetch_protocol.read_response(
+                connection, self._ids, committed=self._committed
+            )
             for part in parts:
                 if (fetched := self._took(part)) is not None:
                     found.append(fetched)
@@ -198,12 +224,16 @@ class BatchFetcher:
         if part.code == _OUT_OF_RANGE or part.diverged:
             raise OutOfRange(place, wanted, diverged=part.diverged)
         if part.code == Code.TOPIC_AUTHORIZATION_FAILED:
-            raise not_authorized(f"Not authorized to read the topic {place.topic}", read_topic(place.topic))
+            raise not_authorized(
+                f"Not authorized to read the topic {place.topic}", read_topic(place.topic)
+            )
         if part.code in _MOVING:
             self._refuse(place, known_code(part.code).name)
             return None
         if part.code:
-            raise Unreachable(f"{place} cannot be read", why=f"error {part.code}: {known_code(part.code).name}")
+            raise Unreachable(
+                f"{place} cannot be read", why=f"error {part.code}: {known_code(part.code).name}"
+            )
         self._failing.pop(place, None)
         self._ends[place] = part.end
         if part.data is None:
@@ -211,7 +241,9 @@ class BatchFetcher:
         committed = CommittedBatches(part.data, part.size, part.aborted, old=True)
         batches = list(committed)
         if committed.next_offset is None:
-            return None  # a batch that is cut off: it comes as a whole when the partition is the first of a response
+            # a batch that is cut off: it comes as a whole when the partition is the first of a
+            # response
+            return None
         # What had something goes to the end, so that a full response serves the others.
         del self._positions[place]
         self._positions[place] = Position(max(wanted, committed.next_offset), committed.epoch)
@@ -233,10 +265,16 @@ class BatchFetcher:
                 self._refuse(place, why)
 
     def _look_up(self) -> None:
-        """Find the leaders that are not known, after a pause. Raises ``Unreachable`` for what fails for too long."""
+        """Find the leaders that are not known, after a pause. Raises ``Unreachable`` for what fails
+        for too long.
+        """
         for place, (since, why) in self._failing.items():
             if self._is_late(since):
-                raise Unreachable(f"{place} cannot be read", why=why, next_step="Check the brokers, and try again.")
+                raise Unreachable(
+                    f"{place} cannot be read",
+                    why=why,
+                    next_step="Check the brokers, and try again.",
+                )
         now = time.monotonic()
         if not self._unled or now - self._looked < PAUSE:
             return
@@ -253,9 +291,13 @@ class BatchFetcher:
         self._unled -= known.keys()
 
     def _check(self, topic: str, found: TopicLayouts) -> None:
-        """Raises ``TopicGone`` for a topic that is not there any more, ``NotAuthorized`` where it may not be described."""
+        """Raises ``TopicGone`` for a topic that is not there any more, ``NotAuthorized`` where it
+        may not be described.
+        """
         if topic in found.forbidden:
-            raise not_authorized(f"Not authorized to describe the topic {topic}", describe_topic(topic))
+            raise not_authorized(
+                f"Not authorized to describe the topic {topic}", describe_topic(topic)
+            )
         if topic not in found.gone:
             self._missing.pop(topic, None)
         elif time.monotonic() - self._missing.setdefault(topic, time.monotonic()) > GONE_AFTER:

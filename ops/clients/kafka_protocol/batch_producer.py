@@ -1,12 +1,14 @@
 """A transactional producer of whole record batches, through kafka-python's connections.
 
-It speaks transaction version 2 (KIP-890's second part) where the cluster has it: a Produce adds its partition, and each
-commit or abort gives the producer its next epoch, so that no late request can touch a later transaction. Elsewhere it
-speaks the requests of before, which every broker from 2.5 on takes: partitions are added before they are written to.
+It speaks transaction version 2 (KIP-890's second part) where the cluster has it: a Produce adds its
+partition, and each commit or abort gives the producer its next epoch, so that no late request can
+touch a later transaction. Elsewhere it speaks the requests of before, which every broker from 2.5
+on takes: partitions are added before they are written to.
 
-It never repeats a request that may have been performed, but for a commit under version 2, which its epoch makes safe to
-repeat; a coordinator that was busy is asked again. After any other failure it is good for an abort, or to be closed. What
-is left out by that is what makes producers large: retries, reordering, recovery of sequence numbers.
+It never repeats a request that may have been performed, but for a commit under version 2, which its
+epoch makes safe to repeat; a coordinator that was busy is asked again. After any other failure it
+is good for an abort, or to be closed. What is left out by that is what makes producers large:
+retries, reordering, recovery of sequence numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
-from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END, NEW_OFFSET_COMMIT, OLD_END, has_version_2
+from connectctl.ops.clients.kafka_protocol.transaction_version import (
+    NEW_END,
+    NEW_OFFSET_COMMIT,
+    OLD_END,
+    has_version_2,
+)
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request, init_request
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
@@ -40,16 +47,28 @@ SHORTEST = 0.1
 """Seconds that a request may take at least."""
 _BUSY = (Code.CONCURRENT_TRANSACTIONS,)
 """Markers are still being written, or the coordinator is about to fence us."""
-_NOT_ADDED = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
+_NOT_ADDED = (
+    Code.UNKNOWN_TOPIC_OR_PARTITION,
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.GROUP_AUTHORIZATION_FAILED,
+)
 """Nothing of this topic, or group, can be in a transaction."""
 
 
 class BatchProducer:
-    """One producer of the transactional id ``id_``. ``properties`` are librdkafka's; ``timeout`` in seconds bounds every
-    wait for an answer. Raises ``Refusal``, ``Unreachable``, ``NotAuthorized`` and ``OSError``.
+    """One producer of the transactional id ``id_``. ``properties`` are librdkafka's; ``timeout`` in
+    seconds bounds every wait for an answer. Raises ``Refusal``, ``Unreachable``, ``NotAuthorized``
+    and ``OSError``.
     """
 
-    def __init__(self, properties: Mapping[str, Any], id_: str, *, transaction_timeout_ms: int, timeout: float):
+    def __init__(
+        self,
+        properties: Mapping[str, Any],
+        id_: str,
+        *,
+        transaction_timeout_ms: int,
+        timeout: float,
+    ):
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
         self._leaders = PartitionLeaders(self._wire)
@@ -57,7 +76,9 @@ class BatchProducer:
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
         self._has_begun = False
-        """A coordinator has added something to the transaction, and said so; ``BatchSender.opened`` has more of that."""
+        """A coordinator has added something to the transaction, and said so; ``BatchSender.opened``
+        has more of that.
+        """
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
         self._sender = BatchSender(self._wire, id_, timeout)
         self._direct = DirectRequests(self._wire, timeout)
@@ -71,23 +92,30 @@ class BatchProducer:
         self.id = id_
 
     def close(self) -> None:
-        """Close the connections. A transaction that is open stays so, until the id is initialised again or it expires."""
+        """Close the connections. A transaction that is open stays so, until the id is initialised
+        again or it expires.
+        """
         self._sender.close()
         self._direct.close()
         self._wire.close()
 
     @property
     def bumps_epoch(self) -> bool:
-        """Whether each transaction has an epoch of its own (transaction version 2). Known once it is initialised."""
+        """Whether each transaction has an epoch of its own (transaction version 2). Known once it
+        is initialised.
+        """
         return self._sender.adds_partitions
 
     def initialise(self, patience: float) -> None:
-        """InitProducerId: fence older producers of the id, and wait up to ``patience`` seconds until they are ended."""
+        """InitProducerId: fence older producers of the id, and wait up to ``patience`` seconds
+        until they are ended.
+        """
         self._initialise(patience, (-1, -1))
 
     def resume(self, patience: float) -> None:
-        """InitProducerId for the next epoch, behind an abort or in place of one. Raises ``Refusal`` with PRODUCER_FENCED or
-        INVALID_PRODUCER_EPOCH where another producer of the id was initialised meanwhile.
+        """InitProducerId for the next epoch, behind an abort or in place of one. Raises ``Refusal``
+        with PRODUCER_FENCED or INVALID_PRODUCER_EPOCH where another producer of the id was
+        initialised meanwhile.
         """
         self._initialise(patience, self._who)
 
@@ -105,12 +133,15 @@ class BatchProducer:
             try:
                 with self._until(deadline):
                     self._coordinator = self._find()
-                    answer = self._ask("initialise its producer", init_request(self.id, self._timeout_ms, who))
+                    answer = self._ask(
+                        "initialise its producer", init_request(self.id, self._timeout_ms, who)
+                    )
                 check(answer.error_code)
                 if (given := _state(answer)) is None:
                     raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
                 self._sender.adds_partitions = has_version_2(self._wire)
-                # Address, encryption and login are right: a request that fails is asked again, and not wondered about.
+                # Address, encryption and login are right: a request that fails is asked again, and
+                # not wondered about.
                 self._wire.explains = False
                 self._begin(given)
                 return
@@ -142,31 +173,45 @@ class BatchProducer:
         return self._leaders.partitions(topic, patience)
 
     def leaders(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | Code]:
-        """Look up who leads each partition of ``topics`` now, or why nobody does; creates no topic."""
+        """Look up who leads each partition of ``topics`` now, or why nobody does; creates no
+        topic.
+        """
         return Leaders(self._wire).leaders(topics)
 
     def led(self, topic: str) -> Sequence[int]:
-        """Return the partitions of a topic that was looked up that can be written to without waiting for a leader."""
+        """Return the partitions of a topic that was looked up that can be written to without
+        waiting for a leader.
+        """
         return self._leaders.led(topic)
 
     def forget_leaders(self) -> None:
-        """Look the partitions and their leaders up again: what was known may be why a request failed."""
+        """Look the partitions and their leaders up again: what was known may be why a request
+        failed.
+        """
         self._leaders.forget()
 
     def await_leader(self, place: TopicPartition) -> None:
-        """Wait until a partition has a leader, and everything that was sent to others is acknowledged."""
+        """Wait until a partition has a leader, and everything that was sent to others is
+        acknowledged.
+        """
         self._sender.flush()
         self._leaders.leader(place)
 
     def add(self, places: Collection[TopicPartition]) -> None:
-        """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their first Produce is it. Only
-        with a leader: without one, a transaction does not end.
+        """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their
+        first Produce is it. Only with a leader: without one, a transaction does not end.
         """
-        missing = [] if self.bumps_epoch else [place for place in places if place not in self._added]
+        missing = (
+            [] if self.bumps_epoch else [place for place in places if place not in self._added]
+        )
         if not missing:
             return
         request = requests.add_partitions_request(self.id, self._who, missing)
-        self._insist(lambda: requests.partition_codes(self._ask("add partitions to its transaction", request)))
+        self._insist(
+            lambda: requests.partition_codes(
+                self._ask("add partitions to its transaction", request)
+            )
+        )
         self._added.update(missing)
 
     @property
@@ -182,8 +227,8 @@ class BatchProducer:
         named: Named | None = None,
         answered: Answered | None = None,
     ) -> None:
-        """Produce the batch of so many ``records`` that ``made`` gives, in parts, for its stamp, to a place that was added.
-        ``answered`` is called with what comes of it.
+        """Produce the batch of so many ``records`` that ``made`` gives, in parts, for its stamp, to
+        a place that was added. ``answered`` is called with what comes of it.
         """
         self._added.add(place)
         sequence = self._sequences[place]
@@ -192,8 +237,8 @@ class BatchProducer:
         self._sender.send(self._leaders.leader(place), place, batch, named, records, answered)
 
     def flush(self, patience: float | None = None) -> None:
-        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that takes more than
-        ``patience`` seconds; if None, each request may take one time-out.
+        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that
+        takes more than ``patience`` seconds; if None, each request may take one time-out.
         """
         self._sender.flush(patience)
 
@@ -202,15 +247,21 @@ class BatchProducer:
         self._sender.settle()
 
     def drop_unanswered(self) -> None:
-        """Wait for no answer any more. Only under version 2, and before an abort: its epoch is what late records meet."""
+        """Wait for no answer any more. Only under version 2, and before an abort: its epoch is what
+        late records meet.
+        """
         self._sender.drop_unanswered()
 
     def send_group_offsets(
-        self, member: GroupMembership, offsets: Mapping[TopicPartition, GroupOffset], patience: float
+        self,
+        member: GroupMembership,
+        offsets: Mapping[TopicPartition, GroupOffset],
+        patience: float,
     ) -> None:
-        """AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises ``Refusal`` with
-        ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where another member has its partitions. The
-        group's coordinator is asked for ``patience`` seconds while it moves.
+        """AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises
+        ``Refusal`` with ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where another
+        member has its partitions. The group's coordinator is asked for ``patience`` seconds while
+        it moves.
         """
         if member.group not in self._groups and not self.bumps_epoch:
             add = requests.add_offsets_request(self.id, self._who, member.group)
@@ -228,7 +279,9 @@ class BatchProducer:
         """What the coordinator of ``group`` has against ``request``."""
         coordinator = self._group_coordinators.pop(group, None)
         if coordinator is None:
-            found = self._ask("find the coordinator of a group", find_request(group, GROUP), anywhere=True)
+            found = self._ask(
+                "find the coordinator of a group", find_request(group, GROUP), anywhere=True
+            )
             if found.error_code:
                 return {found.error_code}
             coordinator = found.node_id
@@ -240,9 +293,9 @@ class BatchProducer:
         return codes
 
     def end(self, *, commit: bool, patience: float | None = None) -> None:
-        """EndTxn, if anything was added. It is over when the coordinator has decided. ``patience`` in seconds is how long
-        it is waited for and, for a commit under version 2, repeated; if None it is one time-out, for such a commit that
-        of the transaction.
+        """EndTxn, if anything was added. It is over when the coordinator has decided. ``patience``
+        in seconds is how long it is waited for and, for a commit under version 2, repeated; if None
+        it is one time-out, for such a commit that of the transaction.
         """
         if not self._added and not self._groups:
             return
@@ -255,19 +308,23 @@ class BatchProducer:
         if self._has_begun and given is not None:
             self._begin(given)
         else:
-            # The epoch of the response may be one that another producer was given. InitProducerId gives it only to the
-            # producer of the epoch before.
+            # The epoch of the response may be one that another producer was given. InitProducerId
+            # gives it only to the producer of the epoch before.
             self.resume(self._timeout)
 
     def _add_again(self) -> bool:
-        """Add a partition or a group to the transaction with a request of its own; False where none may be added.
+        """Add a partition or a group to the transaction with a request of its own; False where none
+        may be added.
 
-        Nothing else shows that a transaction without acknowledged records has begun, and EndTxn does not compare epochs
-        where it has not. InitProducerId does not show it either: a coordinator keeps the epoch before only in memory, and
-        the next coordinator refuses the producer that holds the id as fenced.
+        Nothing else shows that a transaction without acknowledged records has begun, and EndTxn
+        does not compare epochs where it has not. InitProducerId does not show it either: a
+        coordinator keeps the epoch before only in memory, and the next coordinator refuses the
+        producer that holds the id as fenced.
         """
         for request, codes in self._additions():
-            ask = partial(self._codes_of, "add to its transaction what may be in it", request, codes)
+            ask = partial(
+                self._codes_of, "add to its transaction what may be in it", request, codes
+            )
             if not (refused := self._codes_when_ready(ask, ASK_AGAIN)):
                 return True
             if not refused.issubset(_NOT_ADDED):
@@ -275,7 +332,9 @@ class BatchProducer:
         return False
 
     def _codes_of(self, doing: str, request: Any, codes: Callable[[Any], set[int]]) -> set[int]:
-        """Return the errors in the response of its coordinator, or why the coordinator was not found."""
+        """Return the errors in the response of its coordinator, or why the coordinator was not
+        found.
+        """
         try:
             refused = codes(self._ask(doing, request))
         except Refusal as e:
@@ -284,20 +343,28 @@ class BatchProducer:
         return refused
 
     def _look_again(self, refused: Collection[int]) -> None:
-        """Let the next request find the coordinator, where the errors of the last one may mean that it has moved."""
+        """Let the next request find the coordinator, where the errors of the last one may mean that
+        it has moved.
+        """
         if any(code in ASK_AGAIN and code != Code.CONCURRENT_TRANSACTIONS for code in refused):
             self._coordinator = None
 
     def _additions(self) -> Iterator[tuple[Any, Callable[[Any], set[int]]]]:
-        """One partition of each topic, and each group: a request for it, and how its response is read."""
+        """One partition of each topic, and each group: a request for it, and how its response is
+        read.
+        """
         for place in {place.topic: place for place in self._added}.values():
-            yield requests.add_partitions_request(self.id, self._who, [place]), requests.partition_codes
+            yield (
+                requests.add_partitions_request(self.id, self._who, [place]),
+                requests.partition_codes,
+            )
         for group in self._groups:
             yield requests.add_offsets_request(self.id, self._who, group), requests.group_codes
 
     def _end_epoch(self, commit: bool, patience: float | None) -> tuple[int, int] | None:
-        """End the transaction of this epoch; gives the next one. A commit is asked for until it is answered, or time is up:
-        a coordinator that has it already gives the same answer, and none of a later epoch.
+        """End the transaction of this epoch; gives the next one. A commit is asked for until it is
+        answered, or time is up: a coordinator that has it already gives the same answer, and none
+        of a later epoch.
         """
         longest = self._timeout_ms / 1000 if commit else self._timeout
         deadline = time.monotonic() + (longest if patience is None else patience)
@@ -306,7 +373,8 @@ class BatchProducer:
                 with self._until(deadline):
                     answer = self._end(commit, NEW_END)
                 if commit and answer.error_code == Code.INVALID_TXN_STATE:
-                    # It had begun, so it is aborted: by who fenced us, or because it was open for too long.
+                    # It had begun, so it is aborted: by who fenced us, or because it was open for
+                    # too long.
                     raise Refusal(Code.PRODUCER_FENCED)
                 if answer.error_code not in ASK_AGAIN or time.monotonic() > deadline:
                     check(answer.error_code)
@@ -322,19 +390,26 @@ class BatchProducer:
         raise AssertionError("pauses have no end")
 
     def _end(self, commit: bool, version: int) -> Any:
-        return self._ask("end its transaction", requests.end_request(self.id, self._who, commit, version))
+        return self._ask(
+            "end its transaction", requests.end_request(self.id, self._who, commit, version)
+        )
 
     def _insist(
-        self, ask: Callable[[], set[int]], busy: Collection[int] = _BUSY, patience: float | None = None
+        self,
+        ask: Callable[[], set[int]],
+        busy: Collection[int] = _BUSY,
+        patience: float | None = None,
     ) -> None:
-        """Ask as ``_codes_when_ready`` does. Raises ``Refusal`` for any other code, and when time is up."""
+        """Ask as ``_codes_when_ready`` does. Raises ``Refusal`` for any other code, and when time
+        is up.
+        """
         check(*self._codes_when_ready(ask, busy, patience))
 
     def _codes_when_ready(
         self, ask: Callable[[], set[int]], busy: Collection[int], patience: float | None = None
     ) -> set[int]:
-        """Ask again while the coordinator is ``busy``, for ``patience`` seconds, one time-out if None. It has performed
-        nothing of what it refused with that.
+        """Ask again while the coordinator is ``busy``, for ``patience`` seconds, one time-out if
+        None. It has performed nothing of what it refused with that.
         """
         deadline = time.monotonic() + (self._timeout if patience is None else patience)
         for pause in pauses():

@@ -1,10 +1,12 @@
-"""Produce requests of a transactional producer: some on their way to each leader, their answers in their order.
+"""Produce requests of a transactional producer: some on their way to each leader, their answers in
+their order.
 
-Where a Produce adds its partitions to the transaction (transaction version 2), the first batches of several partitions go
-in one request, for which their leader asks the coordinator once. Nothing more is sent to these partitions before it is
-answered: CONCURRENT_TRANSACTIONS, which only a first batch can be, means that the coordinator still ends the transaction
-before, and that nothing was written. So it can be sent again, and no batch has come before it. With the requests of before,
-the same holds for a partition's first batch of all, which the leader of a new topic may not be ready for.
+Where a Produce adds its partitions to the transaction (transaction version 2), the first batches of
+several partitions go in one request, for which their leader asks the coordinator once. Nothing more
+is sent to these partitions before it is answered: CONCURRENT_TRANSACTIONS, which only a first batch
+can be, means that the coordinator still ends the transaction before, and that nothing was written.
+So it can be sent again, and no batch has come before it. With the requests of before, the same
+holds for a partition's first batch of all, which the leader of a new topic may not be ready for.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ from operator import itemgetter
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROOM, Broken, RawConnection
+from connectctl.ops.clients.kafka_protocol.raw_connection import (
+    IDLE,
+    SMALL_ROOM,
+    Broken,
+    RawConnection,
+)
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
 from connectctl.ops.kafka.error_handling import Code
@@ -35,8 +42,8 @@ _SHORT, _INT, _ACKS_AND_TIMEOUT = struct.Struct(">h"), struct.Struct(">i"), stru
 _ALL = -1
 """``acks``."""
 Answered = Callable[[int, int, int], None]
-"""Is given what a broker answers for a batch: an error code, the offset of its first record, and the time in ms at which it
-was appended, which is -1 where records have times of their own.
+"""Is given what a broker answers for a batch: an error code, the offset of its first record, and
+the time in ms at which it was appended, which is -1 where records have times of their own.
 """
 MOST_ON_THE_WAY = 4
 """Produce requests on a connection that are not answered yet."""
@@ -53,7 +60,9 @@ class Unacknowledged(TimeoutError):
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch for ``place``. ``opens``: it is the first one there, and is sent again where the coordinator is busy."""
+    """A batch for ``place``. ``opens``: it is the first one there, and is sent again where the
+    coordinator is busy.
+    """
 
     place: TopicPartition
     named: Named | None
@@ -65,7 +74,9 @@ class _Batch:
 
 @dataclass
 class _Sent:
-    """A Produce that is not answered yet, ``began`` when it was sent first, and for ``patience`` may be sent again."""
+    """A Produce that is not answered yet, ``began`` when it was sent first, and for ``patience``
+    may be sent again.
+    """
 
     batches: list[_Batch]
     began: float
@@ -74,8 +85,8 @@ class _Sent:
     pauses: Iterator[float] = field(default_factory=pauses)
 
     def is_repeated(self, code: int) -> bool:
-        """Whether first batches that were refused with ``code`` are sent again. Where a leader has one after all, its
-        sequence number says that it is the same.
+        """Whether first batches that were refused with ``code`` are sent again. Where a leader has
+        one after all, its sequence number says that it is the same.
         """
         waited = time.monotonic() - self.began
         if code in _NOT_YET:
@@ -84,7 +95,9 @@ class _Sent:
 
 
 class BatchSender:
-    """Sends batches for the transactional id ``id_``. ``timeout`` in seconds bounds every wait for an answer."""
+    """Sends batches for the transactional id ``id_``. ``timeout`` in seconds bounds every wait for
+    an answer.
+    """
 
     def __init__(self, wire: KafkaProtocolClient, id_: str, timeout: float):
         self._wire, self._id, self._timeout = wire, id_, timeout
@@ -96,7 +109,9 @@ class BatchSender:
         self._waiting: dict[int, list[_Batch]] = defaultdict(list)
         """First batches that were not sent yet, for each leader."""
         self.opened: set[TopicPartition] = set()
-        """Partitions that have a batch for certain: where a Produce adds them to it, one of this transaction."""
+        """Partitions that have a batch for certain: where a Produce adds them to it, one of this
+        transaction.
+        """
         self.adds_partitions = False
         """Whether a Produce adds its partition to the transaction."""
 
@@ -115,8 +130,12 @@ class BatchSender:
     @property
     def unacknowledged(self) -> int:
         """How many records were sent, or wait for others to go with, and have no answer yet."""
-        batches = [batch for sent in self._unanswered.values() for each in sent for batch in each.batches]
-        return sum(batch.count for batch in (*batches, *chain.from_iterable(self._waiting.values())))
+        batches = [
+            batch for sent in self._unanswered.values() for each in sent for batch in each.batches
+        ]
+        return sum(
+            batch.count for batch in (*batches, *chain.from_iterable(self._waiting.values()))
+        )
 
     def send(
         self,
@@ -127,7 +146,9 @@ class BatchSender:
         count: int = 0,
         answered: Answered | None = None,
     ) -> None:
-        """Produce ``batch``, in parts, of ``count`` records; wait for no answer that need not be there before it."""
+        """Produce ``batch``, in parts, of ``count`` records; wait for no answer that need not be
+        there before it.
+        """
         while place in self._opening:
             self._open(leader)
             self._await_answer(leader)
@@ -140,8 +161,9 @@ class BatchSender:
             self._open(leader)
 
     def flush(self, patience: float | None = None) -> None:
-        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that takes more than
-        ``patience`` seconds; nothing is lost then. Each answer may take one time-out.
+        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that
+        takes more than ``patience`` seconds; nothing is lost then. Each answer may take one
+        time-out.
         """
         deadline = None if patience is None else time.monotonic() + patience
         for leader in list(self._waiting):
@@ -150,11 +172,15 @@ class BatchSender:
             while unanswered:
                 left = self._timeout if deadline is None else deadline - time.monotonic()
                 if left < self._timeout and not self._connections[leader].is_answering(left):
-                    raise Unacknowledged(f"broker {leader} acknowledged no records within {patience:g} s")
+                    raise Unacknowledged(
+                        f"broker {leader} acknowledged no records within {patience:g} s"
+                    )
                 self._await_answer(leader)
 
     def settle(self) -> None:
-        """Wait until everything that was sent is answered, whatever the answers are. What waits is not sent any more."""
+        """Wait until everything that was sent is answered, whatever the answers are. What waits is
+        not sent any more.
+        """
         self._waiting.clear()
         while any(self._unanswered.values()):
             with suppress(Refusal):
@@ -183,7 +209,9 @@ class BatchSender:
         if not unanswered and time.monotonic() - self._used.get(leader, 0.0) > IDLE:
             self._drop(leader)
         if leader not in self._connections:
-            self._connections[leader] = RawConnection(self._wire, leader, self._timeout, room=SMALL_ROOM)
+            self._connections[leader] = RawConnection(
+                self._wire, leader, self._timeout, room=SMALL_ROOM
+            )
         connection = self._connections[leader]
         while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
             self._await_answer(leader)
@@ -194,7 +222,9 @@ class BatchSender:
         batches = sorted(((each.place, each.parts) for each in sent.batches), key=itemgetter(0))
         parts = produce_parts(version, self._id, int(self._timeout * 1000), batches)
         try:
-            sent.number = self._connections[leader].send_parts(KEY, version, parts, flexible=version >= FLEXIBLE)
+            sent.number = self._connections[leader].send_parts(
+                KEY, version, parts, flexible=version >= FLEXIBLE
+            )
         except OSError:
             self._drop(leader)
             raise
@@ -233,14 +263,20 @@ class BatchSender:
             self._post(leader, sent)
 
     def _parts(self, answer: bytes) -> tuple[dict[TopicPartition, Any], float]:
-        """The answer for each partition, and for how many seconds the broker reads nothing more from us (a quota)."""
+        """The answer for each partition, and for how many seconds the broker reads nothing more
+        from us (a quota).
+        """
         from kafka.protocol.producer import ProduceResponse
 
         if self.adds_partitions:  # whose answers have a byte of header: there are no tags
             found = ProduceResponse[NEW_PRODUCE].decode(answer[1:])
         else:
             found = ProduceResponse[OLD_PRODUCE].decode(answer)
-        parts = {TopicPartition(t.name, part.index): part for t in found.responses for part in t.partition_responses}
+        parts = {
+            TopicPartition(t.name, part.index): part
+            for t in found.responses
+            for part in t.partition_responses
+        }
         return parts, found.throttle_time_ms / 1000
 
 
@@ -252,11 +288,16 @@ def _raise(batch: _Batch, part: Any) -> None:
         record = faults[0].batch_index if faults else None
         said = faults[0].batch_index_error_message if faults else part.error_message
         topic = batch.place.topic
-        raise Refusal(e.code, batch.named, record, said, topic if batch.count == 1 else None, topic) from e
+        raise Refusal(
+            e.code, batch.named, record, said, topic if batch.count == 1 else None, topic
+        ) from e
 
 
-def produce_parts(version: int, id_: str, timeout_ms: int, batches: Iterable[tuple[TopicPartition, Parts]]) -> Parts:
-    """The body of a Produce with acks=all, of the transactional id ``id_``; one batch for each place, topic by topic.
+def produce_parts(
+    version: int, id_: str, timeout_ms: int, batches: Iterable[tuple[TopicPartition, Parts]]
+) -> Parts:
+    """The body of a Produce with acks=all, of the transactional id ``id_``; one batch for each
+    place, topic by topic.
 
     In parts: batches are sent from where they lie, and not copied into a request.
     """
@@ -271,7 +312,9 @@ def produce_parts(version: int, id_: str, timeout_ms: int, batches: Iterable[tup
         return (length(len(encoded)) if flexible else _SHORT.pack(len(encoded))) + encoded
 
     topics = [(topic, list(some)) for topic, some in groupby(batches, lambda each: each[0].topic)]
-    parts: list[bytes | memoryview] = [text(id_) + _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms) + length(len(topics))]
+    parts: list[bytes | memoryview] = [
+        text(id_) + _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms) + length(len(topics))
+    ]
     for topic, some in topics:
         parts.append(text(topic) + length(len(some)))
         for place, batch in some:

@@ -1,4 +1,6 @@
-"""One question to every broker of a cluster through kafka-python, where one broker's failure is that broker's answer."""
+"""One question to every broker of a cluster through kafka-python, where one broker's failure is
+that broker's answer.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ BROKER = 4
 """The type of resource in DescribeConfigs."""
 _DESCRIBE = 8
 """The operation on the cluster that lets a principal list every group."""
-_DENIED = (Code.CLUSTER_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED)
+_DENIED = (
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+    Code.GROUP_AUTHORIZATION_FAILED,
+    Code.TOPIC_AUTHORIZATION_FAILED,
+)
 
 
 class BrokerFanout:
@@ -25,10 +31,15 @@ class BrokerFanout:
         """What every broker answers, or the error of ours that came instead."""
         brokers = self.wire.brokers()
         answers = self.wire.run(doing, lambda: self.wire.each(map(one, brokers)))
-        return {broker: self.ours(answer, doing) for broker, answer in zip(brokers, answers, strict=True)}
+        return {
+            broker: self.ours(answer, doing)
+            for broker, answer in zip(brokers, answers, strict=True)
+        }
 
     def ours(self, answer: Any, doing: str) -> Any:
-        """An answer as it is, an exception as an error of ours; raises again what is not a failure of Kafka."""
+        """An answer as it is, an exception as an error of ours; raises again what is not a failure
+        of Kafka.
+        """
         if not isinstance(answer, Exception):
             return answer
         return self.wire.failure(answer, doing)
@@ -38,9 +49,16 @@ class BrokerFanout:
         if code == Code.NONE:
             return None
         if code not in _DENIED:
-            return ConnectctlError(f"Kafka at {self.wire.bootstrap} could not {doing}", why=name_of(code))
-        why, hint = f"this principal lacks {permission}", f"Grant it {permission}, or use another principal."
-        return NotAuthorized(f"Not authorized to {doing} (Kafka at {self.wire.bootstrap})", why=why, next_step=hint)
+            return ConnectctlError(
+                f"Kafka at {self.wire.bootstrap} could not {doing}", why=name_of(code)
+            )
+        why, hint = (
+            f"this principal lacks {permission}",
+            f"Grant it {permission}, or use another principal.",
+        )
+        return NotAuthorized(
+            f"Not authorized to {doing} (Kafka at {self.wire.bootstrap})", why=why, next_step=hint
+        )
 
     def check(self, code: int, doing: str, permission: str) -> None:
         error = self.error(code, doing, permission)
@@ -53,7 +71,9 @@ class BrokerFanout:
         return self.wire.run("look up topics", lambda: self.wire.ask(request))
 
     def lists_every_group(self) -> bool:
-        """Whether this principal is shown all groups; who lacks Describe on the cluster gets those that it may describe."""
+        """Whether this principal is shown all groups; who lacks Describe on the cluster gets those
+        that it may describe.
+        """
         allowed = self.metadata([]).authorized_operations
         # Brokers that do not say what we may do (before 2.3) list all or nothing.
         return allowed is None or _DESCRIBE in allowed
@@ -63,7 +83,13 @@ class BrokerFanout:
         from kafka.protocol.admin import DescribeConfigsRequest
 
         resource = DescribeConfigsRequest.DescribeConfigsResource
-        asked = resource(resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names))
+        asked = resource(
+            resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names)
+        )
         (result,) = (await self.wire.ask(DescribeConfigsRequest(resources=[asked]), broker)).results
-        error = self.error(result.error_code, "describe its settings", "DescribeConfigs on the cluster")
-        return error or {entry.name: str(entry.value) for entry in result.configs if entry.value is not None}
+        error = self.error(
+            result.error_code, "describe its settings", "DescribeConfigs on the cluster"
+        )
+        return error or {
+            entry.name: str(entry.value) for entry in result.configs if entry.value is not None
+        }

@@ -1,4 +1,6 @@
-"""Brokers through kafka-python: what they speak, how they are set, and the groups that read from them."""
+"""Brokers through kafka-python: what they speak, how they are set, and the groups that read from
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from connectctl.ops.kafka.error_handling import Code
 
 
 class Brokers(ClusterClient):
-    """The brokers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
+    """The brokers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds,
+    for each request.
+    """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         super().__init__(properties, timeout=timeout)
@@ -27,7 +31,9 @@ class Brokers(ClusterClient):
         from kafka.protocol.metadata import ApiVersionsRequest
 
         async def one(broker: int) -> BrokerVersion:
-            request = ApiVersionsRequest(client_software_name="connectctl", client_software_version="1")
+            request = ApiVersionsRequest(
+                client_software_name="connectctl", client_software_version="1"
+            )
             answer = await self._wire.ask(request, broker)
             self._all.check(answer.error_code, "list its API versions", "a permission")
             return _version(broker, answer)
@@ -42,7 +48,9 @@ class Brokers(ClusterClient):
 
     def hidden(self, topics: Sequence[str]) -> frozenset[str]:
         known: Iterable[Any] = self._all.metadata(topics).topics if topics else ()
-        return frozenset(topic.name for topic in known if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED)
+        return frozenset(
+            topic.name for topic in known if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED
+        )
 
     def readers(self) -> ReaderGroups:
         return self._groups.readers()
@@ -56,6 +64,8 @@ def _version(broker: int, answer: Any) -> BrokerVersion:
         id=broker,
         release=tuple(BrokerVersionData(api_versions=ranges).broker_version),
         apis={key: newest for key, (_, newest) in ranges.items()},
-        supported={feature.name: feature.max_version for feature in answer.supported_features or ()},
+        supported={
+            feature.name: feature.max_version for feature in answer.supported_features or ()
+        },
         finalized=finalized(answer),
     )

@@ -1,7 +1,9 @@
-"""Kafka's protocol through kafka-python: connections, requests to named brokers, many in flight on one connection.
+"""Kafka's protocol through kafka-python: connections, requests to named brokers, many in flight on
+one connection.
 
-Everything runs on a thread of kafka-python's own event loop, so that ^C reaches the main thread at once and the answers
-that came before it are not lost. The only module that turns kafka-python's errors into ours; see ``failure``.
+Everything runs on a thread of kafka-python's own event loop, so that ^C reaches the main thread at
+once and the answers that came before it are not lost. The only module that turns kafka-python's
+errors into ours; see ``failure``.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from typing import Any, TypeVar
 from connectctl.ops.clients.connection_errors import decided, explained, login_refused
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments, tls
 from connectctl.ops.clients.kafka_protocol.connection_failures import ConnectionFailures
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Unreachable
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    NotTrusted,
+    Unreachable,
+)
 from connectctl.ops.kafka.error_handling import Code
 
 Item = TypeVar("Item")
@@ -26,7 +34,9 @@ _LOADING = threading.Lock()
 NO_FAILURES = ConnectionFailures()
 """Those of a client that has tried no connection."""
 WINDOW = 300
-"""Requests in flight on a connection. Measured on one broker: no faster above, and each costs kafka-python a timer."""
+"""Requests in flight on a connection. Measured on one broker: no faster above, and each costs
+kafka-python a timer.
+"""
 BATCH = 2_000
 """Ids or partitions in one batched request: an answer of a few hundred kilobytes."""
 FIRST_PATIENCE = 2.0
@@ -35,14 +45,17 @@ LOGIN_PATIENCE = 5.0
 """Seconds for a second one, by librdkafka, where the first failed."""
 _LARGEST_ANSWER = 256 * 1024 * 1024
 _PAUSE = 0.005
-"""Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles us."""
+"""Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles
+us.
+"""
 
 
 def failure(
     error: Exception, bootstrap: str, doing: str, failures: ConnectionFailures = NO_FAILURES
 ) -> ConnectctlError:
-    """The error of ours that ``error`` means, with its reason in ``failures`` where it only says that there is no answer.
-    What is not a failure of Kafka or the network is raised again: it is a bug.
+    """The error of ours that ``error`` means, with its reason in ``failures`` where it only says
+    that there is no answer. What is not a failure of Kafka or the network is raised again: it is a
+    bug.
     """
     import kafka.errors as theirs
 
@@ -53,22 +66,36 @@ def failure(
         causes += [cause for node in error.args for cause in failures.of_node(node)]
     elif isinstance(error, theirs.KafkaTimeoutError):
         causes += failures.of_first_contact
-    refused = (theirs.SaslAuthenticationFailedError, theirs.UnsupportedSaslMechanismError, theirs.IllegalSaslStateError)
-    # A refused login is tried again until the time is over, and then the connection itself times out.
+    refused = (
+        theirs.SaslAuthenticationFailedError,
+        theirs.UnsupportedSaslMechanismError,
+        theirs.IllegalSaslStateError,
+    )
+    # A refused login is tried again until the time is over, and then the connection itself times
+    # out.
     if logins := [each for each in causes if isinstance(each, refused)]:
         return login_refused(doing, bootstrap, _words(logins[-1]))
     cause = causes[-1]
     why = _words(cause)
     if isinstance(cause, theirs.AuthorizationError):
         hint = "Check the client's rights: connectctl context show."
-        return NotAuthorized(f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step=hint)
+        return NotAuthorized(
+            f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step=hint
+        )
     if isinstance(error, theirs.UnsupportedVersionError):
-        hint = "Listing and describing transactions needs brokers of version 3.0 or newer (KIP-664)."
+        hint = (
+            "Listing and describing transactions needs brokers of version 3.0 or newer (KIP-664)."
+        )
         what = f"Kafka at {bootstrap} is too old to {doing}"
         return ConnectctlError(what, why=_words(error), next_step=hint, code="unsupported")
     if isinstance(error, theirs.KafkaConfigurationError):
-        hint = "Correct client: in the context (connectctl context show prints the source of each value)."
-        return BadInput("kafka-python does not accept the client properties", why=str(error), next_step=hint)
+        hint = (
+            "Correct client: in the context (connectctl context show prints the source of each "
+            "value)."
+        )
+        return BadInput(
+            "kafka-python does not accept the client properties", why=str(error), next_step=hint
+        )
     if not isinstance(error, (theirs.KafkaError, OSError)):
         raise error
     hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
@@ -80,7 +107,9 @@ def _words(error: Exception) -> str:
 
 
 class KafkaProtocolClient:
-    """One Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds the start and each request."""
+    """One Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds the start
+    and each request.
+    """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self.bootstrap = str(properties.get("bootstrap.servers", ""))
@@ -90,12 +119,16 @@ class KafkaProtocolClient:
         self._opening = threading.RLock()
         self._failures = NO_FAILURES
         self.explains = True
-        """Whether a broker that does not answer is looked at for the cause, for up to some seconds (``explained``)."""
+        """Whether a broker that does not answer is looked at for the cause, for up to some seconds
+        (``explained``).
+        """
         load()
 
     @property
     def manager(self) -> Any:
-        """kafka-python's connections, with the cluster's brokers known. Raises ``Unreachable``, ``NotAuthorized``."""
+        """kafka-python's connections, with the cluster's brokers known. Raises ``Unreachable``,
+        ``NotAuthorized``.
+        """
         with self._opening:
             return self._opened
 
@@ -109,7 +142,8 @@ class KafkaProtocolClient:
             manager = KafkaConnectionManager(
                 loop,
                 **arguments(self._properties),
-                max_in_flight_requests_per_connection=1_000_000,  # or a busy connection refuses; Pipeline keeps WINDOW
+                # or a busy connection refuses; Pipeline keeps WINDOW
+                max_in_flight_requests_per_connection=1_000_000,
                 receive_message_max_bytes=_LARGEST_ANSWER,
                 request_timeout_ms=int(self.timeout * 1000),
                 reconnect_backoff_max_ms=1000,
@@ -122,13 +156,16 @@ class KafkaProtocolClient:
         except Exception as e:
             loop.close()
             raise self._login_error(self.failure(e, "connect")) from e
-        # At the end of the process the system closes the sockets, and waiting for a broker that hangs is useless.
+        # At the end of the process the system closes the sockets, and waiting for a broker that
+        # hangs is useless.
         weakref.finalize(self, _ABANDONED.put, manager).atexit = False
         _have_closer()
         return manager
 
     def _bootstrap(self, loop: Any, manager: Any) -> None:
-        """Know the brokers. kafka-python asks on after a login that was refused; where librdkafka's is, too, that is all."""
+        """Know the brokers. kafka-python asks on after a login that was refused; where librdkafka's
+        is, too, that is all.
+        """
         first = min(FIRST_PATIENCE, self.timeout)
         try:
             loop.run(manager.bootstrap_async, int(first * 1000))
@@ -136,9 +173,13 @@ class KafkaProtocolClient:
             error = self.failure(e, "connect")
             if first == self.timeout or not isinstance(error, (Unreachable, NotAuthorized)):
                 raise
-            if isinstance(error, NotTrusted) and decided(self.bootstrap, lambda: tls(self._properties)):
+            if isinstance(error, NotTrusted) and decided(
+                self.bootstrap, lambda: tls(self._properties)
+            ):
                 raise error from e
-            if isinstance(reported := self._login_error(Unreachable(error.what, why=error.why)), NotAuthorized):
+            if isinstance(
+                reported := self._login_error(Unreachable(error.what, why=error.why)), NotAuthorized
+            ):
                 raise reported from e
             loop.run(manager.bootstrap_async, int((self.timeout - first) * 1000))
 
@@ -151,16 +192,28 @@ class KafkaProtocolClient:
             raise self.failure(e, doing) from e
 
     def failure(self, error: Exception, doing: str) -> ConnectctlError:
-        """``failure`` with what this client's connections failed for, and a look at why there is none."""
+        """``failure`` with what this client's connections failed for, and a look at why there is
+        none.
+        """
         ours = failure(error, self.bootstrap, doing, self._failures)
-        return explained(ours, self.bootstrap, lambda: tls(self._properties)) if self.explains else ours
+        return (
+            explained(ours, self.bootstrap, lambda: tls(self._properties))
+            if self.explains
+            else ours
+        )
 
     def _login_error(self, error: ConnectctlError) -> ConnectctlError:
-        """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
+        """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close
+        before its answer.
+        """
         from connectctl.ops.clients.librdkafka.connection import Connection
 
         protocol = str(self._properties.get("security.protocol", "")).upper()
-        if not isinstance(error, Unreachable) or isinstance(error, NotTrusted) or not protocol.startswith("SASL"):
+        if (
+            not isinstance(error, Unreachable)
+            or isinstance(error, NotTrusted)
+            or not protocol.startswith("SASL")
+        ):
             return error
         try:
             Connection(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()
@@ -174,7 +227,9 @@ class KafkaProtocolClient:
         return sorted(broker.node_id for broker in self.manager.cluster.brokers())
 
     def newest(self, request: Any) -> int:
-        """The newest version of ``request`` that both sides know; -1 where the brokers do not know it at all."""
+        """The newest version of ``request`` that both sides know; -1 where the brokers do not know
+        it at all.
+        """
         import kafka.errors as theirs
 
         try:
@@ -182,16 +237,20 @@ class KafkaProtocolClient:
         except theirs.UnsupportedVersionError:
             return -1
 
-    async def ask(self, request: Any, broker: int | None = None, patience: float | None = None) -> Any:
+    async def ask(
+        self, request: Any, broker: int | None = None, patience: float | None = None
+    ) -> Any:
         """Send one request, to any broker where none is named, and give its answer."""
         node = self.manager.least_loaded_node() if broker is None else broker
         connection = await self.connection(node, patience)
-        return await connection.send_request(request, request_timeout_ms=int((patience or self.timeout) * 1000))
+        return await connection.send_request(
+            request, request_timeout_ms=int((patience or self.timeout) * 1000)
+        )
 
     async def connection(self, broker: Any, patience: float | None) -> Any:
-        """Return the connection to ``broker`` for everybody's requests, made within ``patience`` seconds, if given. Whoever
-        takes it for itself (``RawConnection``) removes it from the manager, perhaps while others wait for it: they get
-        another one.
+        """Return the connection to ``broker`` for everybody's requests, made within ``patience``
+        seconds, if given. Whoever takes it for itself (``RawConnection``) removes it from the
+        manager, perhaps while others wait for it: they get another one.
         """
         known, timeout_ms = self.manager._conns, None if patience is None else int(patience * 1000)
         cluster = self.manager.cluster
@@ -212,9 +271,11 @@ class KafkaProtocolClient:
     async def pipeline(
         self, broker: int, requests: Iterator[tuple[str, Any]], patience: float, on_answer: OnAnswer
     ) -> None:
-        """Send many requests to one broker, ``WINDOW`` in flight; ``on_answer(key, code, answer)`` is called for each.
+        """Send many requests to one broker, ``WINDOW`` in flight; ``on_answer(key, code, answer)``
+        is called for each.
 
-        The code is ``NONE`` with an answer, else ``NO_ANSWER`` for what was sent and ``NOT_SENT`` for what was not.
+        The code is ``NONE`` with an answer, else ``NO_ANSWER`` for what was sent and ``NOT_SENT``
+        for what was not.
         """
         try:
             connection = await self.manager.get_connection(broker)
@@ -235,7 +296,9 @@ class KafkaProtocolClient:
 
 
 def load() -> None:
-    """Load kafka-python in one thread: its modules import each other in circles, on which two threads get stuck."""
+    """Load kafka-python in one thread: its modules import each other in circles, on which two
+    threads get stuck.
+    """
     with _LOADING:
         import kafka  # noqa: F401  # loaded once, under the lock
 
@@ -246,8 +309,9 @@ def load() -> None:
 
 
 _ABANDONED: SimpleQueue[Any] = SimpleQueue()
-"""Connections that the garbage collector found, for a thread of their own to close: it may run where a lock is held
-that their loop needs to close them, such as a log handler's."""
+"""Connections that the garbage collector found, for a thread of their own to close: it may run
+where a lock is held that their loop needs to close them, such as a log handler's.
+"""
 _closers: list[threading.Thread] = []
 
 
@@ -255,7 +319,9 @@ def _have_closer() -> None:
     """A process that was forked has none of its parent's threads."""
     with _LOADING:
         if not any(thread.is_alive() for thread in _closers):
-            _closers[:] = [threading.Thread(target=_close_abandoned, name="connectctl-close", daemon=True)]
+            _closers[:] = [
+                threading.Thread(target=_close_abandoned, name="connectctl-close", daemon=True)
+            ]
             _closers[0].start()
 
 
@@ -277,7 +343,9 @@ def _close(manager: Any) -> None:
 
 
 class ClusterClient:
-    """A client of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds each request."""
+    """A client of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds
+    each request.
+    """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
@@ -304,11 +372,21 @@ class _Pipeline:
     """Requests on their way on one connection."""
 
     def __init__(
-        self, manager: Any, connection: Any, requests: Iterator[tuple[str, Any]], patience: float, on_answer: OnAnswer
+        self,
+        manager: Any,
+        connection: Any,
+        requests: Iterator[tuple[str, Any]],
+        patience: float,
+        on_answer: OnAnswer,
     ) -> None:
         from kafka.future import Future
 
-        self._manager, self._connection, self._requests, self._on_answer = manager, connection, requests, on_answer
+        self._manager, self._connection, self._requests, self._on_answer = (
+            manager,
+            connection,
+            requests,
+            on_answer,
+        )
         self._patience_ms = max(1, int(patience * 1000))
         self._in_flight = 0
         self._ended = False
@@ -370,7 +448,9 @@ def known_code(code: int) -> Code:
 
 
 def code_of(error: Exception) -> Code:
-    """What a request that failed as a whole counts as, for each of its items. Raises what is not a failure of Kafka."""
+    """What a request that failed as a whole counts as, for each of its items. Raises what is not a
+    failure of Kafka.
+    """
     import kafka.errors as theirs
 
     if isinstance(error, theirs.NodeNotReadyError):

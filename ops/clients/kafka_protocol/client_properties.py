@@ -1,6 +1,8 @@
-"""The context's client properties, which are librdkafka's, in kafka-python's terms: the one translation.
+"""The context's client properties, which are librdkafka's, in kafka-python's terms: the one
+translation.
 
-What only tunes librdkafka is left out. What changes who we are or whom we trust is translated or refused, never dropped.
+What only tunes librdkafka is left out. What changes who we are or whom we trust is translated or
+refused, never dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     import ssl
 
 _REFUSED = {
-    "ssl.keystore.location": "a PKCS#12 keystore; give ssl.certificate.location and ssl.key.location, in PEM",
+    "ssl.keystore.location": "a PKCS#12 keystore; give ssl.certificate.location and "
+    "ssl.key.location, in PEM",
     "ssl.engine.location": "an OpenSSL engine",
     "ssl.providers": "an OpenSSL provider",
     "sasl.kerberos.keytab": "a keytab; get a ticket with kinit instead",
@@ -26,11 +29,15 @@ _PLAIN = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """kafka-python's arguments for a connection with librdkafka's ``properties``. Raises ``BadInput``."""
+    """kafka-python's arguments for a connection with librdkafka's ``properties``. Raises
+    ``BadInput``.
+    """
     for name, what in _REFUSED.items():
         if properties.get(name):
             raise BadInput(f"{name} cannot be used for transactions: it is {what}")
-    servers = str(properties.get("bootstrap.servers") or properties.get("metadata.broker.list") or "")
+    servers = str(
+        properties.get("bootstrap.servers") or properties.get("metadata.broker.list") or ""
+    )
     protocol = str(properties.get("security.protocol", "plaintext")).upper()
     found: dict[str, Any] = {
         "bootstrap_servers": [server.strip() for server in servers.split(",") if server.strip()],
@@ -45,7 +52,9 @@ def arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
-    mechanism = str(properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI").upper()
+    mechanism = str(
+        properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI"
+    ).upper()
     found: dict[str, Any] = {"sasl_mechanism": mechanism}
     if mechanism in _PLAIN:
         for part in ("username", "password"):
@@ -55,7 +64,9 @@ def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
     elif mechanism == "OAUTHBEARER":
         found["sasl_oauth_token_provider"] = provider(properties)
     elif mechanism == "GSSAPI":
-        found["sasl_kerberos_service_name"] = str(properties.get("sasl.kerberos.service.name", "kafka"))
+        found["sasl_kerberos_service_name"] = str(
+            properties.get("sasl.kerberos.service.name", "kafka")
+        )
     else:
         raise BadInput(
             f"client: sasl.mechanism {mechanism} is not supported for transactions",
@@ -65,7 +76,8 @@ def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tls(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """Trust and identity as librdkafka would have them; it checks the broker's name unless told not to.
+    """Trust and identity as librdkafka would have them; it checks the broker's name unless told not
+    to.
 
     None where the protocol is one without TLS. Raises ``BadInput`` for files that cannot be used.
     """
@@ -83,12 +95,16 @@ def tls(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
             context.set_ciphers(str(properties["ssl.cipher.suites"]).replace(",", ":"))
     except (OSError, ValueError) as e:
         why = str(e) or type(e).__name__
-        raise BadInput("The client's TLS files cannot be used", why=why, next_step="Check client: ssl.….") from e
+        raise BadInput(
+            "The client's TLS files cannot be used", why=why, next_step="Check client: ssl.…."
+        ) from e
     return context
 
 
 def tls_files(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The files of librdkafka's TLS properties, by the setting that names them; none for a protocol without TLS."""
+    """The files of librdkafka's TLS properties, by the setting that names them; none for a protocol
+    without TLS.
+    """
     if str(properties.get("security.protocol", "plaintext")).upper() not in ("SSL", "SASL_SSL"):
         return {}
     named = (f"ssl.{what}.location" for what in ("ca", "certificate", "key", "keystore", "crl"))
@@ -125,9 +141,14 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
 
     secret = properties.get("ssl.key.password")
     password = str(secret) if secret else None
-    pem = [str(properties[name]) for name in ("ssl.key.pem", "ssl.certificate.pem") if properties.get(name)]
+    pem = [
+        str(properties[name])
+        for name in ("ssl.key.pem", "ssl.certificate.pem")
+        if properties.get(name)
+    ]
     if pem:
-        # The ssl module reads identities from files only; this one is readable by its owner and gone at once.
+        # The ssl module reads identities from files only; this one is readable by its owner and
+        # gone at once.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
             file.write("\n".join(pem))
             file.flush()
@@ -136,4 +157,6 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
         certificate = Path(str(properties["ssl.certificate.location"])).expanduser()
         key = properties.get("ssl.key.location")
         with naming(f"{certificate} and {key}" if key else certificate):
-            context.load_cert_chain(certificate, Path(str(key)).expanduser() if key else None, password=password)
+            context.load_cert_chain(
+                certificate, Path(str(key)).expanduser() if key else None, password=password
+            )

@@ -1,4 +1,6 @@
-"""Committed records of a partition as columns, by raw Fetch: a client library makes an object of each record."""
+"""Committed records of a partition as columns, by raw Fetch: a client library makes an object of
+each record.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ UNPACKED = 16 << 20
 
 
 class Chunk(NamedTuple):
-    """Records in an answer that begins at ``offset``; behind them, and what else lies there, the log continues."""
+    """Records in an answer that begins at ``offset``; behind them, and what else lies there, the
+    log continues.
+    """
 
     offset: int
     next_offset: int
@@ -32,8 +36,9 @@ class OldFormat(Exception):
 
 
 class ColumnReader(Headers):
-    """``read`` gives ``Chunk``s: the first may begin before the start, the last end behind the end, which is at most the
-    last stable offset. Raises what ``Headers`` raises, and ``OldFormat`` behind the chunks before it.
+    """``read`` gives ``Chunk``s: the first may begin before the start, the last end behind the end,
+    which is at most the last stable offset. Raises what ``Headers`` raises, and ``OldFormat``
+    behind the chunks before it.
     """
 
     _ahead: tuple[RawConnection, int, TopicPartition, int] | None = None
@@ -68,7 +73,9 @@ class ColumnReader(Headers):
             for some, next_offset in portions_of(data, found):
                 yield Chunk(offset, next_offset, some)
         except (ValueError, OSError) as e:
-            raise ConnectctlError(f"{place} has records that cannot be read", why=str(e), code="garbled") from e
+            raise ConnectctlError(
+                f"{place} has records that cannot be read", why=str(e), code="garbled"
+            ) from e
         if behind is not None:
             yield Chunk(offset, behind, columns(data, []))
         if answer.is_old:
@@ -89,7 +96,9 @@ class ColumnReader(Headers):
 
 
 def portions_of(data: Any, found: Sequence[BatchAt]) -> Iterator[tuple[Columns, int]]:
-    """The records of these batches, in portions where they are compressed, and where the log continues behind each."""
+    """The records of these batches, in portions where they are compressed, and where the log
+    continues behind each.
+    """
     import numpy as np
 
     if not any(each.attributes & CODEC for each in found):

@@ -1,4 +1,6 @@
-"""Columns of records as batches of a producer: which partition each row goes to, and how large batches are."""
+"""Columns of records as batches of a producer: which partition each row goes to, and how large
+batches are.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition, java_partitions, stable_order
-from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns, RowBatch, batches
+from connectctl.ops.kafka.record_batch_encoder import (
+    ProducerState,
+    RecordColumns,
+    RowBatch,
+    batches,
+)
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -24,14 +31,17 @@ T = TypeVar("T")
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
 Delivered = Callable[[int, Iterable[int], int, int, int], None]
-"""Is given a partition, the rows of one batch there in their order, and what ``Answered`` is given."""
+"""Is given a partition, the rows of one batch there in their order, and what ``Answered`` is
+given.
+"""
 
 
 class ColumnWriter:
-    """Writes through ``producer``, compressed with ``codec``, in batches of at most ``batch_bytes`` before that. ``largest``
-    is how many bytes a record batch may have, where that is known; ``too_large`` gives what is raised for the record of
-    that name, for that topic, that has more, and why. A topic that is not there,
-    and a partition without a leader, is waited for ``patience`` seconds. ``check`` is called before partitions are added.
+    """Writes through ``producer``, compressed with ``codec``, in batches of at most ``batch_bytes``
+    before that. ``largest`` is how many bytes a record batch may have, where that is known;
+    ``too_large`` gives what is raised for the record of that name, for that topic, that has more,
+    and why. A topic that is not there, and a partition without a leader, is waited for ``patience``
+    seconds. ``check`` is called before partitions are added.
     """
 
     def __init__(
@@ -50,10 +60,15 @@ class ColumnWriter:
         self._next_partition = random.randrange(1 << 16)
 
     def write(
-        self, topic: str, rows: RecordColumns | Rows, named: Named | None = None, delivered: Delivered | None = None
+        self,
+        topic: str,
+        rows: RecordColumns | Rows,
+        named: Named | None = None,
+        delivered: Delivered | None = None,
     ) -> None:
-        """Put ``rows`` into the transaction, those of a partition in their order: each in the one that it names, or where
-        Java's partitioner puts it. ``named`` names one, and ``delivered`` is called for each batch that is answered.
+        """Put ``rows`` into the transaction, those of a partition in their order: each in the one
+        that it names, or where Java's partitioner puts it. ``named`` names one, and ``delivered``
+        is called for each batch that is answered.
         """
         count = self._producer.partitions(topic, self.patience)
         numbers = rows.partitions if isinstance(rows, Rows) else ()
@@ -70,12 +85,20 @@ class ColumnWriter:
             found = self._placed(topic, given, numbers if given_numbers else (), count, order)
         for place, batch in self.ready(topic, found):
             names = None if named is None else partial(_named, named, batch, order)
-            answered = None if delivered is None else partial(delivered, place.partition, _rows(batch, order))
-            self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names, answered)
+            answered = (
+                None
+                if delivered is None
+                else partial(delivered, place.partition, _rows(batch, order))
+            )
+            self._producer.send(
+                place, len(batch), partial(self._encoded, place, batch, names), names, answered
+            )
 
-    def ready(self, topic: str, batches: Iterable[tuple[int, T]]) -> Iterator[tuple[TopicPartition, T]]:
-        """Yield ``batches`` when their partitions can be written to, those of a partition in their order. Partitions without
-        a leader come last, and are waited for: they hold up no others.
+    def ready(
+        self, topic: str, batches: Iterable[tuple[int, T]]
+    ) -> Iterator[tuple[TopicPartition, T]]:
+        """Yield ``batches`` when their partitions can be written to, those of a partition in their
+        order. Partitions without a leader come last, and are waited for: they hold up no others.
         """
         self._producer.partitions(topic, self.patience)
         led = {*self._producer.led(topic)}
@@ -92,21 +115,37 @@ class ColumnWriter:
                 ready.add(place)
             yield place, batch
 
-    def _encoded(self, place: TopicPartition, batch: RowBatch, named: Named | None, stamp: ProducerState) -> Parts:
+    def _encoded(
+        self, place: TopicPartition, batch: RowBatch, named: Named | None, stamp: ProducerState
+    ) -> Parts:
         encoded = batch.encode(stamp, self._codec)
         size = sum(map(len, encoded))
-        if self._largest is not None and named is not None and len(batch) == 1 and size > self._largest:
-            limit = f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or max.request.size)"
-            raise self._too_large(named(0), place.topic, f"its record batch has {size} bytes; {limit}")
+        if (
+            self._largest is not None
+            and named is not None
+            and len(batch) == 1
+            and size > self._largest
+        ):
+            limit = (
+                f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or "
+                "max.request.size)"
+            )
+            raise self._too_large(
+                named(0), place.topic, f"its record batch has {size} bytes; {limit}"
+            )
         return encoded
 
     def _in_turn(self, topic: str) -> int:
-        """Return the next partition for records that name none and have no key: one that has a leader."""
+        """Return the next partition for records that name none and have no key: one that has a
+        leader.
+        """
         self._next_partition += 1
         led = self._producer.led(topic)
         return led[self._next_partition % len(led)]
 
-    def _placed_few(self, topic: str, rows: Rows, count: int, new: list[Any]) -> Iterator[tuple[int, RowBatch]]:
+    def _placed_few(
+        self, topic: str, rows: Rows, count: int, new: list[Any]
+    ) -> Iterator[tuple[int, RowBatch]]:
         """As ``_placed``, for a few rows, which are no columns."""
         of: dict[int, list[int]] = {}
         in_turn = self._in_turn(topic)
@@ -123,10 +162,16 @@ class ColumnWriter:
             yield numbers[bisect_right(cuts, batch.start)], batch
 
     def _placed(
-        self, topic: str, rows: RecordColumns, given: Sequence[int | None], count: int, new: list[Any]
+        self,
+        topic: str,
+        rows: RecordColumns,
+        given: Sequence[int | None],
+        count: int,
+        new: list[Any],
     ) -> Iterator[tuple[int, RowBatch]]:
-        """Batches with their partitions: those that are ``given``, or empty if none is, keys where Java's partitioner puts
-        them, others batch by batch in turn. ``new`` gets the order of the rows, where that is another.
+        """Batches with their partitions: those that are ``given``, or empty if none is, keys where
+        Java's partitioner puts them, others batch by batch in turn. ``new`` gets the order of the
+        rows, where that is another.
         """
         import numpy as np
 
@@ -154,15 +199,22 @@ class ColumnWriter:
 
 
 def _check_timestamps(times: Any, named: Named | None) -> None:
-    """Raises ``ConnectctlError`` for one before 1970, as Connect does (``ConnectUtils.checkAndConvertTimestamp``)."""
+    """Raises ``ConnectctlError`` for one before 1970, as Connect does
+    (``ConnectUtils.checkAndConvertTimestamp``).
+    """
     if isinstance(times, list):
-        bad = [row for row, when in enumerate(times) if when is not None and when < -1] if any(times) else []
+        bad = (
+            [row for row, when in enumerate(times) if when is not None and when < -1]
+            if any(times)
+            else []
+        )
     else:
         bad = [] if times is None else (times < -1).nonzero()[0].tolist()
     if not bad:
         return
     raise ConnectctlError(
-        f"{named(bad[0]) if named else 'A record'} has a timestamp of {times[bad[0]]} ms, which is before 1970",
+        f"{named(bad[0]) if named else 'A record'} has a timestamp of {times[bad[0]]} ms, which "
+        "is before 1970",
         next_step="Set milliseconds since the epoch, or none for the time of sending.",
         code="INVALID_TIMESTAMP",
     )

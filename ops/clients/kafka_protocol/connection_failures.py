@@ -1,7 +1,7 @@
 """Why connections of one client to its brokers failed: what the time-out of a request does not say.
 
-kafka-python tells this to its log, which all clients of a process share. A reason is forgotten as soon as a connection to
-its broker is made.
+kafka-python tells this to its log, which all clients of a process share. A reason is forgotten as
+soon as a connection to its broker is made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ class ConnectionFailures:
         self._knows_brokers = False
 
     def watch(self, manager: Any) -> None:
-        """Note what becomes of the connections that ``manager``, kafka-python's, makes from now on."""
+        """Note what becomes of the connections that ``manager``, kafka-python's, makes from now
+        on.
+        """
         made = manager.get_connection
 
         def get_connection(node_id: Any, *args: Any, **more: Any) -> Any:
@@ -46,4 +48,8 @@ class ConnectionFailures:
     @property
     def of_first_contact(self) -> list[Exception]:
         """Return the reasons why no bootstrap server answers; none once one did."""
-        return [] if self._knows_brokers else [error for node in self._of for error in self.of_node(node)]
+        return (
+            []
+            if self._knows_brokers
+            else [error for node in self._of for error in self.of_node(node)]
+        )

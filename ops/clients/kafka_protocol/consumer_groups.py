@@ -1,6 +1,7 @@
 """Groups of readers through kafka-python: the offsets of many groups in one request.
 
-Members come through librdkafka, because kafka-python does not know how to describe groups of KIP-848.
+Members come through librdkafka, because kafka-python does not know how to describe groups of
+KIP-848.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.client import batches
 from connectctl.ops.clients.kafka_protocol.leaders import parts_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, ReaderGroup, ReaderGroups, ReaderMember
+from connectctl.ops.kafka.brokers import (
+    CONNECT,
+    CONSUMER,
+    SHARE,
+    ReaderGroup,
+    ReaderGroups,
+    ReaderMember,
+)
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -30,17 +38,27 @@ class Groups:
         self._kafka = kafka
 
     def readers(self) -> ReaderGroups:
-        """See ``BrokerReads.readers``. Coordinators list their own groups, and are asked about those."""
+        """See ``BrokerReads.readers``. Coordinators list their own groups, and are asked about
+        those.
+        """
         from kafka.protocol.admin import ListGroupsRequest
 
         async def one(broker: int) -> tuple[ReaderGroup, ...]:
             answer = await self._brokers.wire.ask(ListGroupsRequest(), broker)
             self._brokers.check(answer.error_code, "list groups", "Describe on the cluster")
-            return tuple(_listed(group, broker) for group in answer.groups if group.protocol_type != CONNECT)
+            return tuple(
+                _listed(group, broker) for group in answer.groups if group.protocol_type != CONNECT
+            )
 
         answers = self._brokers.of_brokers("list groups", one)
-        problems = {broker: answer for broker, answer in answers.items() if isinstance(answer, ConnectctlError)}
-        listed = [group for broker, some in answers.items() if broker not in problems for group in some]
+        problems = {
+            broker: answer
+            for broker, answer in answers.items()
+            if isinstance(answer, ConnectctlError)
+        }
+        listed = [
+            group for broker, some in answers.items() if broker not in problems for group in some
+        ]
         sharing = [group for group in listed if group.type == SHARE]
         others = [group for group in listed if group.type != SHARE]
         found = [*self._with_members(self._with_offsets(others)), *sharing]
@@ -62,9 +80,14 @@ class Groups:
             if not batched:
                 single = OffsetFetchRequest(group_id=some[0].id, topics=None, max_version=7)
                 return [self._committed(some[0], await wire.ask(single, broker))]
-            wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group.id, topics=None) for group in some]
+            wanted = [
+                OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group.id, topics=None)
+                for group in some
+            ]
             # Version 10 names topics by their ids alone.
-            request = OffsetFetchRequest(groups=wanted, require_stable=False, min_version=8, max_version=9)
+            request = OffsetFetchRequest(
+                groups=wanted, require_stable=False, min_version=8, max_version=9
+            )
             answers = {each.group_id: each for each in (await wire.ask(request, broker)).groups}
             return [self._committed(group, answers[group.id]) for group in some]
 
@@ -76,7 +99,9 @@ class Groups:
         offsets: dict[TopicPartition, int] = {}
         for place, part in parts_of(answer.topics):
             # A partition missing in the answer is not one without an offset.
-            error = error or self._brokers.error(part.error_code, doing, f"Describe on the topic {place.topic}")
+            error = error or self._brokers.error(
+                part.error_code, doing, f"Describe on the topic {place.topic}"
+            )
             offset = offset_of(part.committed_offset)
             if offset is not None and not part.error_code:
                 offsets[place] = offset
@@ -88,7 +113,9 @@ class Groups:
         asked: Sequence[tuple[int, Sequence[ReaderGroup]]],
         one: Callable[[int, Sequence[ReaderGroup]], Awaitable[list[ReaderGroup]]],
     ) -> list[ReaderGroup]:
-        """The groups with what ``one`` adds, or with why there is nothing to add; all coordinators at once."""
+        """The groups with what ``one`` adds, or with why there is nothing to add; all coordinators
+        at once.
+        """
         wire = self._brokers.wire
         results = wire.run(doing, lambda: wire.each(one(broker, some) for broker, some in asked))
         found: list[ReaderGroup] = []
@@ -101,35 +128,49 @@ class Groups:
         return found
 
     def _with_members(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:
-        asked = [group.id for group in groups if group.active and group.type in ("classic", CONSUMER)]
+        asked = [
+            group.id for group in groups if group.active and group.type in ("classic", CONSUMER)
+        ]
         if not asked:
             return list(groups)
         admin, timeout = self._kafka.admin, self._brokers.wire.timeout
         futures = self._kafka.ask(
-            "describe groups", lambda: admin.describe_consumer_groups(asked, request_timeout=timeout)
+            "describe groups",
+            lambda: admin.describe_consumer_groups(asked, request_timeout=timeout),
         )
-        return [self._described(group, futures[group.id]) if group.id in futures else group for group in groups]
+        return [
+            self._described(group, futures[group.id]) if group.id in futures else group
+            for group in groups
+        ]
 
     def _described(self, group: ReaderGroup, future: Any) -> ReaderGroup:
         from confluent_kafka import KafkaException
 
         try:
-            return replace(group, members=tuple(_member(member) for member in future.result().members))
+            return replace(
+                group, members=tuple(_member(member) for member in future.result().members)
+            )
         except KafkaException as e:
             error = self._kafka.failure(e.args[0], "describe groups")
-            # A group of some other protocol (a schema registry's) cannot be described this way; what it committed, if
-            # it does so at all, is known.
+            # A group of some other protocol (a schema registry's) cannot be described this way;
+            # what it committed, if it does so at all, is known.
             denied = isinstance(error, NotAuthorized)
             return replace(group, problem=group.problem or error) if denied else group
 
 
 def _listed(group: Any, broker: int) -> ReaderGroup:
     # Brokers before 2.6 tell no state, before 3.8 no type.
-    return ReaderGroup(group.group_id, group.group_type or "classic", group.group_state or "Unknown", broker)
+    return ReaderGroup(
+        group.group_id, group.group_type or "classic", group.group_state or "Unknown", broker
+    )
 
 
 def _member(raw: Any) -> ReaderMember:
-    topics = frozenset(part.topic for part in raw.assignment.topic_partitions) if raw.assignment else frozenset()
+    topics = (
+        frozenset(part.topic for part in raw.assignment.topic_partitions)
+        if raw.assignment
+        else frozenset()
+    )
     return ReaderMember(raw.client_id, raw.host, topics)
 
 

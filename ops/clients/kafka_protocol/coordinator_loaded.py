@@ -1,10 +1,12 @@
 """Whether a group's coordinator tells all that its predecessor had written.
 
-A coordinator answers what is read of a group (DescribeGroups, OffsetFetch) as of the high watermark of its partition of
-``__consumer_offsets`` (``CoordinatorRuntime.scheduleReadOperation``). A new leader's high watermark may lie behind until
-its followers have fetched from it: for that time a group of living members is Empty or Dead, without an error. Measured on
-three brokers of 4.3.1: so in 9 of 12 coordinators that were killed right after a member had joined, for up to 0.6 s.
-The same leader does not report where that partition ends until then (OFFSET_NOT_AVAILABLE, KIP-207); so it is asked that.
+A coordinator answers what is read of a group (DescribeGroups, OffsetFetch) as of the high watermark
+of its partition of ``__consumer_offsets`` (``CoordinatorRuntime.scheduleReadOperation``). A new
+leader's high watermark may lie behind until its followers have fetched from it: for that time a
+group of living members is Empty or Dead, without an error. Measured on three brokers of 4.3.1: so
+in 9 of 12 coordinators that were killed right after a member had joined, for up to 0.6 s. The same
+leader does not report where that partition ends until then (OFFSET_NOT_AVAILABLE, KIP-207); so it
+is asked that.
 """
 
 from __future__ import annotations
@@ -25,15 +27,17 @@ if TYPE_CHECKING:
 
 TOPIC = "__consumer_offsets"
 BLIND = 2.0
-"""Seconds to wait where the topic may not be seen: followers fetch at least every 0.5 s (replica.fetch.wait.max.ms)."""
+"""Seconds to wait where the topic may not be seen: followers fetch at least every 0.5 s
+(replica.fetch.wait.max.ms).
+"""
 
 
 def described(kafka: Connection, group_id: str) -> Described | None:
-    """The group by its coordinator; None where that says that there is none. That it has no members, or is not there, is
-    believed of a coordinator that knows all of it alone.
+    """The group by its coordinator; None where that says that there is none. That it has no
+    members, or is not there, is believed of a coordinator that knows all of it alone.
 
-    Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` where no coordinator can be asked, and
-    ``BadInput`` for a group of another kind than classic ones.
+    Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` where no
+    coordinator can be asked, and ``BadInput`` for a group of another kind than classic ones.
     """
     found = coordinated(kafka, group_id, Coordinator.describe)
     if found is None or not found.members:
@@ -43,7 +47,9 @@ def described(kafka: Connection, group_id: str) -> Described | None:
 
 
 def classic(coordinator: Coordinator) -> Described | None:
-    """The group; None where there is none of any kind. Raises ``BadInput`` for one of another kind than classic ones."""
+    """The group; None where there is none of any kind. Raises ``BadInput`` for one of another kind
+    than classic ones.
+    """
     found = coordinator.describe()
     if found is not None or (kind := coordinator.kind()) is None:
         return found
@@ -51,21 +57,25 @@ def classic(coordinator: Coordinator) -> Described | None:
         raise BadInput(
             f"{coordinator.group} is not a group of a classic protocol",
             why=f"it is a {kind} group ({NEWER_TYPES[kind]})",
-            next_step="Give the group of Connect workers, or of an application with group.protocol=classic.",
+            next_step="Give the group of Connect workers, or of an application with "
+            "group.protocol=classic.",
             code="other-group",
         )
     return coordinator.describe()  # it has come between the two answers
 
 
 def settle(kafka: Connection, *group_ids: str) -> None:
-    """Return when the coordinators of the groups know all of them; what they tell after that is as it is.
+    """Return when the coordinators of the groups know all of them; what they tell after that is as
+    it is.
 
-    Raises ``TimedOut`` and ``Unreachable`` without an answer. A principal without Describe on ``__consumer_offsets``
-    waits for ``BLIND`` seconds instead.
+    Raises ``TimedOut`` and ``Unreachable`` without an answer. A principal without Describe on
+    ``__consumer_offsets`` waits for ``BLIND`` seconds instead.
     """
     try:
         partitions = layouts_of(kafka, [TOPIC])[TOPIC].partitions
-        for number in sorted({coordinator_partition(group_id, partitions) for group_id in group_ids}):
+        for number in sorted(
+            {coordinator_partition(group_id, partitions) for group_id in group_ids}
+        ):
             latest_of(kafka, TopicPartition(TOPIC, number))
     except NotAuthorized:
         time.sleep(BLIND)

@@ -1,7 +1,8 @@
-"""Requests to named brokers, one at a time, on connections that the caller's own thread writes and reads.
+"""Requests to named brokers, one at a time, on connections that the caller's own thread writes and
+reads.
 
-On kafka-python's loop a request wakes its thread, and the answer wakes the caller, which costs more than all the rest of a
-small transaction.
+On kafka-python's loop a request wakes its thread, and the answer wakes the caller, which costs more
+than all the rest of a small transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROO
 
 
 class DirectRequests:
-    """Asks brokers of ``wire``. ``timeout`` in seconds bounds every wait. Raises what ``KafkaProtocolClient.run`` does."""
+    """Asks brokers of ``wire``. ``timeout`` in seconds bounds every wait. Raises what
+    ``KafkaProtocolClient.run`` does.
+    """
 
     def __init__(self, wire: KafkaProtocolClient, timeout: float):
         self._wire, self._timeout = wire, timeout
@@ -23,8 +26,8 @@ class DirectRequests:
         """When each connection had its last request."""
 
     def ask(self, doing: str, request: Any, broker: int, patience: float | None = None) -> Any:
-        """Send ``request``, and give its answer, within ``patience`` seconds or one time-out. Where there is none, the
-        connection is closed: the next one is asked on another.
+        """Send ``request``, and give its answer, within ``patience`` seconds or one time-out. Where
+        there is none, the connection is closed: the next one is asked on another.
         """
         try:
             connection = self._connection(broker, patience or self._timeout)

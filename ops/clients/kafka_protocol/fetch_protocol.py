@@ -1,8 +1,10 @@
-"""Fetch of many partitions at once: its requests, and its responses read from a connection as they arrive.
+"""Fetch of many partitions at once: its requests, and its responses read from a connection as they
+arrive.
 
-Version 13 names topics by their ids, so that a topic that was deleted and created again is not taken for the one before, and
-has the broker compare the epoch of what was fetched last with its log (KIP-595); 11 names them by their names, and is what
-brokers before 3.1 have. A response is never held but for the batches of one partition at a time.
+Version 13 names topics by their ids, so that a topic that was deleted and created again is not
+taken for the one before, and has the broker compare the epoch of what was fetched last with its log
+(KIP-595); 11 names them by their names, and is what brokers before 3.1 have. A response is never
+held but for the batches of one partition at a time.
 """
 
 from __future__ import annotations
@@ -27,14 +29,17 @@ _DIVERGING = 0
 
 
 class Position(NamedTuple):
-    """Where a partition is read: the next offset, and the leader epoch of the batch before it, -1 where none is known."""
+    """Where a partition is read: the next offset, and the leader epoch of the batch before it, -1
+    where none is known.
+    """
 
     offset: int
     epoch: int = -1
 
 
 class FetchLimits(NamedTuple):
-    """How much a response holds: bytes in all, and of a partition. Either has one batch at least, however large.
+    """How much a response holds: bytes in all, and of a partition. Either has one batch at least,
+    however large.
 
     ``wait_ms`` is how long the broker waits for the first record.
     """
@@ -45,9 +50,10 @@ class FetchLimits(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """What a response has of a partition: an error's ``code``, its last stable offset or, with read_uncommitted, its high
-    watermark as ``end``, the ``first`` offset of its log; and ``size`` bytes of batches in ``data``, with the producers and
-    first offsets of the transactions among them that were aborted. ``diverged``: the log no longer has what was fetched.
+    """What a response has of a partition: an error's ``code``, its last stable offset or, with
+    read_uncommitted, its high watermark as ``end``, the ``first`` offset of its log; and ``size``
+    bytes of batches in ``data``, with the producers and first offsets of the transactions among
+    them that were aborted. ``diverged``: the log no longer has what was fetched.
     """
 
     place: TopicPartition
@@ -61,7 +67,11 @@ class PartitionData(NamedTuple):
 
 
 def fetch_request(
-    positions: Mapping[TopicPartition, Position], ids: Mapping[str, UUID], limits: FetchLimits, *, committed: bool
+    positions: Mapping[TopicPartition, Position],
+    ids: Mapping[str, UUID],
+    limits: FetchLimits,
+    *,
+    committed: bool,
 ) -> Any:
     """Fetch of these partitions, in their order; by the topics' ``ids`` where there are any."""
     from kafka.protocol.consumer.fetch import FetchRequest
@@ -78,22 +88,32 @@ def fetch_request(
         )
         of_topic.setdefault(topic, []).append(wanted)
     named = [
-        FetchRequest.FetchTopic(**({"topic_id": ids[topic]} if ids else {"topic": topic}), partitions=parts)
+        FetchRequest.FetchTopic(
+            **({"topic_id": ids[topic]} if ids else {"topic": topic}), partitions=parts
+        )
         for topic, parts in of_topic.items()
     ]
     return FetchRequest[version](
-        max_wait_ms=limits.wait_ms, min_bytes=1, max_bytes=limits.most, isolation_level=int(committed), topics=named
+        max_wait_ms=limits.wait_ms,
+        min_bytes=1,
+        max_bytes=limits.most,
+        isolation_level=int(committed),
+        topics=named,
     )
 
 
 def read_response(
     connection: RawConnection, ids: Mapping[str, UUID], *, committed: bool
 ) -> tuple[int, Iterator[PartitionData]]:
-    """An error code of the whole, and what the response has of each partition, which has to be taken to its end."""
+    """An error code of the whole, and what the response has of each partition, which has to be
+    taken to its end.
+    """
     layout = _Compact(connection) if ids else _Plain(connection)
     layout.begin()
     _, code, _ = connection.take(_TOP)
-    return code, _partitions(connection, layout, {id_: topic for topic, id_ in ids.items()}, committed=committed)
+    return code, _partitions(
+        connection, layout, {id_: topic for topic, id_ in ids.items()}, committed=committed
+    )
 
 
 def _partitions(
@@ -116,7 +136,9 @@ def _partitions(
                 connection.into(data.data[:size])
             diverged = _DIVERGING in layout.tags()
             end = stable if committed else high
-            yield PartitionData(TopicPartition(topic, partition), code, end, first, data, size, aborted, diverged)
+            yield PartitionData(
+                TopicPartition(topic, partition), code, end, first, data, size, aborted, diverged
+            )
         layout.tags()
     layout.tags()
     connection.skip(connection.left)

@@ -1,9 +1,10 @@
 """The coordinator of a group, asked through kafka-python, wherever it moves meanwhile.
 
-Not through librdkafka: whatever its admin client asks a coordinator (DescribeConsumerGroups, ListConsumerGroupOffsets) may
-end the whole process where the connection breaks at the wrong moment. Seen with 2.16.0, as its driver of a run was cut off
-from its brokers now and then: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed`` (librdkafka's
-issue 4605).
+Not through librdkafka: whatever its admin client asks a coordinator (DescribeConsumerGroups,
+ListConsumerGroupOffsets) may end the whole process where the connection breaks at the wrong moment.
+Seen with 2.16.0, as its driver of a run was cut off from its brokers now and then:
+``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed`` (librdkafka's issue
+4605).
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Again(Exception):
 
 @dataclass(frozen=True)
 class RawMember:
-    """A member as its coordinator describes it; metadata and assignment are as the member's protocol has them."""
+    """A member as its coordinator describes it; metadata and assignment are as the member's
+    protocol has them.
+    """
 
     id: str
     client_id: str
@@ -68,10 +71,14 @@ class Coordinator:
         self._broker: int | None = None
 
     def ask(self, request: Any, patience: float) -> Any:
-        """The coordinator's answer. Raises ``Again`` where it has moved or does not answer, and ``NotAuthorized``."""
+        """The coordinator's answer. Raises ``Again`` where it has moved or does not answer, and
+        ``NotAuthorized``.
+        """
         broker = self._broker if self._broker is not None else self._find(patience)
         try:
-            return self._wire.run("ask a coordinator", lambda: self._wire.ask(request, broker, patience))
+            return self._wire.run(
+                "ask a coordinator", lambda: self._wire.ask(request, broker, patience)
+            )
         except NotAuthorized:
             raise
         except Unreachable as e:
@@ -81,7 +88,9 @@ class Coordinator:
     def _find(self, patience: float) -> int:
         request = find_request(self.group, GROUP)
         try:
-            answer = self._wire.run("find a coordinator", lambda: self._wire.ask(request, None, patience))
+            answer = self._wire.run(
+                "find a coordinator", lambda: self._wire.ask(request, None, patience)
+            )
         except NotAuthorized:
             raise
         except Unreachable as e:
@@ -103,7 +112,9 @@ class Coordinator:
         return code
 
     def until(self, once: Callable[[], T]) -> T:
-        """What ``once`` gives, as soon as a coordinator answers. Raises ``TimedOut`` after the timeout."""
+        """What ``once`` gives, as soon as a coordinator answers. Raises ``TimedOut`` after the
+        timeout.
+        """
         end = time.monotonic() + self.timeout
         while True:
             try:
@@ -111,20 +122,28 @@ class Coordinator:
             except Again as e:
                 if time.monotonic() > end:
                     raise TimedOut(
-                        f"No coordinator of the group {self.group} answered within {self.timeout:g} s", why=str(e)
+                        f"No coordinator of the group {self.group} answered within "
+                        f"{self.timeout:g} s",
+                        why=str(e),
                     ) from e
             time.sleep(PAUSE)
 
     def describe(self) -> Described | None:
-        """The group; None where its coordinator knows no classic one of that name, or not yet: see ``settled``."""
+        """The group; None where its coordinator knows no classic one of that name, or not yet: see
+        ``settled``.
+        """
         from kafka.protocol.admin import DescribeGroupsRequest
 
         def once() -> Described | None:
-            answer = self.ask(DescribeGroupsRequest(groups=[self.group], max_version=5), self.timeout)
+            answer = self.ask(
+                DescribeGroupsRequest(groups=[self.group], max_version=5), self.timeout
+            )
             (group,) = answer.groups
             code = self.check(group.error_code)
             if code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
-                raise ConnectctlError(f"The group {self.group} cannot be described", why=name_of(code), code="group")
+                raise ConnectctlError(
+                    f"The group {self.group} cannot be described", why=name_of(code), code="group"
+                )
             if code == Code.GROUP_ID_NOT_FOUND or is_dead(group.group_state):
                 return None
             members = tuple(map(_member, group.members))
@@ -133,7 +152,9 @@ class Coordinator:
         return self.until(once)
 
     def listed(self) -> Any:
-        """The group in the coordinator's list, which has groups of every type; None where it lists none."""
+        """The group in the coordinator's list, which has groups of every type; None where it lists
+        none.
+        """
         from kafka.protocol.admin import ListGroupsRequest
 
         def once() -> Any:
@@ -144,7 +165,9 @@ class Coordinator:
         return self.until(once)
 
     def kind(self) -> str | None:
-        """The type of a group of that name, as ``ReaderGroup`` has it; None where the coordinator lists none."""
+        """The type of a group of that name, as ``ReaderGroup`` has it; None where the coordinator
+        lists none.
+        """
         group = self.listed()
         # Brokers before 3.8 tell no type.
         return None if group is None else str(group.group_type or "classic").lower()
@@ -152,8 +175,9 @@ class Coordinator:
     def stable_offsets(
         self, partitions: Collection[TopicPartition]
     ) -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
-        """What is committed for ``partitions`` (OffsetFetch with ``require_stable``, KIP-447), and those for which a
-        transaction has offsets pending, which are not given (UNSTABLE_OFFSET_COMMIT). Others have none committed.
+        """What is committed for ``partitions`` (OffsetFetch with ``require_stable``, KIP-447), and
+        those for which a transaction has offsets pending, which are not given
+        (UNSTABLE_OFFSET_COMMIT). Others have none committed.
         """
         from kafka.protocol.consumer import OffsetFetchRequest
 
@@ -164,7 +188,11 @@ class Coordinator:
 
         def once() -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
             request = OffsetFetchRequest(
-                group_id=self.group, topics=wanted, require_stable=True, min_version=7, max_version=7
+                group_id=self.group,
+                topics=wanted,
+                require_stable=True,
+                min_version=7,
+                max_version=7,
             )
             return self._offsets_of(self.ask(request, self.timeout), Code.UNSTABLE_OFFSET_COMMIT)
 
@@ -173,7 +201,9 @@ class Coordinator:
     def _offsets_of(
         self, answer: Any, passing: Code | None
     ) -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
-        """The offsets in ``answer``, and the partitions with the error ``passing``; any other one is raised."""
+        """The offsets in ``answer``, and the partitions with the error ``passing``; any other one
+        is raised.
+        """
         if code := self.check(answer.error_code):
             raise self._not_readable(name_of(code))
         found: dict[TopicPartition, GroupOffset] = {}
@@ -193,8 +223,9 @@ class Coordinator:
         return ConnectctlError(f"The offsets of {self.group} cannot be read", why=why, code="group")
 
     def remove_static(self, instance_ids: Collection[str]) -> dict[str, int]:
-        """Take static members out of the group by their ``group.instance.id`` (LeaveGroup v3+, KIP-345); gives the error
-        code of each that was not removed. One that the group does not have (UNKNOWN_MEMBER_ID) is not an error.
+        """Take static members out of the group by their ``group.instance.id`` (LeaveGroup v3+,
+        KIP-345); gives the error code of each that was not removed. One that the group does not
+        have (UNKNOWN_MEMBER_ID) is not an error.
         """
         from kafka.protocol.consumer.group import LeaveGroupRequest
 
@@ -202,11 +233,17 @@ class Coordinator:
         wanted = [member(member_id="", group_instance_id=each) for each in sorted(instance_ids)]
 
         def once() -> dict[str, int]:
-            answer = self.ask(LeaveGroupRequest(group_id=self.group, members=wanted, min_version=3), self.timeout)
+            answer = self.ask(
+                LeaveGroupRequest(group_id=self.group, members=wanted, min_version=3), self.timeout
+            )
             if (code := self.check(answer.error_code)) not in (Code.NONE, Code.UNKNOWN_MEMBER_ID):
                 return dict.fromkeys(instance_ids, code)
             codes = {each.group_instance_id: self.check(each.error_code) for each in answer.members}
-            return {id_: code for id_, code in codes.items() if code not in (Code.NONE, Code.UNKNOWN_MEMBER_ID)}
+            return {
+                id_: code
+                for id_, code in codes.items()
+                if code not in (Code.NONE, Code.UNKNOWN_MEMBER_ID)
+            }
 
         return self.until(once) if wanted else {}
 
@@ -218,7 +255,9 @@ class Coordinator:
         from kafka.protocol.consumer import OffsetFetchRequest
 
         def once() -> dict[TopicPartition, int]:
-            request = OffsetFetchRequest(group_id=self.group, topics=None, require_stable=stable, max_version=7)
+            request = OffsetFetchRequest(
+                group_id=self.group, topics=None, require_stable=stable, max_version=7
+            )
             found, _ = self._offsets_of(self.ask(request, self.timeout), None)
             return {place: each.offset for place, each in found.items()}
 
@@ -234,4 +273,6 @@ def coordinated(kafka: Connection, group: str, ask: Callable[[Coordinator], T]) 
 def _member(raw: Any) -> RawMember:
     metadata, assignment = bytes(raw.member_metadata or b""), bytes(raw.member_assignment or b"")
     instance = raw.group_instance_id or None
-    return RawMember(raw.member_id, raw.client_id, str(raw.client_host), metadata, assignment, instance)
+    return RawMember(
+        raw.member_id, raw.client_id, str(raw.client_host), metadata, assignment, instance
+    )

@@ -1,8 +1,9 @@
-"""Committed offsets of a group changed by a client that is not a member: what ``Admin.alterConsumerGroupOffsets`` and
-``Admin.deleteConsumerGroupOffsets`` send.
+"""Committed offsets of a group changed by a client that is not a member: what
+``Admin.alterConsumerGroupOffsets`` and ``Admin.deleteConsumerGroupOffsets`` send.
 
-The coordinator itself refuses both while the group has members (``GroupCoordinator.validateOffsetCommit`` and
-``validateOffsetDelete``), so that no check of ours has to be the last.
+The coordinator itself refuses both while the group has members
+(``GroupCoordinator.validateOffsetCommit`` and ``validateOffsetDelete``), so that no check of ours
+has to be the last.
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ _COMMIT_VERSION = 9
 
 
 def commit(coordinator: Coordinator, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit ``offsets`` as no member's. Raises ``Refused`` where the group has members, ``NotAuthorized``, ``TimedOut``."""
+    """Commit ``offsets`` as no member's. Raises ``Refused`` where the group has members,
+    ``NotAuthorized``, ``TimedOut``.
+    """
     from kafka.protocol.consumer import OffsetCommitRequest
 
     topic_of = OffsetCommitRequest.OffsetCommitRequestTopic
     partition_of = topic_of.OffsetCommitRequestPartition
     parts: dict[str, list[Any]] = {}
     for place, offset in sorted(offsets.items()):
-        part = partition_of(partition_index=place.partition, committed_offset=offset, committed_metadata="")
+        part = partition_of(
+            partition_index=place.partition, committed_offset=offset, committed_metadata=""
+        )
         parts.setdefault(place.topic, []).append(part)
     topics = [topic_of(name=topic, partitions=some) for topic, some in parts.items()]
     request = OffsetCommitRequest(
@@ -57,7 +62,9 @@ def commit(coordinator: Coordinator, offsets: Mapping[TopicPartition, int]) -> N
 
 
 def delete(coordinator: Coordinator, places: Sequence[TopicPartition]) -> None:
-    """Delete what the group has committed of ``places``; raises as ``commit`` does. A group that is gone has nothing."""
+    """Delete what the group has committed of ``places``; raises as ``commit`` does. A group that is
+    gone has nothing.
+    """
     from kafka.protocol.consumer import OffsetDeleteRequest
 
     topic_of = OffsetDeleteRequest.OffsetDeleteRequestTopic
@@ -79,14 +86,16 @@ def delete(coordinator: Coordinator, places: Sequence[TopicPartition]) -> None:
 
 
 def newer_state(coordinator: Coordinator) -> str | None:
-    """The state of a group of KIP-848 by its coordinator's list, which names no members; None where it lists none."""
+    """The state of a group of KIP-848 by its coordinator's list, which names no members; None where
+    it lists none.
+    """
     group = coordinator.listed()
     return None if group is None else str(group.group_state)
 
 
 def stable(coordinator: Coordinator, holder: Callable[[], str]) -> dict[TopicPartition, int]:
-    """As ``Coordinator.committed``. Raises ``Refused`` while a transaction, which ``holder`` names, holds offsets of the
-    group that are pending.
+    """As ``Coordinator.committed``. Raises ``Refused`` while a transaction, which ``holder`` names,
+    holds offsets of the group that are pending.
     """
     try:
         return coordinator.committed(stable=True)
@@ -94,7 +103,8 @@ def stable(coordinator: Coordinator, holder: Callable[[], str]) -> dict[TopicPar
         if e.why is not None and e.why.endswith(Code.UNSTABLE_OFFSET_COMMIT.name):
             group = coordinator.group
             raise Refused(
-                f"An open transaction holds offsets of the group {group}, and its commit would overwrite the change",
+                f"An open transaction holds offsets of the group {group}, and its commit would "
+                "overwrite the change",
                 why=f"{holder()}: {e.why}",
                 next_step="Wait for its end, or end it: connectctl transactions abort ID.",
                 code="pending",
@@ -108,11 +118,14 @@ def _check_topics(coordinator: Coordinator, answer: Any, operation: Operation) -
 
 
 def _check(coordinator: Coordinator, code: int, place: str, operation: Operation) -> None:
-    """Raises for an error's ``code``; ``operation`` on the group is what it needs. See ``Coordinator.check``."""
+    """Raises for an error's ``code``; ``operation`` on the group is what it needs. See
+    ``Coordinator.check``.
+    """
     group = coordinator.group
     if code == Code.GROUP_AUTHORIZATION_FAILED:
         raise not_authorized(
-            f"Not authorized to change offsets of the group {group}", Right(operation, Resource.GROUP, group)
+            f"Not authorized to change offsets of the group {group}",
+            Right(operation, Resource.GROUP, group),
         )
     if code == Code.TOPIC_AUTHORIZATION_FAILED:
         topic = place.rpartition("-")[0]
@@ -127,4 +140,6 @@ def _check(coordinator: Coordinator, code: int, place: str, operation: Operation
     if code == Code.UNKNOWN_TOPIC_OR_PARTITION:
         raise BadInput(f"Partition not found: {place}", code="no-topic")
     if coordinator.check(code):
-        raise ConnectctlError(f"The offsets of {group} could not be changed", why=f"{place} {name_of(code)}".strip())
+        raise ConnectctlError(
+            f"The offsets of {group} could not be changed", why=f"{place} {name_of(code)}".strip()
+        )

@@ -1,7 +1,8 @@
-"""Batch headers of a partition by raw Fetch: committed, aborted or open, compressed or not, with the control batches.
+"""Batch headers of a partition by raw Fetch: committed, aborted or open, compressed or not, with
+the control batches.
 
-No client library shows markers, producers or sequences. Fetch version 11 is the newest that names topics and has fixed
-lengths; every broker from 2.3 to 4.x speaks it.
+No client library shows markers, producers or sequences. Fetch version 11 is the newest that names
+topics and has fixed lengths; every broker from 2.3 to 4.x speaks it.
 """
 
 from __future__ import annotations
@@ -12,17 +13,32 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
-from connectctl.ops.clients.kafka_protocol.fetch_protocol import BY_NAME, FetchLimits, Position, fetch_request
+from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
+    BY_NAME,
+    FetchLimits,
+    Position,
+    fetch_request,
+)
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
-from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, CONTROL, HEADER, LENGTH, Batch, Marker, marker_of
+from connectctl.ops.kafka.batch_headers import (
+    AFTER_LENGTH,
+    CONTROL,
+    HEADER,
+    LENGTH,
+    Batch,
+    Marker,
+    marker_of,
+)
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
 
 FETCH_BYTES = 32 << 20
-"""How much to ask for at once. The answer is never held, so that this costs nothing but fewer round trips."""
+"""How much to ask for at once. The answer is never held, so that this costs nothing but fewer round
+trips.
+"""
 WAIT_MS = 500
 """How long a broker waits for the first record."""
 PAUSE = 0.2
@@ -37,7 +53,9 @@ _OUT_OF_RANGE = 1
 
 
 class Headers:
-    """The headers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds every wait."""
+    """The headers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds
+    bounds every wait.
+    """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
@@ -51,10 +69,11 @@ class Headers:
         self._wire.close()
 
     def read(self, place: TopicPartition, start: int, end: int) -> Iterator[Batch | Marker]:
-        """What lies in ``place`` from ``start`` on and begins before ``end``, in the order of the log.
+        """What lies in ``place`` from ``start`` on and begins before ``end``, in the order of the
+        log.
 
-        ``end`` is at most the high watermark. The first batch may begin before ``start``. What retention removes
-        meanwhile is left out. Raises ``Unreachable``, ``NotAuthorized``.
+        ``end`` is at most the high watermark. The first batch may begin before ``start``. What
+        retention removes meanwhile is left out. Raises ``Unreachable``, ``NotAuthorized``.
         """
         deadline = time.monotonic() + self._timeout
         while start < end:
@@ -66,18 +85,25 @@ class Headers:
                     yield found
                     deadline = time.monotonic() + self._timeout
                 if time.monotonic() > deadline:
-                    raise Unreachable(f"{place} cannot be read", why=f"no records returned at offset {start} of {end}")
+                    raise Unreachable(
+                        f"{place} cannot be read",
+                        why=f"no records returned at offset {start} of {end}",
+                    )
             except _Start as e:
                 start = e.offset
             except (Broken, OSError, _Moved) as e:
                 if time.monotonic() > deadline:
                     why = str(e) or type(e).__name__
-                    raise Unreachable(f"{place} cannot be read", why=why, next_step="Try again later.") from e
+                    raise Unreachable(
+                        f"{place} cannot be read", why=why, next_step="Try again later."
+                    ) from e
                 self._forget()
                 time.sleep(PAUSE)
 
     def _forget(self) -> None:
-        """Start again with new connections: a connection of which an answer is half read is good for nothing."""
+        """Start again with new connections: a connection of which an answer is half read is good
+        for nothing.
+        """
         self.close()
         self._leaders.clear()
 
@@ -86,7 +112,9 @@ class Headers:
 
         if place not in self._leaders:
             known = Leaders(self._wire).leaders([place.topic])
-            self._leaders |= {where: who for where, who in known.items() if not isinstance(who, Code)}
+            self._leaders |= {
+                where: who for where, who in known.items() if not isinstance(who, Code)
+            }
         leader = self._leaders.get(place)
         if leader is None:
             raise _Moved("it has no leader")
@@ -106,7 +134,8 @@ class Headers:
         try:
             yield from _walk(connection, place)
         except GeneratorExit:
-            # The reader has enough; the rest of the answer is cheaper to read than a new connection to make.
+            # The reader has enough; the rest of the answer is cheaper to read than a new connection
+            # to make.
             connection.skip(connection.left)
             raise
         connection.skip(connection.left)
@@ -124,14 +153,20 @@ class _Start(Exception):
         self.offset = offset
 
 
-def request(place: TopicPartition, offset: int, most: int = FETCH_BYTES, *, committed: bool = False) -> Any:
-    """Fetch of ``most`` bytes of ``place``; ``committed``: as far as read_committed readers get, and what was aborted."""
-    return fetch_request({place: Position(offset)}, {}, FetchLimits(most, most, WAIT_MS), committed=committed)
+def request(
+    place: TopicPartition, offset: int, most: int = FETCH_BYTES, *, committed: bool = False
+) -> Any:
+    """Fetch of ``most`` bytes of ``place``; ``committed``: as far as read_committed readers get,
+    and what was aborted.
+    """
+    return fetch_request(
+        {place: Position(offset)}, {}, FetchLimits(most, most, WAIT_MS), committed=committed
+    )
 
 
 def opening(connection: RawConnection, place: TopicPartition) -> tuple[int, list[tuple[int, int]]]:
-    """How many bytes of batches follow in an answer about ``place``, and the producers and first offsets of the aborted
-    transactions in them.
+    """How many bytes of batches follow in an answer about ``place``, and the producers and first
+    offsets of the aborted transactions in them.
     """
     _, code, _, topics = connection.take(_TOP)
     if code or topics != 1:
@@ -155,11 +190,14 @@ def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | 
         length = fields[1] - AFTER_LENGTH
         left -= header
         if fields[3] < 2:
-            # An old message is shorter than this header may be; there is nothing in it for an audit.
+            # An old message is shorter than this header may be; there is nothing in it for an
+            # audit.
             yield Batch.old(fields[0])
             rest = fields[1] + LENGTH.size - header
             if rest < 0:
-                raise ConnectctlError(f"{place} has records of Kafka before 0.11", code="unsupported")
+                raise ConnectctlError(
+                    f"{place} has records of Kafka before 0.11", code="unsupported"
+                )
         elif fields[5] & CONTROL:
             if left < length:
                 return
@@ -178,7 +216,9 @@ def _check(code: int, place: TopicPartition, first: int) -> None:
     if code == _OUT_OF_RANGE and first >= 0:
         raise _Start(first)
     if code == Code.TOPIC_AUTHORIZATION_FAILED:
-        raise not_authorized(f"Not authorized to read the topic {place.topic}", read_topic(place.topic))
+        raise not_authorized(
+            f"Not authorized to read the topic {place.topic}", read_topic(place.topic)
+        )
     if code in _MOVING:
         raise _Moved(known_code(code).name)
     if code:

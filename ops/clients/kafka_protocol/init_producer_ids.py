@@ -1,9 +1,11 @@
-"""InitProducerId for tens of thousands of ids: on many connections to each coordinator, encoded by hand.
+"""InitProducerId for tens of thousands of ids: on many connections to each coordinator, encoded by
+hand.
 
-A broker takes the next request of a connection when the one before is answered, and InitProducerId is answered when the
-in-sync replicas have it: on one connection a coordinator with followers does a few hundred a second. With many connections
-a follower fetches the records of many ids at once, which also spares the brokers most of the work. And kafka-python, with
-its futures and timers, takes longer over a request than a broker does.
+A broker takes the next request of a connection when the one before is answered, and InitProducerId
+is answered when the in-sync replicas have it: on one connection a coordinator with followers does a
+few hundred a second. With many connections a follower fetches the records of many ids at once,
+which also spares the brokers most of the work. And kafka-python, with its futures and timers, takes
+longer over a request than a broker does.
 """
 
 from __future__ import annotations
@@ -64,10 +66,12 @@ def init_many(
     on_answer: OnAnswer, *,
     patience: float,
 ) -> None:  # fmt: skip
-    """Ask each broker for its ids; ``on_answer(id, code, answer)`` is called for each, in the caller's thread.
+    """Ask each broker for its ids; ``on_answer(id, code, answer)`` is called for each, in the
+    caller's thread.
 
-    The code is ``NONE`` with an answer, else ``NO_ANSWER`` for what was sent and ``NOT_SENT`` for what was not.
-    ``patience`` in seconds bounds the opening of a connection, and the wait for the next answer on it.
+    The code is ``NONE`` with an answer, else ``NO_ANSWER`` for what was sent and ``NOT_SENT`` for
+    what was not. ``patience`` in seconds bounds the opening of a connection, and the wait for the
+    next answer on it.
     """
     brokers = [_Broker(wire, broker, version, ids, timeouts, patience) for broker, ids in parts]
     with selectors.DefaultSelector() as ready:
@@ -87,7 +91,11 @@ def init_many(
 
 
 def _converse(
-    brokers: Sequence[_Broker], lanes: set[_Lane], ready: selectors.BaseSelector, on_answer: OnAnswer, patience: float
+    brokers: Sequence[_Broker],
+    lanes: set[_Lane],
+    ready: selectors.BaseSelector,
+    on_answer: OnAnswer,
+    patience: float,
 ) -> None:
     """Ask on every connection until nothing is left, or none is."""
 
@@ -116,7 +124,9 @@ def _converse(
 
 
 class _Lane:
-    """A connection to a coordinator, and the ids that were asked for on it and have no answer yet."""
+    """A connection to a coordinator, and the ids that were asked for on it and have no answer
+    yet.
+    """
 
     def __init__(self, broker: _Broker, connection: RawConnection) -> None:
         self.connection = connection
@@ -125,7 +135,9 @@ class _Lane:
         self._waiting: deque[str] = deque()
 
     def receive(self, on_answer: OnAnswer) -> bool:
-        """Pass on the answers that are there and send more; whether the connection is good for more."""
+        """Pass on the answers that are there and send more; whether the connection is good for
+        more.
+        """
         try:
             if self._waiting:
                 self.received_at = time.monotonic()
@@ -154,7 +166,9 @@ class _Lane:
 
 
 class _Broker:
-    """The ids of one coordinator, of which its connections take the next ones until none is left."""
+    """The ids of one coordinator, of which its connections take the next ones until none is
+    left.
+    """
 
     def __init__(
         self,
@@ -179,12 +193,16 @@ class _Broker:
         return self._taken < self._count and not (self._all_open.is_set() and self._opened.empty())
 
     def open_all(self) -> None:
-        """Open the connections one after the other: kafka-python has one to a broker, until it is taken over."""
+        """Open the connections one after the other: kafka-python has one to a broker, until it is
+        taken over.
+        """
         try:
             for _ in range(self._lanes):
                 if self._ended.is_set() or self._taken >= self._count:
                     return
-                self._opened.put(_Lane(self, RawConnection(self._wire, self._broker, self._patience, room=_ROOM)))
+                self._opened.put(
+                    _Lane(self, RawConnection(self._wire, self._broker, self._patience, room=_ROOM))
+                )
                 if self._ended.is_set():
                     self.end()
         except Exception:  # noqa: BLE001  # whatever it is, nothing was sent on it

@@ -1,5 +1,5 @@
-"""Leaders of partitions through kafka-python: their producers, their ends, and markers (KIP-664); and ids of topics, which
-tell a topic from another one of its name.
+"""Leaders of partitions through kafka-python: their producers, their ends, and markers (KIP-664);
+and ids of topics, which tell a topic from another one of its name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, code_of, known_code
+from connectctl.ops.clients.kafka_protocol.client import (
+    KafkaProtocolClient,
+    batches,
+    code_of,
+    known_code,
+)
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
@@ -35,14 +40,23 @@ class Leaders:
 
     def places(self, topics: Sequence[str]) -> list[TopicPartition]:
         answer = self._described(topics)
-        hidden = [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
+        hidden = [
+            topic.name
+            for topic in answer.topics
+            if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED
+        ]
         if hidden:
-            what = f"Not authorized to describe the topic {hidden[0]} (Kafka at {self._wire.bootstrap})"
+            what = (
+                f"Not authorized to describe the topic {hidden[0]} (Kafka at "
+                f"{self._wire.bootstrap})"
+            )
             raise not_authorized(what, describe_topic(hidden[0]))
         return sorted(place for place, _ in parts_of(answer.topics))
 
     def _described(self, topics: Sequence[str]) -> Any:
-        """Metadata that has all partitions of ``topics``, or why it will not. Raises ``Unreachable``."""
+        """Metadata that has all partitions of ``topics``, or why it will not. Raises
+        ``Unreachable``.
+        """
         deadline = time.monotonic() + self._wire.timeout
         while True:
             answer = self._metadata(topics)
@@ -60,10 +74,18 @@ class Leaders:
     def hidden(self, topics: Sequence[str]) -> list[str]:
         """Those of ``topics`` that this principal may not describe, whether they exist or not."""
         answer = self._metadata(topics)
-        return [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
+        return [
+            topic.name
+            for topic in answer.topics
+            if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED
+        ]
 
-    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-        """The producers of each place that its leader has state of, or why it says none (DescribeProducers, KIP-664)."""
+    def producers(
+        self, places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
+        """The producers of each place that its leader has state of, or why it says none
+        (DescribeProducers, KIP-664).
+        """
         from kafka.protocol.admin.transactions import DescribeProducersRequest
 
         def request(some: Sequence[TopicPartition]) -> Any:
@@ -73,7 +95,9 @@ class Leaders:
             ]
             return DescribeProducersRequest(topics=topics)
 
-        def read(answer: Any) -> Iterator[tuple[TopicPartition, tuple[PartitionProducer, ...] | Code]]:
+        def read(
+            answer: Any,
+        ) -> Iterator[tuple[TopicPartition, tuple[PartitionProducer, ...] | Code]]:
             for place, part in parts_of(answer.topics):
                 known = tuple(map(_producer, part.active_producers))
                 yield place, known_code(part.error_code) if part.error_code else known
@@ -95,10 +119,12 @@ class Leaders:
     def offsets(
         self, places: Sequence[TopicPartition], timestamp: int, *, committed: bool = False
     ) -> dict[TopicPartition, Offset | Code | None]:
-        """The first offset of each place with a time of ``timestamp`` or later, in milliseconds since the epoch.
+        """The first offset of each place with a time of ``timestamp`` or later, in milliseconds
+        since the epoch.
 
-        None where there is none, which is an answer for a time alone. ``LATEST`` gives the end, ``EARLIEST`` the beginning:
-        where a leader has neither, that is a code. ``committed``: as far as read_committed readers get.
+        None where there is none, which is an answer for a time alone. ``LATEST`` gives the end,
+        ``EARLIEST`` the beginning: where a leader has neither, that is a code. ``committed``: as
+        far as read_committed readers get.
         """
         from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
@@ -106,9 +132,14 @@ class Leaders:
             topic = ListOffsetsRequest.ListOffsetsTopic
             topics = []
             for name, numbers in by_topic(some).items():
-                parts = [topic.ListOffsetsPartition(partition_index=n, timestamp=timestamp) for n in numbers]
+                parts = [
+                    topic.ListOffsetsPartition(partition_index=n, timestamp=timestamp)
+                    for n in numbers
+                ]
                 topics.append(topic(name=name, partitions=parts))
-            return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6)
+            return ListOffsetsRequest(
+                replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6
+            )
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Code | None]]:
             for place, part in parts_of(answer.topics):
@@ -127,23 +158,31 @@ class Leaders:
             producer_epoch=producer.epoch,
             transaction_result=commit,
             coordinator_epoch=max(0, producer.coordinator_epoch),
-            topics=[kind.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
+            topics=[
+                kind.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])
+            ],
         )
         request = WriteTxnMarkersRequest(markers=[marker], max_version=1)
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, Code]]:
             for one in answer.markers:
-                yield from ((where, known_code(part.error_code)) for where, part in parts_of(one.topics))
+                yield from (
+                    (where, known_code(part.error_code)) for where, part in parts_of(one.topics)
+                )
 
-        return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
+        return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[
+            place
+        ]
 
     def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int | Code]:
-        """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none."""
+        """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that
+        is not there has none.
+        """
         return {place: _leader(part) for place, part in parts_of(self._metadata(topics).topics)}
 
     def of_topic(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
-        """``leaders`` of ``topic``, which brokers that create topics by themselves create where it is missing; or what a
-        broker has against it.
+        """``leaders`` of ``topic``, which brokers that create topics by themselves create where it
+        is missing; or what a broker has against it.
         """
         (described,) = self._metadata([topic], create=True).topics
         if described.error_code:
@@ -178,7 +217,9 @@ class Leaders:
         async def one(leader: int, some: Sequence[TopicPartition]) -> None:
             found.update(read(await self._wire.ask(request(some), leader)))
 
-        results = self._wire.run(doing, lambda: self._wire.each(one(leader, some) for leader, some in asked))
+        results = self._wire.run(
+            doing, lambda: self._wire.each(one(leader, some) for leader, some in asked)
+        )
         for (_, some), result in zip(asked, results, strict=True):
             if isinstance(result, Exception):
                 found.update(dict.fromkeys(some, code_of(result)))
@@ -201,7 +242,10 @@ def _whole(topic: Any) -> bool:
 
 
 def _producer(state: Any) -> PartitionProducer:
-    who, start = (state.producer_id, state.producer_epoch), offset_of(state.current_txn_start_offset)
+    who, start = (
+        (state.producer_id, state.producer_epoch),
+        offset_of(state.current_txn_start_offset),
+    )
     return PartitionProducer(*who, state.coordinator_epoch, state.last_timestamp, start)
 
 
@@ -213,11 +257,19 @@ def parts_of(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
 
 
 def metadata_request(topics: Sequence[str] | None, *, newest: int = 9, **more: bool) -> Any:
-    """Metadata of ``topics``, None for all, of a version up to ``newest``; creates none that is missing."""
+    """Metadata of ``topics``, None for all, of a version up to ``newest``; creates none that is
+    missing.
+    """
     from kafka.protocol.metadata.metadata import MetadataRequest
 
-    wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-    return MetadataRequest(topics=wanted, max_version=newest, **{"allow_auto_topic_creation": False, **more})
+    wanted = (
+        None
+        if topics is None
+        else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    )
+    return MetadataRequest(
+        topics=wanted, max_version=newest, **{"allow_auto_topic_creation": False, **more}
+    )
 
 
 def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
@@ -230,8 +282,9 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 @dataclass(frozen=True)
 class TopicLayouts:
-    """The leader of each partition that has one, and the ids of topics, none where brokers are too old for them. ``gone``
-    are topics that the broker asked does not know, ``forbidden`` those that may not be described.
+    """The leader of each partition that has one, and the ids of topics, none where brokers are too
+    old for them. ``gone`` are topics that the broker asked does not know, ``forbidden`` those that
+    may not be described.
     """
 
     leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -244,9 +297,15 @@ def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayo
     """What a broker knows of ``topics`` now. Raises ``Unreachable``, ``NotAuthorized``."""
     answer = wire.run("look up topics", lambda: wire.ask(metadata_request(topics, newest=12)))
     leaders = {
-        place: leader for place, part in parts_of(answer.topics) if (leader := number_of(part.leader_id)) is not None
+        place: leader
+        for place, part in parts_of(answer.topics)
+        if (leader := number_of(part.leader_id)) is not None
     }
-    ids = {t.name: UUID(str(t.topic_id)) for t in answer.topics if not t.error_code and getattr(t, "topic_id", None)}
+    ids = {
+        t.name: UUID(str(t.topic_id))
+        for t in answer.topics
+        if not t.error_code and getattr(t, "topic_id", None)
+    }
     codes = {topic.name: topic.error_code for topic in answer.topics}
     return TopicLayouts(
         leaders,

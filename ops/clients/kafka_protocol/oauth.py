@@ -1,7 +1,8 @@
 """OAUTHBEARER tokens for kafka-python, from the properties by which librdkafka gets its own.
 
-Two of librdkafka's methods: ``oidc`` asks a token endpoint for client credentials (RFC 6749 §4.4), ``default`` makes an
-unsecured token from ``sasl.oauthbearer.config`` where ``enable.sasl.oauthbearer.unsecure.jwt`` allows it.
+Two of librdkafka's methods: ``oidc`` asks a token endpoint for client credentials (RFC 6749 §4.4),
+``default`` makes an unsecured token from ``sasl.oauthbearer.config`` where
+``enable.sasl.oauthbearer.unsecure.jwt`` allows it.
 """
 
 from __future__ import annotations
@@ -24,10 +25,16 @@ _TIMEOUT = 10.0
 
 
 def provider(properties: Mapping[str, Any]) -> Any:
-    """kafka-python's token provider. Raises ``BadInput`` for what librdkafka would not take either."""
+    """kafka-python's token provider. Raises ``BadInput`` for what librdkafka would not take
+    either.
+    """
     from kafka.net.sasl.oauth import AbstractTokenProvider
 
-    fetch = _oidc if str(properties.get("sasl.oauthbearer.method", "default")).lower() == "oidc" else _unsecured
+    fetch = (
+        _oidc
+        if str(properties.get("sasl.oauthbearer.method", "default")).lower() == "oidc"
+        else _unsecured
+    )
     given = dict(properties)
     _check(given, fetch is _oidc)
 
@@ -50,12 +57,17 @@ def provider(properties: Mapping[str, Any]) -> Any:
 def _check(properties: Mapping[str, Any], oidc: bool) -> None:
     if not oidc:
         if str(properties.get("enable.sasl.oauthbearer.unsecure.jwt", "false")).lower() != "true":
-            hint = "Set sasl.oauthbearer.method=oidc and its endpoint, or enable.sasl.oauthbearer.unsecure.jwt=true."
+            hint = (
+                "Set sasl.oauthbearer.method=oidc and its endpoint, or "
+                "enable.sasl.oauthbearer.unsecure.jwt=true."
+            )
             raise BadInput("client: OAUTHBEARER has no token source configured", next_step=hint)
         return
     for name in ("client.id", "client.secret", "token.endpoint.url"):
         if not properties.get(f"sasl.oauthbearer.{name}"):
-            raise BadInput(f"client: sasl.oauthbearer.{name} is missing, which the method oidc needs")
+            raise BadInput(
+                f"client: sasl.oauthbearer.{name} is missing, which the method oidc needs"
+            )
 
 
 def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
@@ -66,30 +78,44 @@ def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
     form = {"grant_type": "client_credentials"}
     if properties.get("sasl.oauthbearer.scope"):
         form["scope"] = str(properties["sasl.oauthbearer.scope"])
-    who = (str(properties["sasl.oauthbearer.client.id"]), str(properties["sasl.oauthbearer.client.secret"]))
+    who = (
+        str(properties["sasl.oauthbearer.client.id"]),
+        str(properties["sasl.oauthbearer.client.secret"]),
+    )
     verify: Any = properties.get("https.ca.location") or True
     check_files({"client.https.ca.location": properties.get("https.ca.location")})
     try:
         with httpx.Client(verify=verify) as client:
-            answer = ask(client, "POST", url, patience=_TIMEOUT, connect=_TIMEOUT, data=form, auth=who)
+            answer = ask(
+                client, "POST", url, patience=_TIMEOUT, connect=_TIMEOUT, data=form, auth=who
+            )
         answer.raise_for_status()
         data = read_json(answer.content)
         return str(data["access_token"]), time.time() + float(data.get("expires_in", 300))
     except httpx.HTTPStatusError as e:
         refused = f"it answers {e.response.status_code}{_reason(e.response.content)}"
-        hint = "Check sasl.oauthbearer.client.id, client.secret and scope in client: connectctl context show."
+        hint = (
+            "Check sasl.oauthbearer.client.id, client.secret and scope in client: connectctl "
+            "context show."
+        )
         raise NotAuthorized(
-            f"Authentication failed: the token endpoint {url} returned no token", why=refused, next_step=hint
+            f"Authentication failed: the token endpoint {url} returned no token",
+            why=refused,
+            next_step=hint,
         ) from e
     except httpx.HTTPError as e:
-        raise Unreachable(f"The token endpoint {url} does not answer", why=str(e) or type(e).__name__) from e
+        raise Unreachable(
+            f"The token endpoint {url} does not answer", why=str(e) or type(e).__name__
+        ) from e
     except (ValueError, KeyError, TypeError, OverflowError) as e:
         what = f"Authentication failed: the token endpoint {url} returned no token"
         raise NotAuthorized(what, why="its answer has no token") from e
 
 
 def _reason(content: bytes) -> str:
-    """The error that a token endpoint names (RFC 6749, 5.2), such as ``invalid_scope``; empty for another answer."""
+    """The error that a token endpoint names (RFC 6749, 5.2), such as ``invalid_scope``; empty for
+    another answer.
+    """
     try:
         data = read_json(content)
         an_object({"error": text}, {"error_description": text})(data)
@@ -101,7 +127,9 @@ def _reason(content: bytes) -> str:
 def _unsecured(properties: Mapping[str, Any]) -> tuple[str, float]:
     """An unsigned token (RFC 7515 A.5), with the claims that ``sasl.oauthbearer.config`` names."""
     config = dict(
-        part.split("=", 1) for part in str(properties.get("sasl.oauthbearer.config") or "").split() if "=" in part
+        part.split("=", 1)
+        for part in str(properties.get("sasl.oauthbearer.config") or "").split()
+        if "=" in part
     )
     now = time.time()
     life = float(config.get("lifeSeconds", 3600))

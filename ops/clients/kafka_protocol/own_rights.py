@@ -1,8 +1,10 @@
-"""What the principal in use may do, as the brokers themselves say it, through requests that change nothing.
+"""What the principal in use may do, as the brokers themselves say it, through requests that change
+nothing.
 
-KIP-430 has the exact sets: Metadata, DescribeGroups and DescribeCluster tell the operations that their authorizer allows
-whoever asks, denials and super users counted. For transactional ids there is no such set: DescribeTransactions tells
-whether one may be described, and nothing tells whether one may be written to.
+KIP-430 has the exact sets: Metadata, DescribeGroups and DescribeCluster tell the operations that
+their authorizer allows whoever asks, denials and super users counted. For transactional ids there
+is no such set: DescribeTransactions tells whether one may be described, and nothing tells whether
+one may be written to.
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from typing import Any
 from connectctl.ops.clients.kafka_protocol.acls import OPERATIONS, Namespaces
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
-from connectctl.ops.clients.kafka_protocol.transactions import GROUP, TransactionClient, find_request
+from connectctl.ops.clients.kafka_protocol.transactions import (
+    GROUP,
+    TransactionClient,
+    find_request,
+)
 from connectctl.ops.core.rights import Allowed
 from connectctl.ops.kafka.acls import Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
@@ -31,7 +37,9 @@ _TIMEOUT_MS = 30_000
 
 
 class OwnRights(ClusterClient):
-    """See ``RightsReads``. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
+    """See ``RightsReads``. ``properties`` are librdkafka's; ``timeout`` in seconds, for each
+    request.
+    """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._properties = properties
@@ -48,7 +56,11 @@ class OwnRights(ClusterClient):
         found: dict[str, Allowed] = {}
         for some in batches(names):
             request = metadata_request(some, include_topic_authorized_operations=True)
-            answer = self._wire.run("list the client's permissions for topics", lambda r=request: self._wire.ask(r))  # type: ignore[misc]  # the default's type
+            # the default's type
+            answer = self._wire.run(
+                "list the client's permissions for topics",
+                lambda r=request: self._wire.ask(r),  # type: ignore[misc]
+            )
             for topic in answer.topics:
                 found[topic.name] = _answer(topic.error_code, topic.authorized_operations)
         return found
@@ -61,14 +73,17 @@ class OwnRights(ClusterClient):
             if found.error_code:
                 return _answer(found.error_code, None)
             # From version 6 on a group that is not there is an error, without the operations.
-            request = DescribeGroupsRequest(groups=[id_], include_authorized_operations=True, max_version=5)
+            request = DescribeGroupsRequest(
+                groups=[id_], include_authorized_operations=True, max_version=5
+            )
             answer = (await self._wire.ask(request, found.node_id)).groups[0]
             return _answer(answer.error_code, answer.authorized_operations)
 
         doing = "list the client's permissions for groups"
         answers = self._wire.run(doing, lambda: self._wire.each(one(id_) for id_ in ids))
         return {
-            id_: Allowed(None, str(a)) if isinstance(a, Exception) else a for id_, a in zip(ids, answers, strict=True)
+            id_: Allowed(None, str(a)) if isinstance(a, Exception) else a
+            for id_, a in zip(ids, answers, strict=True)
         }
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
@@ -76,14 +91,22 @@ class OwnRights(ClusterClient):
             answers = calls.describe(ids)
         known = (Code.TRANSACTIONAL_ID_NOT_FOUND,)
         return {
-            id_: False if answer in _DENIED else True if isinstance(answer, Transaction) or answer in known else None
+            id_: False
+            if answer in _DENIED
+            else True
+            if isinstance(answer, Transaction) or answer in known
+            else None
             for id_, answer in answers.items()
         }
 
     def unseen(self, resource: Resource) -> tuple[Gap, ...]:
         def hidden(names: list[str]) -> list[str]:
             if resource is Resource.TOPIC:
-                return [name for name, allowed in self.on_topics(names).items() if allowed.operations == frozenset()]
+                return [
+                    name
+                    for name, allowed in self.on_topics(names).items()
+                    if allowed.operations == frozenset()
+                ]
             return [name for name, described in self.describes(names).items() if described is False]
 
         return self._names.gaps(f"every {resource.word}", resource, (), hidden)
@@ -96,9 +119,15 @@ class OwnRights(ClusterClient):
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS, validate_only=True)
         controller = self._wire.manager.cluster.controller
         node = controller.node_id if controller else None
-        answer = self._wire.run("list the topics that the client may create", lambda: self._wire.ask(request, node))
+        answer = self._wire.run(
+            "list the topics that the client may create", lambda: self._wire.ask(request, node)
+        )
         codes = {topic.name: known_code(topic.error_code) for topic in answer.topics}
-        sure = {Code.NONE: True, Code.TOPIC_AUTHORIZATION_FAILED: False, Code.CLUSTER_AUTHORIZATION_FAILED: False}
+        sure = {
+            Code.NONE: True,
+            Code.TOPIC_AUTHORIZATION_FAILED: False,
+            Code.CLUSTER_AUTHORIZATION_FAILED: False,
+        }
         return {name: sure.get(codes.get(name, Code.NO_ANSWER)) for name in names}
 
 

@@ -1,4 +1,6 @@
-"""How many partitions each topic of a producer has, and who leads them, looked up once and kept for a while."""
+"""How many partitions each topic of a producer has, and who leads them, looked up once and kept for
+a while.
+"""
 
 from __future__ import annotations
 
@@ -26,32 +28,51 @@ class PartitionLeaders:
         self._looked_up = time.monotonic()
 
     def partitions(self, topic: str, patience: float) -> int:
-        """Return how many partitions ``topic`` has, one of which has a leader at least. Raises ``Refusal`` if that takes
-        more than ``patience`` seconds, and immediately if waiting does not help.
+        """Return how many partitions ``topic`` has, one of which has a leader at least. Raises
+        ``Refusal`` if that takes more than ``patience`` seconds, and immediately if waiting does
+        not help.
         """
         self._patience = patience
         if topic not in self._leaders:
-            self._await(topic, lambda leaders: any(not isinstance(leader, Code) for leader in leaders.values()))
+            self._await(
+                topic,
+                lambda leaders: any(not isinstance(leader, Code) for leader in leaders.values()),
+            )
         return len(self._leaders[topic])
 
     def led(self, topic: str) -> Sequence[int]:
         """Return the partitions of a topic that was looked up that had a leader then."""
-        return [partition for partition, leader in self._leaders[topic].items() if not isinstance(leader, Code)]
+        return [
+            partition
+            for partition, leader in self._leaders[topic].items()
+            if not isinstance(leader, Code)
+        ]
 
     def leader(self, place: TopicPartition) -> int:
-        """Return the leader of a partition of a topic that was looked up; wait for one as long as for the topic."""
+        """Return the leader of a partition of a topic that was looked up; wait for one as long as
+        for the topic.
+        """
         leader = self._leaders[place.topic][place.partition]
         if isinstance(leader, Code):
-            self._await(place.topic, lambda leaders: not isinstance(leaders.get(place.partition, leader), Code))
+            self._await(
+                place.topic,
+                lambda leaders: not isinstance(leaders.get(place.partition, leader), Code),
+            )
             leader = self._leaders[place.topic][place.partition]
         return int(leader)
 
     def _await(self, topic: str, enough: Callable[[dict[int, int | Code]], bool]) -> None:
-        """Look ``topic`` up until all its partitions are known and ``enough`` of them have a leader."""
+        """Look ``topic`` up until all its partitions are known and ``enough`` of them have a
+        leader.
+        """
         deadline = time.monotonic() + self._patience
         while True:
             found = Leaders(self._wire).of_topic(topic)
-            leaders = {} if isinstance(found, Code) else {place.partition: leader for place, leader in found.items()}
+            leaders = (
+                {}
+                if isinstance(found, Code)
+                else {place.partition: leader for place, leader in found.items()}
+            )
             whole = sorted(leaders) == list(range(len(leaders)))
             if leaders and whole and enough(leaders):
                 self._leaders[topic] = leaders

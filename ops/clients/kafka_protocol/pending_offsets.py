@@ -1,7 +1,8 @@
 """The transactions that hold pending offsets of a consumer group (KIP-447).
 
-Offsets that a transaction adds to a group are pending until it ends. The group's coordinator says for which partitions, and
-not in which transaction: that one has the group's partition of ``__consumer_offsets`` among its own.
+Offsets that a transaction adds to a group are pending until it ends. The group's coordinator says
+for which partitions, and not in which transaction: that one has the group's partition of
+``__consumer_offsets`` among its own.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 MOST_NAMED = 3
 
 
-def transactions_holding(calls: TransactionCalls, group: str, candidates: Iterable[str] = ()) -> list[Transaction]:
-    """Return the open transactions that may hold offsets of ``group``, the oldest first; none where nobody says.
+def transactions_holding(
+    calls: TransactionCalls, group: str, candidates: Iterable[str] = ()
+) -> list[Transaction]:
+    """Return the open transactions that may hold offsets of ``group``, the oldest first; none where
+    nobody says.
 
-    Of the transactional ids ``candidates`` every open one counts: this principal may be allowed to see them alone, and not
-    ``__consumer_offsets``.
+    Of the transactional ids ``candidates`` every open one counts: this principal may be allowed to
+    see them alone, and not ``__consumer_offsets``.
     """
     ours, where = frozenset(candidates), None
     with suppress(ConnectctlError):
@@ -46,7 +50,9 @@ def transactions_holding(calls: TransactionCalls, group: str, candidates: Iterab
 
 
 def in_words(transactions: list[Transaction]) -> str:
-    """Return the transactions for people, each with the time since when it is open; another producer's for none."""
+    """Return the transactions for people, each with the time since when it is open; another
+    producer's for none.
+    """
     if not transactions:
         return "the transaction of another producer"
     return " or ".join(map(_in_words, transactions[:MOST_NAMED]))
@@ -60,6 +66,8 @@ def _in_words(transaction: Transaction) -> str:
 
 
 def holder_of(kafka: Connection, group: str) -> str:
-    """Return ``in_words`` the transactions that hold offsets of ``group``, asked on a connection of its own."""
+    """Return ``in_words`` the transactions that hold offsets of ``group``, asked on a connection of
+    its own.
+    """
     with closing(TransactionClient(kafka.client, timeout=kafka.timeout)) as calls:
         return in_words(transactions_holding(calls, group))

@@ -1,7 +1,8 @@
 """One broker's connection: made, encrypted and logged in by kafka-python, then read by hand.
 
-kafka-python takes 4 kB from a socket at a time and keeps an answer until it is whole. Batch headers are 61 bytes in every
-16 kB, so that here the answer is walked through while it arrives, and what lies between two headers is overwritten.
+kafka-python takes 4 kB from a socket at a time and keeps an answer until it is whole. Batch headers
+are 61 bytes in every 16 kB, so that here the answer is walked through while it arrives, and what
+lies between two headers is overwritten.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _BUFFER = 1 << 20
 SMALL_ROOM = 1 << 14
 """Bytes for answers that are small, most of the time."""
 IDLE = 60.0
-"""Seconds after which a connection without a request is not used any more: brokers close those that are idle."""
+"""Seconds after which a connection without a request is not used any more: brokers close those that
+are idle.
+"""
 _PAUSE = 0.005
 _AT_ONCE = 512
 """Parts of a request that are given to the kernel in one call, which takes 1,024."""
@@ -36,9 +39,11 @@ class Broken(OSError):
 
 
 class RawConnection:
-    """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes.
+    """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait
+    for bytes.
 
-    ``room`` is the size of its buffer in bytes, at first. It is made within ``patience`` seconds, the time-out if None.
+    ``room`` is the size of its buffer in bytes, at first. It is made within ``patience`` seconds,
+    the time-out if None.
     """
 
     def __init__(
@@ -55,8 +60,8 @@ class RawConnection:
         async def take() -> Any:
             manager = wire.manager
             connection = await wire.connection(broker, timeout if patience is None else patience)
-            # From here on nobody else may read or write it: not the loop, not a refresh of the metadata, not a renewal of
-            # the login. What others have asked on it is answered first.
+            # From here on nobody else may read or write it: not the loop, not a refresh of the
+            # metadata, not a renewal of the login. What others have asked on it is answered first.
             manager._conns.pop(broker, None)
             while connection.in_flight_requests or connection._reauth.is_reauthenticating:
                 await manager._net.sleep(_PAUSE)
@@ -85,7 +90,8 @@ class RawConnection:
         connection, known = self._connection, self._wire.manager._conns
 
         async def closed() -> None:
-            # At its end a connection has kafka-python forget the broker's, which by now is another one.
+            # At its end a connection has kafka-python forget the broker's, which by now is another
+            # one.
             other = known.get(self._broker)
             connection.close()
             if other is not None and other is not connection:
@@ -94,7 +100,9 @@ class RawConnection:
         self._wire.run("close a connection", closed)
 
     def ask(self, request: Any) -> None:
-        """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through it."""
+        """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through
+        it.
+        """
         self.await_answer(self.send(request))
 
     def answer_to(self, request: Any) -> Any:
@@ -106,11 +114,14 @@ class RawConnection:
 
     @property
     def wants_quiet(self) -> bool:
-        """Whether the login is to be renewed, which ``send`` does as soon as no answer is on its way."""
+        """Whether the login is to be renewed, which ``send`` does as soon as no answer is on its
+        way.
+        """
         return self._session.is_ending
 
     def send(self, request: Any) -> int:
-        """Send ``request``; gives its number, for ``await_answer``. Answers come in the order of the requests.
+        """Send ``request``; gives its number, for ``await_answer``. Answers come in the order of
+        the requests.
 
         Raises ``NotAuthorized`` where the login is to be renewed and the broker no longer takes it.
         """
@@ -118,9 +129,11 @@ class RawConnection:
         return self._transmit(request)
 
     def send_many(self, key: int, version: int, bodies: Sequence[bytes]) -> range:
-        """Send requests of one kind, encoded already, under headers of version 2 (KIP-482); gives their numbers.
+        """Send requests of one kind, encoded already, under headers of version 2 (KIP-482); gives
+        their numbers.
 
-        Their answers have a byte of header, which counts the tags behind it: none. Raises as ``send``.
+        Their answers have a byte of header, which counts the tags behind it: none. Raises as
+        ``send``.
         """
         self._renew()
         first = self._asked + 1
@@ -130,8 +143,12 @@ class RawConnection:
         self._socket.sendall(b"".join(frames))
         return range(first, self._asked + 1)
 
-    def send_parts(self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool) -> int:
-        """``send`` for a request whose encoded body is all of ``parts``, which are not copied where there is no TLS."""
+    def send_parts(
+        self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool
+    ) -> int:
+        """``send`` for a request whose encoded body is all of ``parts``, which are not copied where
+        there is no TLS.
+        """
         self._renew()
         self._asked += 1
         head = self._heads(key, version, flexible=flexible)(self._asked, sum(map(len, parts)))
@@ -156,8 +173,8 @@ class RawConnection:
         return lambda number, length: _SIZE.pack(size + length) + kind + _SIZE.pack(number) + tail
 
     def allow(self, seconds: float) -> None:
-        """Wait for so much longer from here on: a broker whose quota is used up reads nothing for this time (KIP-219); or
-        for so much less, if negative.
+        """Wait for so much longer from here on: a broker whose quota is used up reads nothing for
+        this time (KIP-219); or for so much less, if negative.
         """
         self._socket.settimeout(self._timeout + seconds)
 
@@ -178,7 +195,9 @@ class RawConnection:
         return self._asked
 
     def await_answer(self, number: int) -> None:
-        """Wait until the answer to the request with that ``number`` begins: the oldest that has none."""
+        """Wait until the answer to the request with that ``number`` begins: the oldest that has
+        none.
+        """
         if self.left:
             raise Broken("an answer was not read to its end")
         self.left = 4
@@ -244,11 +263,14 @@ class RawConnection:
 
     def is_answering(self, seconds: float) -> bool:
         """Whether bytes of an answer are there, or come within ``seconds``."""
-        taken = self._filled > self._at or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0)
+        taken = self._filled > self._at or (
+            isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+        )
         return taken or bool(readable([self], max(0.0, seconds)))
 
     def arrived(self, layout: struct.Struct) -> list[tuple[Any, ...]]:
-        """How each answer begins, as ``layout`` has it, that is there as a whole; in the order of the requests.
+        """How each answer begins, as ``layout`` has it, that is there as a whole; in the order of
+        the requests.
 
         Waits for nothing. All answers that are on their way must fit into the buffer together.
         """

@@ -1,4 +1,6 @@
-"""Waits for sockets with something to read, however many files are open: ``select`` takes descriptors below 1,024."""
+"""Waits for sockets with something to read, however many files are open: ``select`` takes
+descriptors below 1,024.
+"""
 
 from __future__ import annotations
 

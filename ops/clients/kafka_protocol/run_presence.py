@@ -1,7 +1,9 @@
-"""That a run is alive, known to the whole Kafka cluster: a member of a consumer group of its own, gone with its process.
+"""That a run is alive, known to the whole Kafka cluster: a member of a consumer group of its own,
+gone with its process.
 
-The member reads nothing and commits nothing. While its process lives it answers the group's coordinator; ``SESSION``
-seconds after its death the coordinator drops it, and an empty group is forgotten. Its client id says who it is.
+The member reads nothing and commits nothing. While its process lives it answers the group's
+coordinator; ``SESSION`` seconds after its death the coordinator drops it, and an empty group is
+forgotten. Its client id says who it is.
 """
 
 from __future__ import annotations
@@ -17,7 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
 from connectctl.ops.connect.run_presence import Holder, client_id, holder, presence_group
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import (
+    ConnectctlError,
+    NotAuthorized,
+    Refused,
+    TimedOut,
+    Unreachable,
+)
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
 
@@ -35,10 +43,11 @@ PAUSE = 0.5
 
 
 def holders(kafka: Connection, group_id: str, connector: str) -> tuple[Holder, ...]:
-    """The runs of ``connector`` that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``.
+    """The runs of ``connector`` that are alive, or died less than ``SESSION`` ago. Raises
+    ``NotAuthorized``.
 
-    The group is asked for by name: in a listing one that may not be seen is left out in silence. That there are none is
-    believed of a coordinator that knows all of the group alone.
+    The group is asked for by name: in a listing one that may not be seen is left out in silence.
+    That there are none is believed of a coordinator that knows all of the group alone.
     """
     name = presence_group(group_id, connector)
     try:
@@ -47,16 +56,30 @@ def holders(kafka: Connection, group_id: str, connector: str) -> tuple[Holder, .
         what = f"Not authorized to check whether a connectctl run is running {connector}"
         raise not_authorized(what, describe_group(name)) from e
     members = () if group is None else group.members
-    return tuple(holder(member.client_id, member.client_host.removeprefix("/")) for member in members)
+    return tuple(
+        holder(member.client_id, member.client_host.removeprefix("/")) for member in members
+    )
 
 
 class Presence:
-    """The membership of one run of ``connector``. ``topic`` is any that exists: members of a group must name one."""
+    """The membership of one run of ``connector``. ``topic`` is any that exists: members of a group
+    must name one.
+    """
 
     def __init__(
-        self, kafka: Connection, group_id: str, connector: str, topic: str, now: Callable[[], float] = time.time
+        self,
+        kafka: Connection,
+        group_id: str,
+        connector: str,
+        topic: str,
+        now: Callable[[], float] = time.time,
     ):
-        self._kafka, self._group_id, self._connector, self._topic = kafka, group_id, connector, topic
+        self._kafka, self._group_id, self._connector, self._topic = (
+            kafka,
+            group_id,
+            connector,
+            topic,
+        )
         self.client = client_id(socket.gethostname(), os.getpid(), now(), secrets.token_hex(4))
         self._group = presence_group(group_id, connector)
         self._over = threading.Event()
@@ -65,19 +88,31 @@ class Presence:
         self._first: str | None = None
         self._dropped = False
         self.overtaken: str | None = None
-        """Who holds the connector now, where this process had been taken for dead; None while it is ours."""
+        """Who holds the connector now, where this process had been taken for dead; None while it is
+        ours.
+        """
         self.problem: ConnectctlError | None = None
         """Why this process could not become a member."""
 
     def others(self) -> tuple[Holder, ...]:
-        """The other runs of the connector that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``."""
-        return tuple(h for h in holders(self._kafka, self._group_id, self._connector) if h.client != self.client)
+        """The other runs of the connector that are alive, or died less than ``SESSION`` ago. Raises
+        ``NotAuthorized``.
+        """
+        return tuple(
+            h
+            for h in holders(self._kafka, self._group_id, self._connector)
+            if h.client != self.client
+        )
 
     def join(self) -> None:
-        """Become a member, in a thread that keeps it; does not wait until the coordinator has answered."""
+        """Become a member, in a thread that keeps it; does not wait until the coordinator has
+        answered.
+        """
         self._over.clear()
         self._joined.clear()
-        self._thread = threading.Thread(target=self._keep, name=f"presence of {self._connector}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._keep, name=f"presence of {self._connector}", daemon=True
+        )
         self._thread.start()
 
     def leave(self) -> None:
@@ -88,9 +123,11 @@ class Presence:
             self._thread = None
 
     def hold_alone(self, patience: float) -> None:
-        """Become the only member. Raises ``Refused`` where another one lives, ``TimedOut``, ``NotAuthorized``.
+        """Become the only member. Raises ``Refused`` where another one lives, ``TimedOut``,
+        ``NotAuthorized``.
 
-        Of two that join at once, at least one sees the other: both leave and try again, after pauses that differ.
+        Of two that join at once, at least one sees the other: both leave and try again, after
+        pauses that differ.
         """
         began = time.monotonic()
         while True:
@@ -155,7 +192,11 @@ class Presence:
                 message = consumer.poll(POLL)
                 if self._dropped:
                     self._look_for_others()
-                if message is not None and message.error() and message.error().name() == "GROUP_AUTHORIZATION_FAILED":
+                if (
+                    message is not None
+                    and message.error()
+                    and message.error().name() == "GROUP_AUTHORIZATION_FAILED"
+                ):
                     raise KafkaException(message.error())
         finally:
             with suppress(KafkaException):
@@ -164,7 +205,10 @@ class Presence:
     def _failure(self, error: Any) -> ConnectctlError:
         found = self._kafka.failure(error.args[0], f"join the group {self._group}")
         if isinstance(found, NotAuthorized):
-            what = f"Not authorized to join the group by which a run of {self._connector} shows that it is alive"
+            what = (
+                f"Not authorized to join the group by which a run of {self._connector} shows "
+                "that it is alive"
+            )
             return not_authorized(what, Right(Operation.READ, Resource.GROUP, self._group))
         return found
 

@@ -1,4 +1,6 @@
-"""What a group has committed of some partitions, with what is unknown told apart from what was never committed."""
+"""What a group has committed of some partitions, with what is unknown told apart from what was
+never committed.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,17 @@ POLL = 0.2
 
 
 def positions(kafka: Kafka, group: str, topics: Sequence[str], patience: float) -> GroupPositions:
-    """The committed offsets of ``group`` in ``topics``, once transactions that hold some have ended, or after ``patience``
-    seconds.
+    """The committed offsets of ``group`` in ``topics``, once transactions that hold some have
+    ended, or after ``patience`` seconds.
 
-    Offsets that the group's coordinator does not give are unknown, with its reason. Raises ``Unreachable``.
+    Offsets that the group's coordinator does not give are unknown, with its reason. Raises
+    ``Unreachable``.
     """
 
     partitions = frozenset(
-        TopicPartition(t, n) for t, count in kafka.partition_counts(topics).items() for n in range(count)
+        TopicPartition(t, n)
+        for t, count in kafka.partition_counts(topics).items()
+        for n in range(count)
     )
 
     def read(coordinator: Coordinator) -> GroupPositions:
@@ -49,4 +54,6 @@ def positions(kafka: Kafka, group: str, topics: Sequence[str], patience: float) 
     except ConnectctlError as e:
         if isinstance(e, Unreachable) and not isinstance(e, NotAuthorized):
             raise
-        return GroupPositions(unknown=dict.fromkeys(partitions, f"{e}: {e.why}" if e.why else str(e)))
+        return GroupPositions(
+            unknown=dict.fromkeys(partitions, f"{e}: {e.why}" if e.why else str(e))
+        )

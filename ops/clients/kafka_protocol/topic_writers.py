@@ -1,6 +1,7 @@
 """The topics that a transactional id wrote to.
 
-Its coordinator knows its producer id, and the leader of each partition remembers the producers that wrote there lately.
+Its coordinator knows its producer id, and the leader of each partition remembers the producers that
+wrote there lately.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
-def written_by(kafka: Connection, ids: Sequence[str], places: Sequence[TopicPartition]) -> frozenset[str]:
+def written_by(
+    kafka: Connection, ids: Sequence[str], places: Sequence[TopicPartition]
+) -> frozenset[str]:
     """Return the topics of ``places`` whose leaders remember the producer of one of ``ids``.
 
     What may not be seen is left out: it proves nothing.

@@ -1,4 +1,6 @@
-"""What coordinators wrote to ``__transaction_state``, and what is in partitions before a transaction that is open."""
+"""What coordinators wrote to ``__transaction_state``, and what is in partitions before a
+transaction that is open.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,11 @@ REACH = 5_000_000
 
 
 class TransactionLog:
-    """The transaction log of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request.
+    """The transaction log of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in
+    seconds, for each request.
 
-    Connections are opened for each question and closed again: it is asked seldom, and brokers may have come and gone.
+    Connections are opened for each question and closed again: it is asked seldom, and brokers may
+    have come and gone.
     """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
@@ -50,7 +54,11 @@ class TransactionLog:
         if not whole(kafka.existing([TOPIC]), TOPIC):
             return []  # the first transaction creates it
         count = len(kafka.partitions(TOPIC))
-        numbers = range(count) if ids is None else sorted({coordinator_partition(id, count) for id in ids})
+        numbers = (
+            range(count)
+            if ids is None
+            else sorted({coordinator_partition(id, count) for id in ids})
+        )
         return read_wanted(kafka, TOPIC, numbers, wanted)
 
     def _kafka(self) -> Kafka:
@@ -58,22 +66,28 @@ class TransactionLog:
 
         return Kafka(self._properties, timeout=self._timeout)
 
-    def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
+    def behind(
+        self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None
+    ) -> PrecedingLog:
         start = producer.start_offset or 0
-        begin, reached = (start, math.inf) if since_ms is None else self._begin(place, since_ms, start)
+        begin, reached = (
+            (start, math.inf) if since_ms is None else self._begin(place, since_ms, start)
+        )
         right: Right | None = None
         if since_ms is not None and reached != math.inf:
             compacted = self._compacted(place, since_ms)
             right = describe_configs(place.topic) if compacted is None else None
             reached = reached if compacted is False else math.inf
         with closing(Headers(self._properties, timeout=self._timeout)) as headers:
-            return replace(behind(headers.read(place, begin, start + 1), producer, reached), right=right)
+            return replace(
+                behind(headers.read(place, begin, start + 1), producer, reached), right=right
+            )
 
     def _begin(self, place: TopicPartition, since_ms: int, start: int) -> tuple[int, float]:
         """The offset from which to look, and the time from which on all markers are behind it.
 
-        A marker has the broker's time, and every record with this time or a later one is behind the first that has one,
-        whatever times producers gave to theirs.
+        A marker has the broker's time, and every record with this time or a later one is behind the
+        first that has one, whatever times producers gave to theirs.
         """
         first, since = self._offsets(place, EARLIEST, since_ms)
         begin = start if since is None else min(since, start)
@@ -87,7 +101,9 @@ class TransactionLog:
         found: list[Offset | None] = []
         for answer in answers:
             if isinstance(answer, Code):
-                raise Unreachable(f"No offsets available for {place}", why=verdict(PRODUCERS, answer).meaning)
+                raise Unreachable(
+                    f"No offsets available for {place}", why=verdict(PRODUCERS, answer).meaning
+                )
             found.append(answer)
         return found
 
@@ -100,10 +116,15 @@ class TransactionLog:
         if not config:
             return None
         kept = int(config.get("delete.retention.ms", 0))
-        return config.get("cleanup.policy") not in ("delete", "") and since_ms < time.time() * 1000 - kept
+        return (
+            config.get("cleanup.policy") not in ("delete", "")
+            and since_ms < time.time() * 1000 - kept
+        )
 
 
-def behind(found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float) -> PrecedingLog:
+def behind(
+    found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float
+) -> PrecedingLog:
     """What ``found``, the log up to the transaction's first batch, has of its producer."""
     marker: Marker | None = None
     epoch: int | None = None

@@ -1,7 +1,9 @@
-"""Requests of a transactional producer to its coordinator (KIP-98), those for offsets of a consumer group too (KIP-447).
+"""Requests of a transactional producer to its coordinator (KIP-98), those for offsets of a consumer
+group too (KIP-447).
 
-AddOffsetsToTxn names the group to the transaction's coordinator; TxnOffsetCommit gives the offsets to the group's, which
-keeps them pending until the transaction ends. Under transaction version 2 (KIP-890) TxnOffsetCommit does both.
+AddOffsetsToTxn names the group to the transaction's coordinator; TxnOffsetCommit gives the offsets
+to the group's, which keeps them pending until the transaction ends. Under transaction version 2
+(KIP-890) TxnOffsetCommit does both.
 """
 
 from __future__ import annotations
@@ -16,21 +18,27 @@ from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TXN_OFFSET_COMMIT = 3
-"""The first version with generation, member and instance id, which Kafka 2.5 has. Older ones would not fence a zombie."""
+"""The first version with generation, member and instance id, which Kafka 2.5 has. Older ones would
+not fence a zombie.
+"""
 ASK_AGAIN = {
     Code.COORDINATOR_LOAD_IN_PROGRESS,
     Code.COORDINATOR_NOT_AVAILABLE,
     Code.NOT_COORDINATOR,
     Code.CONCURRENT_TRANSACTIONS,
 }
-"""Answers of a group's coordinator behind which the same offsets may be given again: it has moved, or is not ready."""
+"""Answers of a group's coordinator behind which the same offsets may be given again: it has moved,
+or is not ready.
+"""
 
 _NOT_ATTEMPTED = 55
 """OPERATION_NOT_ATTEMPTED: the error of a partition that was refused only with others."""
 
 
 def add_partitions_request(id_: str, who: tuple[int, int], places: Iterable[TopicPartition]) -> Any:
-    """AddPartitionsToTxn of ``places`` for the transactional id ``id_``; ``who`` are its producer id and epoch."""
+    """AddPartitionsToTxn of ``places`` for the transactional id ``id_``; ``who`` are its producer
+    id and epoch.
+    """
     from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 
     topic_of = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
@@ -38,14 +46,20 @@ def add_partitions_request(id_: str, who: tuple[int, int], places: Iterable[Topi
         v3_and_below_transactional_id=id_,
         v3_and_below_producer_id=who[0],
         v3_and_below_producer_epoch=who[1],
-        v3_and_below_topics=[topic_of(name=name, partitions=each) for name, each in by_topic(places).items()],
+        v3_and_below_topics=[
+            topic_of(name=name, partitions=each) for name, each in by_topic(places).items()
+        ],
         max_version=3,
     )
 
 
 def partition_codes(answer: Any) -> set[int]:
     """The errors in the answer to an AddPartitionsToTxn."""
-    parts = [part for topic in answer.results_by_topic_v3_and_below for part in topic.results_by_partition]
+    parts = [
+        part
+        for topic in answer.results_by_topic_v3_and_below
+        for part in topic.results_by_partition
+    ]
     return {part.partition_error_code for part in parts} - {Code.NONE, _NOT_ATTEMPTED}
 
 
@@ -68,7 +82,11 @@ def add_offsets_request(id_: str, who: tuple[int, int], group: str) -> Any:
     from kafka.protocol.producer.transaction import AddOffsetsToTxnRequest
 
     return AddOffsetsToTxnRequest(
-        transactional_id=id_, producer_id=who[0], producer_epoch=who[1], group_id=group, max_version=3
+        transactional_id=id_,
+        producer_id=who[0],
+        producer_epoch=who[1],
+        group_id=group,
+        max_version=3,
     )
 
 

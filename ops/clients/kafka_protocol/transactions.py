@@ -1,7 +1,9 @@
-"""Transaction coordinators and partition leaders through kafka-python: what librdkafka has no requests for.
+"""Transaction coordinators and partition leaders through kafka-python: what librdkafka has no
+requests for.
 
-FindCoordinator (batched since KIP-699), InitProducerId, ListTransactions, DescribeTransactions, DescribeProducers,
-WriteTxnMarkers (KIP-664). Answers come as values and error codes; what a code means is for ``ops/kafka/error_handling.py``.
+FindCoordinator (batched since KIP-699), InitProducerId, ListTransactions, DescribeTransactions,
+DescribeProducers, WriteTxnMarkers (KIP-664). Answers come as values and error codes; what a code
+means is for ``ops/kafka/error_handling.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Listing, Transaction
-from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Observation, Reason, observation_of
+from connectctl.ops.kafka.visibility import (
+    DESCRIBE_CLUSTER,
+    Gap,
+    Observation,
+    Reason,
+    observation_of,
+)
 
 GROUP, _TRANSACTION = 0, 1
 """The key types of FindCoordinator."""
@@ -37,8 +45,9 @@ def find_request(id: str, kind: int = _TRANSACTION) -> Any:
 
 
 def init_request(id: str, timeout_ms: int, who: tuple[int, int] = (-1, -1)) -> Any:
-    """InitProducerId. Without a producer id and an epoch the current producer of ``id`` is fenced; with those of
-    ``who`` it is refused where another producer was initialised behind them (KIP-360).
+    """InitProducerId. Without a producer id and an epoch the current producer of ``id`` is fenced;
+    with those of ``who`` it is refused where another producer was initialised behind them
+    (KIP-360).
     """
     from kafka.protocol.producer.transaction import InitProducerIdRequest
 
@@ -61,7 +70,7 @@ class TransactionClient(ClusterClient, Leaders):
         self._names = Namespaces(self._wire)
         self._coordinators: dict[str, int] = {}
 
-    # ------------------------------------------------------------------------------------------------ coordinators
+    # --------------------------------------------------------------------------------- coordinators
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
         from kafka.protocol.admin.transactions import DescribeTransactionsRequest
@@ -69,13 +78,19 @@ class TransactionClient(ClusterClient, Leaders):
         found: dict[str, Transaction | Code] = {}
 
         async def one(broker: int, some: Sequence[str]) -> None:
-            answer = await self._wire.ask(DescribeTransactionsRequest(transactional_ids=list(some)), broker)
+            answer = await self._wire.ask(
+                DescribeTransactionsRequest(transactional_ids=list(some)), broker
+            )
             for state in answer.transaction_states:
                 found[state.transactional_id] = _transaction(state, broker)
 
         async def all_of_them() -> None:
             found.update(await self._find(ids))
-            parts = [(b, some) for b, known in self._by_coordinator(ids, found) for some in batches(known)]
+            parts = [
+                (b, some)
+                for b, known in self._by_coordinator(ids, found)
+                for some in batches(known)
+            ]
             results = await self._wire.each(one(broker, some) for broker, some in parts)
             for (_, some), result in zip(parts, results, strict=True):
                 if isinstance(result, Exception):
@@ -88,7 +103,10 @@ class TransactionClient(ClusterClient, Leaders):
         return found
 
     def fence(
-        self, timeouts: Mapping[str, int], patience: float, on_result: Callable[[str, InitProducerIdResponse], None]
+        self,
+        timeouts: Mapping[str, int],
+        patience: float,
+        on_result: Callable[[str, InitProducerIdResponse], None],
     ) -> None:
         from kafka.protocol.producer.transaction import InitProducerIdRequest
 
@@ -113,11 +131,17 @@ class TransactionClient(ClusterClient, Leaders):
         version = min(self._wire.newest(InitProducerIdRequest), init_producer_ids.NEWEST)
         enough = init_producer_ids.MANY if version >= init_producer_ids.OLDEST else math.inf
         many = [part for part in parts if len(part[1]) >= enough]
-        init_producer_ids.init_many(self._wire, version, many, timeouts, on_answer, patience=patience)
-        self._wire.run("fence transactional ids", lambda: each(part for part in parts if part not in many))
+        init_producer_ids.init_many(
+            self._wire, version, many, timeouts, on_answer, patience=patience
+        )
+        self._wire.run(
+            "fence transactional ids", lambda: each(part for part in parts if part not in many)
+        )
 
     async def _find(self, ids: Sequence[str]) -> dict[str, Code]:
-        """Look up the coordinators that are not known yet; gives the ids for which none was found, and why."""
+        """Look up the coordinators that are not known yet; gives the ids for which none was found,
+        and why.
+        """
         from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
 
         missing = [id for id in ids if id not in self._coordinators]
@@ -128,10 +152,16 @@ class TransactionClient(ClusterClient, Leaders):
             if answer is not None and not answer.error_code and broker is not None:
                 self._coordinators[id] = broker
             else:
-                lost[id] = code if answer is None else known_code(answer.error_code or Code.COORDINATOR_NOT_AVAILABLE)
+                lost[id] = (
+                    code
+                    if answer is None
+                    else known_code(answer.error_code or Code.COORDINATOR_NOT_AVAILABLE)
+                )
 
         async def batch(some: Sequence[str]) -> None:
-            request = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=list(some), min_version=4)
+            request = FindCoordinatorRequest(
+                key_type=_TRANSACTION, coordinator_keys=list(some), min_version=4
+            )
             answer = await self._wire.ask(request)
             for each in answer.coordinators:
                 on_answer(each.key, Code.NONE, each)
@@ -150,25 +180,36 @@ class TransactionClient(ClusterClient, Leaders):
                 lost.update(dict.fromkeys(some, code_of(result)))
         return lost
 
-    def _by_coordinator(self, ids: Iterable[str], lost: Mapping[str, Any]) -> list[tuple[int, list[str]]]:
+    def _by_coordinator(
+        self, ids: Iterable[str], lost: Mapping[str, Any]
+    ) -> list[tuple[int, list[str]]]:
         parts: dict[int, list[str]] = defaultdict(list)
         for id in ids:
             if id not in lost:
                 parts[self._coordinators[id]].append(id)
         return list(parts.items())
 
-    # ----------------------------------------------------------------------------------------------------- listings
+    # ------------------------------------------------------------------------------------- listings
 
     def listed(
-        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+        self,
+        *,
+        states: Sequence[str] = (),
+        producer_ids: Sequence[int] = (),
+        prefixes: Sequence[str] = (),
     ) -> Observation[tuple[Listing, ...]]:
         from kafka.protocol.admin.transactions import ListTransactionsRequest
 
-        filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
+        filters: dict[str, Any] = {
+            "state_filters": list(states),
+            "producer_id_filters": list(producer_ids),
+        }
 
         async def one(broker: int) -> Any:
             if prefixes and self._wire.newest(ListTransactionsRequest) >= 2:
-                filters["transactional_id_pattern"] = "|".join(f"{_quoted(prefix)}.*" for prefix in prefixes)
+                filters["transactional_id_pattern"] = "|".join(
+                    f"{_quoted(prefix)}.*" for prefix in prefixes
+                )
             return await self._wire.ask(ListTransactionsRequest(**filters), broker)
 
         answers, gaps = self._of_brokers("list transactions", one, "broker")
@@ -179,15 +220,23 @@ class TransactionClient(ClusterClient, Leaders):
                 if not prefixes or id.startswith(tuple(prefixes)):
                     listings.append(Listing(id, state.transaction_state, state.producer_id, broker))
         if answers:
-            gaps += self._names.gaps("transactional ids", Resource.TRANSACTIONAL_ID, prefixes, self._hidden)
+            gaps += self._names.gaps(
+                "transactional ids", Resource.TRANSACTIONAL_ID, prefixes, self._hidden
+            )
         return observation_of(tuple(sorted(listings, key=lambda listing: listing.id)), gaps)
 
     def _hidden(self, ids: Sequence[str]) -> list[str]:
-        """Those of ``ids`` that this principal may not describe. Raises ``Unreachable`` where one is not answered for."""
+        """Those of ``ids`` that this principal may not describe. Raises ``Unreachable`` where one
+        is not answered for.
+        """
         found = self.describe(ids)
-        lost = next((code for code in found.values() if code in (Code.NO_ANSWER, Code.NOT_SENT)), None)
+        lost = next(
+            (code for code in found.values() if code in (Code.NO_ANSWER, Code.NOT_SENT)), None
+        )
         if lost is not None:
-            raise Unreachable("Not every coordinator answers", why=lost.name, next_step="Try again.")
+            raise Unreachable(
+                "Not every coordinator answers", why=lost.name, next_step="Try again."
+            )
         return [id for id in ids if found[id] is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
 
     def connect_groups(self) -> Observation[frozenset[str]]:
@@ -199,8 +248,12 @@ class TransactionClient(ClusterClient, Leaders):
         answers, gaps = self._of_brokers("list groups", one, "groups of broker")
         groups = [group for answer in answers.values() for group in answer.groups]
         if not BrokerFanout(self._wire).lists_every_group():
-            gaps.append(Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER))
-        return observation_of(frozenset(g.group_id for g in groups if g.protocol_type == "connect"), gaps)
+            gaps.append(
+                Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER)
+            )
+        return observation_of(
+            frozenset(g.group_id for g in groups if g.protocol_type == "connect"), gaps
+        )
 
     def _of_brokers(
         self, doing: str, one: Callable[[int], Awaitable[Any]], subject: str
@@ -212,7 +265,11 @@ class TransactionClient(ClusterClient, Leaders):
         gaps: list[Gap] = []
         for broker, answer in zip(brokers, answers, strict=True):
             if isinstance(answer, Exception) or answer.error_code:
-                code = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
+                code = (
+                    code_of(answer)
+                    if isinstance(answer, Exception)
+                    else known_code(answer.error_code)
+                )
                 gaps.append(Gap(f"{subject} {broker}", Reason.NO_ANSWER, None, code.name))
             else:
                 found[broker] = answer
@@ -233,15 +290,22 @@ def _transaction(state: Any, coordinator: int) -> Transaction | Code:
         epoch=state.producer_epoch,
         timeout_ms=state.transaction_timeout_ms,
         started_ms=number_of(state.transaction_start_time_ms),
-        partitions=tuple(sorted(TopicPartition(t.topic, p) for t in state.topics for p in t.partitions)),
+        partitions=tuple(
+            sorted(TopicPartition(t.topic, p) for t in state.topics for p in t.partitions)
+        ),
         coordinator=coordinator,
     )
 
 
 def _answer(answer: Any) -> InitProducerIdResponse:
-    code, who, epoch = known_code(answer.error_code), number_of(answer.producer_id), number_of(answer.producer_epoch)
+    code, who, epoch = (
+        known_code(answer.error_code),
+        number_of(answer.producer_id),
+        number_of(answer.producer_epoch),
+    )
     if code is Code.NONE and (who is None or epoch is None):
-        return InitProducerIdResponse(Code.NO_ANSWER)  # which may have been performed: look before asking again
+        # which may have been performed: look before asking again
+        return InitProducerIdResponse(Code.NO_ANSWER)
     return InitProducerIdResponse(code, -1 if who is None else who, -1 if epoch is None else epoch)
 
 

@@ -16,7 +16,11 @@ from connectctl.ops.clients.kafka_protocol.run_presence import holders
 from connectctl.ops.clients.kafka_protocol.topic_writers import written_by
 from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
 from connectctl.ops.clients.librdkafka.named_groups import describe
-from connectctl.ops.clients.librdkafka.partition_offsets import layouts_of, read_extents, reset_positions
+from connectctl.ops.clients.librdkafka.partition_offsets import (
+    layouts_of,
+    read_extents,
+    reset_positions,
+)
 from connectctl.ops.clients.librdkafka.read import read_images, read_tails
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
 from connectctl.ops.config.numbers import whole_number
@@ -39,7 +43,9 @@ from connectctl.ops.kafka.visibility import (
 )
 
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
-"""Seconds: for how long a broker may not know a topic that another one knows, and between two looks."""
+"""Seconds: for how long a broker may not know a topic that another one knows, and between two
+looks.
+"""
 
 _NOT_THERE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION")
 """The last is a name that no topic can have."""
@@ -47,16 +53,32 @@ _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 
 class Kafka(Connection):
-    """One Kafka cluster, with all that is read of it and written to it; see ``KafkaReads`` and ``KafkaWrites``."""
+    """One Kafka cluster, with all that is read of it and written to it; see ``KafkaReads`` and
+    ``KafkaWrites``.
+    """
 
     def silent(self) -> str | None:
-        """The brokers that take no connection now, of those that were there when metadata was last read; None for none."""
+        """The brokers that take no connection now, of those that were there when metadata was last
+        read; None for none.
+        """
         reported = self.__dict__.get("_metadata")  # in an outage it is not read anew
-        known = {f"{broker.host}:{broker.port}": broker.id for broker in reported.brokers.values()} if reported else {}
+        known = (
+            {f"{broker.host}:{broker.port}": broker.id for broker in reported.brokers.values()}
+            if reported
+            else {}
+        )
         with ThreadPoolExecutor(len(known) or 1) as pool:
             there = dict(zip(known, pool.map(listens, known), strict=True))
-        away = [f"{id_} ({address})" for address, id_ in sorted(known.items(), key=itemgetter(1)) if not there[address]]
-        return f"{len(away)} of {len(known)} brokers do not accept connections: {', '.join(away)}" if away else None
+        away = [
+            f"{id_} ({address})"
+            for address, id_ in sorted(known.items(), key=itemgetter(1))
+            if not there[address]
+        ]
+        return (
+            f"{len(away)} of {len(known)} brokers do not accept connections: {', '.join(away)}"
+            if away
+            else None
+        )
 
     def brokers(self) -> int:
         return len(self._metadata.brokers)
@@ -70,7 +92,8 @@ class Kafka(Connection):
         found: set[str] = set()
         hidden: list[Gap] = []
         topics = TopicCollection(list(dict.fromkeys(names)))
-        futures = self.admin.describe_topics(topics, request_timeout=self.timeout)  # which creates none
+        # which creates none
+        futures = self.admin.describe_topics(topics, request_timeout=self.timeout)
         for name, future in futures.items():
             try:
                 future.result()
@@ -85,25 +108,33 @@ class Kafka(Connection):
         return observation_of(frozenset(found), hidden)
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
-        return {name: self._facts(name, config) for name, config in self._configs(self._known(names)).items()}
+        return {
+            name: self._facts(name, config)
+            for name, config in self._configs(self._known(names)).items()
+        }
 
     def _known(self, names: Sequence[str]) -> list[str]:
-        """Those of ``names`` that exist. Raises ``NotAuthorized`` where one of them may not be seen.
+        """Those of ``names`` that exist. Raises ``NotAuthorized`` where one of them may not be
+        seen.
 
-        The metadata of all topics leaves out what may not be seen, so that what is not in it is asked for by name.
+        The metadata of all topics leaves out what may not be seen, so that what is not in it is
+        asked for by name.
         """
         deadline = time.monotonic() + min(self.timeout, NEW_TOPIC)
         while missing := [name for name in names if name not in self._metadata.topics]:
             there = whole(self.existing(missing), f"the topics {', '.join(missing)}")
             if not there:
                 break
-            self.__dict__.pop("_metadata", None)  # it is older than they are, or from a broker that lags behind
+            # it is older than they are, or from a broker that lags behind
+            self.__dict__.pop("_metadata", None)
             if there <= self.topic_names():
                 break
             if time.monotonic() > deadline:
                 what = f"Kafka at {self.bootstrap} could not list its topics"
                 raise Unreachable(
-                    what, why=f"not every broker lists {', '.join(sorted(there))}", next_step="Try again."
+                    what,
+                    why=f"not every broker lists {', '.join(sorted(there))}",
+                    next_step="Try again.",
                 )
             time.sleep(NEW_TOPIC_PAUSE)
         return [name for name in names if name in self._metadata.topics]
@@ -114,14 +145,19 @@ class Kafka(Connection):
         found = {
             name: self._facts(name, config)
             for name, config in configs.items()
-            # An empty policy (KIP-1161) removes nothing, and workers use such a topic like a compacted one.
+            # An empty policy (KIP-1161) removes nothing, and workers use such a topic like a
+            # compacted one.
             if (policy := config.get("cleanup.policy")) == "" or "compact" in (policy or "")
         }
         unseen = sorted(name for name, config in configs.items() if not config)
-        return observation_of(found, [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n in unseen])
+        return observation_of(
+            found, [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n in unseen]
+        )
 
     def _whole(self, name: str) -> Any:
-        """The partitions of a topic by metadata, asked again while that has not all of them. Raises ``TimedOut``."""
+        """The partitions of a topic by metadata, asked again while that has not all of them. Raises
+        ``TimedOut``.
+        """
         deadline = time.monotonic() + self.timeout
         while True:
             topic = self._metadata.topics.get(name)
@@ -150,7 +186,9 @@ class Kafka(Connection):
         )
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The configuration of each topic in ``names``; empty for a topic whose configuration we may not see."""
+        """The configuration of each topic in ``names``; empty for a topic whose configuration we
+        may not see.
+        """
         found: dict[str, dict[str, str]] = {}
         for resource, future in self._described(names).items():
             try:
@@ -165,12 +203,20 @@ class Kafka(Connection):
             return {}
         topics = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         return dict(
-            self.ask("describe topics", lambda: self.admin.describe_configs(topics, request_timeout=self.timeout))
+            self.ask(
+                "describe topics",
+                lambda: self.admin.describe_configs(topics, request_timeout=self.timeout),
+            )
         )
 
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
-        """``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not there yet, no answer."""
-        reported = {topic: str(each.get("max.message.bytes")) for topic, each in self.topic_configs(topics).items()}
+        """``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not there
+        yet, no answer.
+        """
+        reported = {
+            topic: str(each.get("max.message.bytes"))
+            for topic, each in self.topic_configs(topics).items()
+        }
         numbers = {topic: whole_number(value) for topic, value in reported.items()}
         return {topic: number for topic, number in numbers.items() if number is not None}
 
@@ -180,11 +226,14 @@ class Kafka(Connection):
         for resource, future in self._described(topics).items():
             with suppress(KafkaException):
                 entries = future.result().items()
-                found[resource.name] = {name: str(e.value) for name, e in entries if e.value is not None}
+                found[resource.name] = {
+                    name: str(e.value) for name, e in entries if e.value is not None
+                }
         return found
 
     def group(self, group_id: str) -> ConnectGroup:
-        self.cluster_id()  # first contact, whose failure is told apart from a slow group coordinator
+        # first contact, whose failure is told apart from a slow group coordinator
+        self.cluster_id()
         group = describe(self, group_id)
         if group is None:
             return ConnectGroup(group_id, "Dead", "", ())
@@ -195,7 +244,10 @@ class Kafka(Connection):
                 next_step="Give the workers' group.id.",
             )
         return ConnectGroup(
-            group_id, str(group.state), group.protocol, tuple(member_of(group_id, m) for m in group.members)
+            group_id,
+            str(group.state),
+            group.protocol,
+            tuple(member_of(group_id, m) for m in group.members),
         )
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
@@ -211,10 +263,15 @@ class Kafka(Connection):
     ) -> dict[str, TopicImage]:
         known = self._known(topics)
         return self.ask(
-            "read topics", lambda: read_images(self, known, patience=patience, superseded=superseded, includes=includes)
+            "read topics",
+            lambda: read_images(
+                self, known, patience=patience, superseded=superseded, includes=includes
+            ),
         )
 
-    def positions(self, places: Sequence[TopicPartition], *, earliest: bool) -> dict[TopicPartition, int]:
+    def positions(
+        self, places: Sequence[TopicPartition], *, earliest: bool
+    ) -> dict[TopicPartition, int]:
         return reset_positions(self, places, earliest=earliest)
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
@@ -226,27 +283,37 @@ class Kafka(Connection):
     def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
         layouts = self.topics(topics)
         return written_by(
-            self, ids, [TopicPartition(t, p) for t, facts in layouts.items() for p in range(facts.partitions)]
+            self,
+            ids,
+            [TopicPartition(t, p) for t, facts in layouts.items() for p in range(facts.partitions)],
         )
 
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
         return write_transaction(self, id_, records)
 
     def create_topic(
-        self, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+        self,
+        name: str,
+        partitions: int,
+        replicas: int,
+        config: Mapping[str, str],
+        *,
+        exactly: bool = False,
     ) -> None:
         create_topic(self, name, partitions, replicas, config, exactly=exactly)
         self.__dict__.pop("_metadata", None)  # it does not know the new topic
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of ``topic``. Raises ``BadInput`` where there is no such topic; see ``partition_counts``."""
+        """The partitions of ``topic``. Raises ``BadInput`` where there is no such topic; see
+        ``partition_counts``.
+        """
         return list(range(self.partition_counts([topic])[topic]))
 
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
         """How many partitions each of ``topics`` has, asked now.
 
-        Brokers know a new topic a moment after the controller said that it is there; one that stays unknown, or that
-        metadata has in part, is an error.
+        Brokers know a new topic a moment after the controller said that it is there; one that stays
+        unknown, or that metadata has in part, is an error.
         """
         return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}
 
@@ -257,9 +324,14 @@ def member_of(group_id: str, raw: Any) -> Member:
         newest = connect_protocol.decode_assignment(raw.assignment)
         assignment = newest and newest.merged_with(connect_protocol.decode_current(raw.metadata))
     except (ValueError, UnicodeDecodeError):
-        # As in a rebalance, when there is no metadata: whether the worker has REST is not known then.
+        # As in a rebalance, when there is no metadata: whether the worker has REST is not known
+        # then.
         return Member(raw.id, raw.client_id, raw.client_host, "", -1, None)
     url = connect_protocol.rest_url(advertised)
-    without_rest = bool(advertised) and (not url or connect_protocol.is_mirror(group_id, raw.client_id))
+    without_rest = bool(advertised) and (
+        not url or connect_protocol.is_mirror(group_id, raw.client_id)
+    )
     address = "" if without_rest else url
-    return Member(raw.id, raw.client_id, raw.client_host, address, config_offset, assignment, without_rest)
+    return Member(
+        raw.id, raw.client_id, raw.client_host, address, config_offset, assignment, without_rest
+    )

@@ -1,4 +1,5 @@
-"""A connection to Kafka through librdkafka: its handle, its first contact, and what its errors mean.
+"""A connection to Kafka through librdkafka: its handle, its first contact, and what its errors
+mean.
 
 The only module that turns librdkafka's errors into ours; see ``failure``.
 """
@@ -17,7 +18,14 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.clients.connection_errors import check_files, decided, explained, login_refused
 from connectctl.ops.clients.kafka_protocol.client_properties import tls, tls_files
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    NotTrusted,
+    TimedOut,
+    Unreachable,
+)
 from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.topics import Layout
 from connectctl.ops.kafka.visibility import not_authorized
@@ -29,7 +37,14 @@ FIRST_PATIENCE = 1.0
 """Seconds for the first answer, after which a fault that the handshake decides is looked for."""
 LOGIN_PATIENCE = 3.0
 """Seconds for a broker to take a login, where another one has refused it."""
-_UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
+_UNREACHABLE = {
+    "_TRANSPORT",
+    "_ALL_BROKERS_DOWN",
+    "_RESOLVE",
+    "_SSL",
+    "_NODE_UPDATE",
+    "BROKER_NOT_AVAILABLE",
+}
 _TIMED_OUT = {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT"}
 MOVING = {
     "NOT_LEADER_FOR_PARTITION",
@@ -53,7 +68,9 @@ _MOVING = MOVING | {
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
     "INVALID_REPLICATION_FACTOR",
 }
-"""Such answers to requests of any kind. A topic gets no more replicas than there are brokers, and so may do in a moment."""
+"""Such answers to requests of any kind. A topic gets no more replicas than there are brokers, and
+so may do in a moment.
+"""
 _LOGIN = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM"}
 _NOT_AUTHORIZED = {
     "TOPIC_AUTHORIZATION_FAILED",
@@ -62,7 +79,9 @@ _NOT_AUTHORIZED = {
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
 _CUT_SHORT = re.compile(r"failed: Local: ")
-"""What librdkafka says of a login, as a failure of it, where the broker died in the middle: it was not refused."""
+"""What librdkafka says of a login, as a failure of it, where the broker died in the middle: it was
+not refused.
+"""
 
 
 _NOT_THERE = re.compile(r"refused|resolve|unreachable", re.IGNORECASE)
@@ -70,10 +89,15 @@ _NOT_THERE = re.compile(r"refused|resolve|unreachable", re.IGNORECASE)
 
 
 def failure(
-    error: KafkaError, doing: str, bootstrap: str, last_words: str | None = None, right: Right | None = None
+    error: KafkaError,
+    doing: str,
+    bootstrap: str,
+    last_words: str | None = None,
+    right: Right | None = None,
 ) -> ConnectctlError:
-    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last complained of: the reason of
-    an error of librdkafka's own, such as a time-out, but of no answer of a broker.
+    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last
+    complained of: the reason of an error of librdkafka's own, such as a time-out, but of no answer
+    of a broker.
 
     ``right`` is what an ACL must allow for it.
     """
@@ -87,15 +111,22 @@ def failure(
         return login_refused(doing, bootstrap, why)
     if error.name() in _NOT_AUTHORIZED:
         return NotAuthorized(
-            f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step="Check the client's rights."
+            f"Not authorized to {doing} (Kafka at {bootstrap})",
+            why=why,
+            next_step="Check the client's rights.",
         )
     if cut_short:
         return unreachable(bootstrap, why)
-    no_broker = "waiting for controller" in error.str()  # librdkafka has reached none that could name it
+    # librdkafka has reached none that could name it
+    no_broker = "waiting for controller" in error.str()
     if error.name() in _UNREACHABLE or (error.name() in _TIMED_OUT and (last_words or no_broker)):
         return unreachable(bootstrap, why)
     if error.name() in _TIMED_OUT:
-        return TimedOut(f"Kafka at {bootstrap} did not {doing} in time", why=why, next_step="Try a longer --timeout.")
+        return TimedOut(
+            f"Kafka at {bootstrap} did not {doing} in time",
+            why=why,
+            next_step="Try a longer --timeout.",
+        )
     kind = Unreachable if error.name() in _MOVING else ConnectctlError
     return kind(f"Kafka at {bootstrap} could not {doing}", why=why, code=error.name())
 
@@ -106,7 +137,9 @@ def _refuses(words: str | None) -> bool:
 
 
 def said(error: KafkaError) -> str:
-    """What librdkafka says of the error; its name where it says of what only, as it does of some answers."""
+    """What librdkafka says of the error; its name where it says of what only, as it does of some
+    answers.
+    """
     text = error.str().strip()
     return f"{text} {error.name()}".lstrip() if not text or text.endswith(":") else text
 
@@ -117,7 +150,9 @@ def unreachable(bootstrap: str, why: str | None) -> Unreachable:
 
 
 class Connection:
-    """One Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds, for each request."""
+    """One Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds, for each
+    request.
+    """
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float):
         self.bootstrap = str(properties.get("bootstrap.servers", ""))
@@ -128,21 +163,31 @@ class Connection:
         """How topics were laid out when they were last asked about."""
 
     def properties(self, **more: Any) -> dict[str, Any]:
-        """The properties of a new handle: the person's, ours, and quiet logging. Dots are written as ``__``."""
+        """The properties of a new handle: the person's, ours, and quiet logging. Dots are written
+        as ``__``.
+        """
         quiet = logging.getLogger("connectctl.librdkafka")
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
         ours = {name.replace("__", "."): value for name, value in more.items()}
         check_files(tls_files(self._properties))
-        return {"client.id": "connectctl"} | self._properties | ours | {"logger": quiet, "error_cb": self._remember}
+        return (
+            {"client.id": "connectctl"}
+            | self._properties
+            | ours
+            | {"logger": quiet, "error_cb": self._remember}
+        )
 
     @property
     def client(self) -> dict[str, Any]:
-        """The person's properties as they were given, secrets included: for a handle in another process."""
+        """The person's properties as they were given, secrets included: for a handle in another
+        process.
+        """
         return dict(self._properties)
 
     def _remember(self, error: KafkaError) -> None:
-        # Kept because the error of the request only says that it timed out; the connection knows why.
+        # Kept because the error of the request only says that it timed out; the connection knows
+        # why.
         if error.name() != "_ALL_BROKERS_DOWN" or self._last_words is None:
             self._last_words = error.str()
 
@@ -164,7 +209,8 @@ class Connection:
             raise BadInput(
                 "librdkafka does not accept the client properties",
                 why=e.args[0].str(),
-                next_step="Correct client: in the context (connectctl context show prints the source of each value).",
+                next_step="Correct client: in the context (connectctl context show prints the "
+                "source of each value).",
             ) from e
 
     def _listen(self, seconds: float) -> None:
@@ -181,7 +227,9 @@ class Connection:
             raise self.failure(e.args[0], doing) from e
 
     def renew(self) -> None:
-        """Ask what comes with a new handle, which knows nothing of leaders and connections of before."""
+        """Ask what comes with a new handle, which knows nothing of leaders and connections of
+        before.
+        """
         self.__dict__.pop("admin", None)
 
     @cached_property
@@ -197,10 +245,12 @@ class Connection:
             raise error from e
 
     def _listed(self, deadline: float) -> Any:
-        """All topics. A connection that is cut ends the request before its time, and it is asked again on another one.
+        """All topics. A connection that is cut ends the request before its time, and it is asked
+        again on another one.
 
-        So is one that nobody answers, after longer and longer; but not where a broker has refused the login meanwhile and
-        none has accepted it: a wrong password is reported before the time-out. What the handshake decides is, too.
+        So is one that nobody answers, after longer and longer; but not where a broker has refused
+        the login meanwhile and none has accepted it: a wrong password is reported before the
+        time-out. What the handshake decides is, too.
         """
         others = "," in self.bootstrap
         patience, login = FIRST_PATIENCE, time.monotonic() + (LOGIN_PATIENCE if others else 0)
@@ -212,7 +262,10 @@ class Connection:
                 return found
             except KafkaException as e:
                 self._listen(0)
-                cut, late = e.args[0].name() == "_TRANSPORT", e.args[0].name() in _TIMED_OUT and patience < left
+                cut, late = (
+                    e.args[0].name() == "_TRANSPORT",
+                    e.args[0].name() in _TIMED_OUT and patience < left,
+                )
                 refused = time.monotonic() > login and _refuses(self._last_words)
                 self._end_if_decided()
                 if not (cut or late) or refused or time.monotonic() + PAUSE > deadline:

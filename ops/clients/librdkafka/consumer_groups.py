@@ -1,4 +1,6 @@
-"""Groups of consumers: members with what they subscribed to, and how far they have committed, to read and to change."""
+"""Groups of consumers: members with what they subscribed to, and how far they have committed, to
+read and to change.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from connectctl.ops.clients.kafka_protocol.pending_offsets import holder_of
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
-from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, assigned_partitions, streams_member
+from connectctl.ops.kafka.consumer_group import (
+    ClientGroup,
+    GroupMember,
+    assigned_partitions,
+    streams_member,
+)
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
@@ -28,7 +35,9 @@ class ClientGroups:
         found = describe(self._kafka, group_id)
         if found is None:
             return ClientGroup(group_id, "Dead", "")
-        return ClientGroup(group_id, str(found.state), found.protocol_type, tuple(map(_member, found.members)))
+        return ClientGroup(
+            group_id, str(found.state), found.protocol_type, tuple(map(_member, found.members))
+        )
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
         settle(self._kafka, group_id)
@@ -46,7 +55,9 @@ class ClientGroups:
 
 
 class GroupOffsetClient(ClientGroups):
-    """The groups of one Kafka cluster, whatever protocol their members speak; see ``GroupOffsetWrites``."""
+    """The groups of one Kafka cluster, whatever protocol their members speak; see
+    ``GroupOffsetWrites``.
+    """
 
     def group(self, group_id: str) -> ClientGroup:
         """See ``GroupReads``; the members of a group of KIP-848 are not named."""
@@ -61,10 +72,14 @@ class GroupOffsetClient(ClientGroups):
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
         settle(self._kafka, group_id)
         return coordinated(
-            self._kafka, group_id, lambda c: group_offsets.stable(c, lambda: holder_of(self._kafka, group_id))
+            self._kafka,
+            group_id,
+            lambda c: group_offsets.stable(c, lambda: holder_of(self._kafka, group_id)),
         )
 
-    def pending(self, group_id: str, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+    def pending(
+        self, group_id: str, partitions: Collection[TopicPartition]
+    ) -> frozenset[TopicPartition]:
         """See ``GroupOffsetWrites``."""
         if not partitions:
             return frozenset()
@@ -77,15 +92,24 @@ class GroupOffsetClient(ClientGroups):
     def names(self) -> frozenset[str]:
         """See ``GroupOffsetWrites``."""
         future = self._kafka.admin.list_consumer_groups(request_timeout=self._kafka.timeout)
-        return frozenset(each.group_id for each in self._kafka.ask("list the consumer groups", future.result).valid)
+        return frozenset(
+            each.group_id
+            for each in self._kafka.ask("list the consumer groups", future.result).valid
+        )
 
-    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
-        """See ``GroupOffsetWrites``. On one connection to each coordinator: there may be thousands of groups."""
+    def committed_of(
+        self, group_ids: Sequence[str]
+    ) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
+        """See ``GroupOffsetWrites``. On one connection to each coordinator: there may be thousands
+        of groups.
+        """
         settle(self._kafka, *group_ids)
         with closing(KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)) as wire:
             return {group: self._one(wire, group) for group in group_ids}
 
-    def _one(self, wire: KafkaProtocolClient, group_id: str) -> dict[TopicPartition, int] | ConnectctlError:
+    def _one(
+        self, wire: KafkaProtocolClient, group_id: str
+    ) -> dict[TopicPartition, int] | ConnectctlError:
         try:
             return Coordinator(wire, group_id, self._kafka.timeout).committed()
         except NotAuthorized as e:
@@ -101,4 +125,6 @@ class GroupOffsetClient(ClientGroups):
 def _member(raw: Any) -> GroupMember:
     host = str(raw.client_host).removeprefix("/")
     streams = streams_member(bytes(raw.metadata or b""))
-    return GroupMember(raw.id, raw.client_id, host, streams, len(assigned_partitions(bytes(raw.assignment or b""))))
+    return GroupMember(
+        raw.id, raw.client_id, host, streams, len(assigned_partitions(bytes(raw.assignment or b"")))
+    )

@@ -1,4 +1,6 @@
-"""Partitions, offsets and memberships as librdkafka's consumers and producers take and give them."""
+"""Partitions, offsets and memberships as librdkafka's consumers and producers take and give
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def positions_at(offsets: Mapping[TopicPartition, int]) -> list[Position]:
 
 
 def group_offsets(offsets: Mapping[TopicPartition, GroupOffset]) -> list[Position]:
-    """What a consumer group is to have committed, with leader epoch and metadata where there are any."""
+    """What a consumer group is to have committed, with leader epoch and metadata where there are
+    any.
+    """
     return [_group_offset(*place, each) for place, each in sorted(offsets.items())]
 
 
@@ -34,8 +38,9 @@ def _group_offset(topic: str, number: int, each: GroupOffset) -> Position:
 
 
 def membership(metadata: bytes) -> GroupMembership:
-    """What confluent-kafka's ``consumer_group_metadata()`` says, which has no words of its own for it. Source:
-    ``rd_kafka_consumer_group_metadata_write``. Raises ``ConnectctlError`` for another form.
+    """What confluent-kafka's ``consumer_group_metadata()`` says, which has no words of its own for
+    it. Source: ``rd_kafka_consumer_group_metadata_write``. Raises ``ConnectctlError`` for another
+    form.
     """
     form, rest = metadata[: len(_MAGIC)], metadata[len(_MAGIC) + 4 :]
     parts = rest.split(b"\0", 2)

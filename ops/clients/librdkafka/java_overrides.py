@@ -1,7 +1,8 @@
 """A connector's Java client overrides in librdkafka's terms, as far as there is an equal.
 
-Only what it takes to connect is carried over. Java keystores (JKS) and config-provider references (``${file:…}``) have no
-equal; for such a cluster the context's ``clusters`` gives the client properties.
+Only what it takes to connect is carried over. Java keystores (JKS) and config-provider references
+(``${file:…}``) have no equal; for such a cluster the context's ``clusters`` gives the client
+properties.
 """
 
 from __future__ import annotations
@@ -9,7 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_SAME = {"security.protocol", "sasl.mechanism", "ssl.key.password", "client.dns.lookup", "sasl.kerberos.service.name"}
+_SAME = {
+    "security.protocol",
+    "sasl.mechanism",
+    "ssl.key.password",
+    "client.dns.lookup",
+    "sasl.kerberos.service.name",
+}
 _RENAMED = {
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
@@ -19,15 +26,25 @@ _JAAS = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']
 
 
 def from_java(overrides: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's properties for the Java client properties in ``overrides``; what has no equal is left out."""
+    """librdkafka's properties for the Java client properties in ``overrides``; what has no equal is
+    left out.
+    """
     found = {name: value for name, value in overrides.items() if name in _SAME}
     found |= {_RENAMED[name]: value for name, value in overrides.items() if name in _RENAMED}
     for name, quoted, single in _JAAS.findall(overrides.get("sasl.jaas.config", "")):
         found[f"sasl.{name}"] = re.sub(r"\\(.)", r"\1", quoted) or single
-    if overrides.get("ssl.truststore.type", "").upper() == "PEM" and "ssl.truststore.location" in overrides:
+    if (
+        overrides.get("ssl.truststore.type", "").upper() == "PEM"
+        and "ssl.truststore.location" in overrides
+    ):
         found["ssl.ca.location"] = overrides["ssl.truststore.location"]
-    if overrides.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in overrides:
-        found["ssl.certificate.location"] = found["ssl.key.location"] = overrides["ssl.keystore.location"]
+    if (
+        overrides.get("ssl.keystore.type", "").upper() == "PEM"
+        and "ssl.keystore.location" in overrides
+    ):
+        found["ssl.certificate.location"] = found["ssl.key.location"] = overrides[
+            "ssl.keystore.location"
+        ]
     if overrides.get("ssl.endpoint.identification.algorithm") == "":
         found["ssl.endpoint.identification.algorithm"] = "none"
     return found

@@ -1,9 +1,11 @@
-"""A group asked for by its name, so that one that may not be seen is not taken for one that is not there.
+"""A group asked for by its name, so that one that may not be seen is not taken for one that is not
+there.
 
-librdkafka's ``list_groups`` gives members of every protocol in their raw bytes, on the connection that is open; but it
-finds a group in the lists of all brokers: what the principal may not describe is left out of them in silence, and one
-broker that has just died ends the request. A group that is not found so is asked for by name, where the coordinator has to
-answer (FindCoordinator, DescribeGroups).
+librdkafka's ``list_groups`` gives members of every protocol in their raw bytes, on the connection
+that is open; but it finds a group in the lists of all brokers: what the principal may not describe
+is left out of them in silence, and one broker that has just died ends the request. A group that is
+not found so is asked for by name, where the coordinator has to answer (FindCoordinator,
+DescribeGroups).
 """
 
 from __future__ import annotations
@@ -21,13 +23,16 @@ PATIENCE = 5.0
 
 
 def describe(kafka: Connection, group_id: str) -> Described | None:
-    """The group; None where its coordinator says that there is none. Raises what ``described`` raises."""
+    """The group; None where its coordinator says that there is none. Raises what ``described``
+    raises.
+    """
     found = _listed(kafka, group_id)
     return found if found is not None and found.members else described(kafka, group_id)
 
 
 def _listed(kafka: Connection, group_id: str) -> Described | None:
-    """What brokers list of the group; None where none of them does, or where not all of them answer.
+    """What brokers list of the group; None where none of them does, or where not all of them
+    answer.
 
     Raises ``NotAuthorized`` and ``NotTrusted`` where the brokers refuse the connection.
     """
@@ -40,7 +45,8 @@ def _listed(kafka: Connection, group_id: str) -> Described | None:
     for found in groups:
         if found.id == group_id and found.error is None:
             members = tuple(
-                RawMember(m.id, m.client_id, m.client_host, m.metadata, m.assignment) for m in found.members
+                RawMember(m.id, m.client_id, m.client_host, m.metadata, m.assignment)
+                for m in found.members
             )
             return Described(str(found.state), found.protocol_type, found.protocol, members)
     return None
@@ -48,7 +54,7 @@ def _listed(kafka: Connection, group_id: str) -> Described | None:
 
 def _list(kafka: Connection, group_id: str) -> Any:
     with warnings.catch_warnings():
-        # Deprecated, and without a successor: describe_consumer_groups refuses groups of other protocol types, and
-        # gives no subscriptions as they are.
+        # Deprecated, and without a successor: describe_consumer_groups refuses groups of other
+        # protocol types, and gives no subscriptions as they are.
         warnings.simplefilter("ignore", DeprecationWarning)
         return kafka.admin.list_groups(group=group_id, timeout=min(kafka.timeout, PATIENCE))

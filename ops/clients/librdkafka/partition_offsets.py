@@ -1,9 +1,10 @@
 """Where partitions begin and end, asked of their leaders until each of them has said so.
 
-No answer is an answer. librdkafka completes a question to a leader that has just died without an error, with the offset
--1001; metadata may have a topic without its partitions, or with fewer than it has; an end may lie below what was seen
-before, until a new leader has caught up. All that is asked again until the time is over, and then it is an error: what
-counts as read to its end without having been read would let a task begin at the beginning.
+No answer is an answer. librdkafka completes a question to a leader that has just died without an
+error, with the offset -1001; metadata may have a topic without its partitions, or with fewer than
+it has; an end may lie below what was seen before, until a new leader has caught up. All that is
+asked again until the time is over, and then it is an error: what counts as read to its end without
+having been read would let a task begin at the beginning.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ from connectctl.ops.kafka.visibility import describe_topic
 PAUSE = 0.1
 """Seconds before what was not answered is asked about again."""
 FIRST_ATTEMPT = 2.0
-"""Seconds for the first answer, and twice as long each time after: what was sent to a dead broker waits for all its time."""
+"""Seconds for the first answer, and twice as long each time after: what was sent to a dead broker
+waits for all its time.
+"""
 NEW_TOPIC = 10.0
-"""Seconds for which a topic may be unknown to brokers after the controller said that it is there."""
+"""Seconds for which a topic may be unknown to brokers after the controller said that it is
+there.
+"""
 _UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"}
 _AGAIN = (
     _UNKNOWN
@@ -67,10 +72,11 @@ class _Patience:
 def end_offsets(
     kafka: Connection, topics: Sequence[str], seen: Mapping[str, KnownEnds] | None = None
 ) -> dict[str, dict[int, Offset]]:
-    """The high watermark of every partition, by topic; none of them is below where the partition begins or ``seen``.
+    """The high watermark of every partition, by topic; none of them is below where the partition
+    begins or ``seen``.
 
-    Raises ``BadInput`` for a topic that is not there, ``TimedOut`` naming the partition that gave no answer, and
-    ``ConnectctlError`` where a topic was made anew since it was ``seen``.
+    Raises ``BadInput`` for a topic that is not there, ``TimedOut`` naming the partition that gave
+    no answer, and ``ConnectctlError`` where a topic was made anew since it was ``seen``.
     """
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
@@ -85,21 +91,35 @@ def read_extents(kafka: Connection, topics: Sequence[str]) -> dict[str, dict[int
     first = _every(kafka, layouts, OffsetSpec.earliest(), patience)
     stable = _every(kafka, layouts, OffsetSpec.latest(), patience, IsolationLevel.READ_COMMITTED)
     # The end comes last: what is committed meanwhile must not look as if it were beyond the end.
-    ends = _ends(kafka, layouts, {place: max(first[place], stable[place]) for place in first}, {}, patience)
+    ends = _ends(
+        kafka, layouts, {place: max(first[place], stable[place]) for place in first}, {}, patience
+    )
     return {
-        t: {p: OffsetRange(first[TopicPartition(t, p)], stable[TopicPartition(t, p)], end) for p, end in by.items()}
+        t: {
+            p: OffsetRange(first[TopicPartition(t, p)], stable[TopicPartition(t, p)], end)
+            for p, end in by.items()
+        }
         for t, by in ends.items()
     }
 
 
-def offsets_at(kafka: Connection, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, Offset]]:
-    """The first offset of every partition with a record of ``timestamp`` (milliseconds) or later; its end for none."""
+def offsets_at(
+    kafka: Connection, topics: Sequence[str], timestamp: int
+) -> dict[str, dict[int, Offset]]:
+    """The first offset of every partition with a record of ``timestamp`` (milliseconds) or later;
+    its end for none.
+    """
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
-    at = _asked(kafka, _places(layouts), OffsetSpec.for_timestamp(timestamp), patience, none=_NO_SUCH)
+    at = _asked(
+        kafka, _places(layouts), OffsetSpec.for_timestamp(timestamp), patience, none=_NO_SUCH
+    )
     ends = end_offsets(kafka, topics)
     return {
-        t: {p: end if (found := at[TopicPartition(t, p)]) is None else found for p, end in by.items()}
+        t: {
+            p: end if (found := at[TopicPartition(t, p)]) is None else found
+            for p, end in by.items()
+        }
         for t, by in ends.items()
     }
 
@@ -112,7 +132,9 @@ def latest_of(kafka: Connection, place: TopicPartition) -> Offset | None:
 def reset_positions(
     kafka: Connection, places: Sequence[TopicPartition], *, earliest: bool
 ) -> dict[TopicPartition, int]:
-    """Where a reader with read_committed begins in ``places``: at their beginning, or else at their last stable offset."""
+    """Where a reader with read_committed begins in ``places``: at their beginning, or else at their
+    last stable offset.
+    """
     spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
     found = _asked(kafka, places, spec, _Patience(kafka.timeout), IsolationLevel.READ_COMMITTED)
     return {place: offset for place, offset in found.items() if offset is not None}
@@ -124,14 +146,20 @@ _NO_SUCH = -1
 """What a broker answers where a partition has no record of that time or later."""
 
 
-def layouts_of(kafka: Connection, topics: Iterable[str], patience: _Patience | None = None) -> dict[str, Layout]:
-    """How ``topics`` are laid out now. Raises ``BadInput`` for one that is not there, ``TimedOut`` for half an answer."""
+def layouts_of(
+    kafka: Connection, topics: Iterable[str], patience: _Patience | None = None
+) -> dict[str, Layout]:
+    """How ``topics`` are laid out now. Raises ``BadInput`` for one that is not there, ``TimedOut``
+    for half an answer.
+    """
     kafka.cluster_id()  # first contact, whose failure is told apart from a broker that died since
     patience = patience or _Patience(kafka.timeout)
     found: dict[str, Layout] = {}
     while missing := [topic for topic in topics if topic not in found]:
         patience.failure = None
-        asked = kafka.admin.describe_topics(TopicCollection(missing), request_timeout=patience.attempt)
+        asked = kafka.admin.describe_topics(
+            TopicCollection(missing), request_timeout=patience.attempt
+        )
         silent: dict[str, str] = dict.fromkeys(missing, "no answer")
         for topic, future in asked.items():
             layout = _described(kafka, topic, future, patience)
@@ -155,7 +183,9 @@ def _described(kafka: Connection, topic: str, future: Any, patience: _Patience) 
         why = _again(kafka, e, f"describe the topic {topic}", topic)
         unknown = isinstance(e, KafkaException) and e.args[0].name() in _UNKNOWN
         if unknown and patience.spent > min(kafka.timeout, NEW_TOPIC):
-            raise BadInput(f"Topic not found: {topic} (Kafka at {kafka.bootstrap})", code="no-topic") from e
+            raise BadInput(
+                f"Topic not found: {topic} (Kafka at {kafka.bootstrap})", code="no-topic"
+            ) from e
         if isinstance(e, KafkaException) and e.args[0].name() in _NOBODY:
             # Any broker may answer this, and none did.
             patience.failure = kafka.failure(e.args[0], f"describe the topic {topic}")
@@ -165,8 +195,16 @@ def _described(kafka: Connection, topic: str, future: Any, patience: _Patience) 
 def _layout(kafka: Connection, topic: str, described: Any) -> Layout | str:
     numbers = sorted(partition.id for partition in described.partitions)
     if not numbers or numbers != list(range(len(numbers))):
-        return f"metadata has the partitions {numbers}" if numbers else "metadata has none of its partitions"
-    id_ = None if described.topic_id is None or str(described.topic_id) == _NO_ID else str(described.topic_id)
+        return (
+            f"metadata has the partitions {numbers}"
+            if numbers
+            else "metadata has none of its partitions"
+        )
+    id_ = (
+        None
+        if described.topic_id is None or str(described.topic_id) == _NO_ID
+        else str(described.topic_id)
+    )
     before = kafka.layouts.get(topic)
     if before is not None and before.id == id_ and len(numbers) < before.partitions:
         return f"metadata has {len(numbers)} partitions of it, and had {before.partitions} before"
@@ -174,11 +212,19 @@ def _layout(kafka: Connection, topic: str, described: Any) -> Layout | str:
 
 
 def _places(layouts: Mapping[str, Layout]) -> list[TopicPartition]:
-    return [TopicPartition(topic, p) for topic, layout in layouts.items() for p in range(layout.partitions)]
+    return [
+        TopicPartition(topic, p)
+        for topic, layout in layouts.items()
+        for p in range(layout.partitions)
+    ]
 
 
 def _every(
-    kafka: Connection, layouts: Mapping[str, Layout], spec: Any, patience: _Patience, isolation: Any = None
+    kafka: Connection,
+    layouts: Mapping[str, Layout],
+    spec: Any,
+    patience: _Patience,
+    isolation: Any = None,
 ) -> dict[TopicPartition, Offset]:
     found = _asked(kafka, _places(layouts), spec, patience, isolation)
     return {place: offset for place, offset in found.items() if offset is not None}
@@ -202,7 +248,11 @@ def _ends(
 
     def doubt(place: TopicPartition, end: int) -> str | None:
         floor, how = floors[place]
-        return f"it ends at {end} and {how} {'at' if how == 'begins' else 'up to'} {floor}" if end < floor else None
+        return (
+            f"it ends at {end} and {how} {'at' if how == 'begins' else 'up to'} {floor}"
+            if end < floor
+            else None
+        )
 
     found = _asked(kafka, sorted(places), OffsetSpec.latest(), patience, doubt=doubt)
     by_topic: dict[str, dict[int, Offset]] = {topic: {} for topic in layouts}
@@ -232,14 +282,18 @@ def _asked(
     none: int | None = None,
     doubt: Callable[[TopicPartition, int], str | None] = lambda place, offset: None,
 ) -> dict[TopicPartition, Offset | None]:
-    """An offset of every place, asked until each has given one that is not in ``doubt``; None where it answers ``none``."""
+    """An offset of every place, asked until each has given one that is not in ``doubt``; None where
+    it answers ``none``.
+    """
     isolation = isolation or IsolationLevel.READ_UNCOMMITTED
     found: dict[TopicPartition, Offset | None] = {}
     while missing := [place for place in places if place not in found]:
         wanted = dict.fromkeys(positions(missing), spec)
         # An answer that does not name a partition is none of it, either.
         silent = dict.fromkeys(missing, "no answer")
-        asked = kafka.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=patience.attempt)
+        asked = kafka.admin.list_offsets(
+            wanted, isolation_level=isolation, request_timeout=patience.attempt
+        )
         for where, future in asked.items():
             place = TopicPartition(where.topic, where.partition)
             try:
@@ -262,9 +316,12 @@ def _asked(
 
 
 def _again(kafka: Connection, error: Exception, doing: str, topic: str) -> str:
-    """Why there was no answer, where asking again may bring one. Raises the error of ours where not."""
+    """Why there was no answer, where asking again may bring one. Raises the error of ours where
+    not.
+    """
     if not isinstance(error, KafkaException):
-        return "only some of the requests were answered"  # the client's own check of an answer's length
+        # the client's own check of an answer's length
+        return "only some of the requests were answered"
     why = error.args[0]
     if why.name() not in _AGAIN and not why.retriable():
         raise kafka.failure(why, doing, describe_topic(topic)) from error
@@ -275,12 +332,15 @@ def _again(kafka: Connection, error: Exception, doing: str, topic: str) -> str:
 
 
 def _pause(kafka: Connection, patience: _Patience, what: str, why: str) -> None:
-    """Wait before another attempt, with a new connection. Raises ``TimedOut`` when the time is over."""
+    """Wait before another attempt, with a new connection. Raises ``TimedOut`` when the time is
+    over.
+    """
     if patience.left <= 0:
         if patience.failure is not None:
             raise patience.failure
         raise TimedOut(what, why=why, next_step="Check the brokers, and try again.")
     patience.failed()
-    # librdkafka's admin client keeps the leaders, and their epochs, of before a broker's death; a new one asks afresh.
+    # librdkafka's admin client keeps the leaders, and their epochs, of before a broker's death; a
+    # new one asks afresh.
     kafka.renew()
     time.sleep(min(PAUSE, max(0.0, patience.left)))

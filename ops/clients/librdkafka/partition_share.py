@@ -1,4 +1,6 @@
-"""Reads a share of some topics: what a Spark task does of a big reading, with the reader that the local engine uses."""
+"""Reads a share of some topics: what a Spark task does of a big reading, with the reader that the
+local engine uses.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ def read_share(
 ) -> Iterator[tuple[str, list[ConsumerRecord]]]:
     """Yield each topic with some of its records below its ends, with read_committed.
 
-    ``newest``: of each key of a partition only the newest one; else older ones may be among them. ``ends`` are offsets that
-    such a reader can get to. ``wanted`` has by topic the connectors whose keys are read, None for all keys.
+    ``newest``: of each key of a partition only the newest one; else older ones may be among them.
+    ``ends`` are offsets that such a reader can get to. ``wanted`` has by topic the connectors whose
+    keys are read, None for all keys.
     """
     if not ends:
         return

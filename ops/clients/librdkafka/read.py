@@ -1,7 +1,8 @@
 """Reads whole topics to the end as it stood at the start, and gives what compaction would leave.
 
-Only the newest record of a key in a partition is kept, and it is kept as librdkafka's own message until the end, so that
-a million records cost a million dictionary writes and no more. What memory does not hold is refused before more is read.
+Only the newest record of a key in a partition is kept, and it is kept as librdkafka's own message
+until the end, so that a million records cost a million dictionary writes and no more. What memory
+does not hold is refused before more is read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ BATCH = 10_000
 WAIT = 0.01
 """Seconds that librdkafka may take to fill a batch; the last one of a topic is never full."""
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
-"""Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
+"""Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or
+time out.
+"""
 
 KEY_OF = methodcaller("key")
 _ERROR = methodcaller("error")
@@ -50,23 +53,29 @@ def read_images(
     superseded: bool = False,
     includes: Includes | None = None,
 ) -> dict[str, TopicImage]:
-    """Return the image of each topic. ``patience`` is how long to wait, in seconds, for open transactions to end.
+    """Return the image of each topic. ``patience`` is how long to wait, in seconds, for open
+    transactions to end.
 
-    With ``includes`` the source offsets of other connectors are left out. Raises ``ConnectctlError`` for what memory does
-    not hold.
+    With ``includes`` the source offsets of other connectors are left out. Raises
+    ``ConnectctlError`` for what memory does not hold.
     """
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
     reading = TopicReading(
-        kafka, ends, keep_all=superseded, includes=dict.fromkeys(topics, includes) if includes else {}
+        kafka,
+        ends,
+        keep_all=superseded,
+        includes=dict.fromkeys(topics, includes) if includes else {},
     )
     with closing(consumer_of(kafka, "read_committed")) as consumer:
         reading.run(consumer, patience)
     return {topic: reading.image(topic) for topic in topics}
 
 
-def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
+def read_tails(
+    kafka: Connection, topics: Sequence[str], count: int
+) -> dict[str, list[ConsumerRecord]]:
     """The last ``count`` offsets of every partition, transactions ignored."""
     if not topics:
         return {}
@@ -78,9 +87,14 @@ def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str
 
 
 def read_wanted(
-    kafka: Connection, topic: str, partitions: Iterable[int], wanted: Callable[[bytes | None, bytes | None], bool]
+    kafka: Connection,
+    topic: str,
+    partitions: Iterable[int],
+    wanted: Callable[[bytes | None, bytes | None], bool],
 ) -> list[ConsumerRecord]:
-    """The records of these partitions whose key and value are ``wanted``, by partition in the order of the log."""
+    """The records of these partitions whose key and value are ``wanted``, by partition in the order
+    of the log.
+    """
     ends = end_offsets(kafka, [topic])[topic]
     reading = Sifting(kafka, {topic: {p: ends[p] for p in partitions}}, wanted)
     with closing(consumer_of(kafka, "read_uncommitted")) as consumer:
@@ -89,8 +103,11 @@ def read_wanted(
 
 
 def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
-    """A consumer to which partitions are assigned by hand. ``isolation`` is ``read_committed`` or ``read_uncommitted``."""
-    # The group id is a formality: partitions are assigned by hand, nothing joins and nothing is committed.
+    """A consumer to which partitions are assigned by hand. ``isolation`` is ``read_committed`` or
+    ``read_uncommitted``.
+    """
+    # The group id is a formality: partitions are assigned by hand, nothing joins and nothing is
+    # committed.
     return confluent_kafka.Consumer(
         kafka.properties(
             group__id="connectctl",
@@ -107,7 +124,8 @@ def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
 class TopicReading:
     """One pass over some topics: where it has to get, how far it got, what it found.
 
-    ``includes`` has, by topic, the connectors whose source offsets are read; of topics without it all are.
+    ``includes`` has, by topic, the connectors whose source offsets are read; of topics without it
+    all are.
     """
 
     def __init__(
@@ -120,7 +138,9 @@ class TopicReading:
     ):
         self._kafka = kafka
         self._ends = ends
-        self._pending = {TopicPartition(t, p) for t, by in ends.items() for p, end in by.items() if end > 0}
+        self._pending = {
+            TopicPartition(t, p) for t, by in ends.items() for p, end in by.items() if end > 0
+        }
         self._stuck: dict[TopicPartition, int] = {}
         self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
         self._counts = dict.fromkeys(ends, 0)
@@ -130,22 +150,31 @@ class TopicReading:
         self._only = next(iter(ends)) if len(ends) == 1 else None
         self.all: dict[str, list[ConsumerRecord]] = {t: [] for t in ends}
 
-    def run(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> None:
-        """Go through all ``rounds``. Raises ``ConnectctlError`` as soon as memory does not hold what was read."""
+    def run(
+        self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None
+    ) -> None:
+        """Go through all ``rounds``. Raises ``ConnectctlError`` as soon as memory does not hold
+        what was read.
+        """
         for _ in self.rounds(consumer, patience, start):
             memory.check(self.held, some_of(list(self._latest), 3))
 
-    def rounds(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> Iterator[None]:
-        """Consume, thousands of records a round, until every partition is at its end, or only open transactions are in the
-        way for ``patience`` seconds.
+    def rounds(
+        self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None
+    ) -> Iterator[None]:
+        """Consume, thousands of records a round, until every partition is at its end, or only open
+        transactions are in the way for ``patience`` seconds.
 
-        None: nothing may be in the way, because transactions are ignored, or the ends are such that readers get to.
-        An end from one leader that cannot be reached with the next one has not been read.
+        None: nothing may be in the way, because transactions are ignored, or the ends are such that
+        readers get to. An end from one leader that cannot be reached with the next one has not been
+        read.
         """
-        # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
-        # A partition that begins later is found by auto.offset.reset.
+        # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half
+        # a second later. A partition that begins later is found by auto.offset.reset.
         begin = start or (lambda end: 0)
-        consumer.assign(positions_at({p: begin(self._ends[p.topic][p.partition]) for p in self._pending}))
+        consumer.assign(
+            positions_at({p: begin(self._ends[p.topic][p.partition]) for p in self._pending})
+        )
         started = received = time.monotonic()
         while self._pending:
             batch = consumer.consume(BATCH, WAIT)
@@ -175,11 +204,17 @@ class TopicReading:
                 by_key.clear()
 
     def _held_back(self) -> bool:
-        """Whether all that is left is held back by open transactions, and not only by leaders that are new."""
+        """Whether all that is left is held back by open transactions, and not only by leaders that
+        are new.
+        """
         extents = read_extents(self._kafka, sorted({topic for topic, _ in self._pending}))
         for place in self._pending:
-            if extents[place.topic][place.partition].stable >= self._ends[place.topic][place.partition]:
-                # The consumer got an end that its new leader had before it had caught up: it continues.
+            if (
+                extents[place.topic][place.partition].stable
+                >= self._ends[place.topic][place.partition]
+            ):
+                # The consumer got an end that its new leader had before it had caught up: it
+                # continues.
                 self._stuck.pop(place, None)
         return self._pending <= self._stuck.keys()
 
@@ -201,8 +236,12 @@ class TopicReading:
             if self._keep_all:
                 self.all[topic] += map(record_of, chosen)
 
-    def _chosen(self, topic: str, messages: list[Any]) -> tuple[Sequence[bytes | None], Sequence[Any]]:
-        """Return the keys and the messages to keep. A key that does not begin as Connect's is kept, too: it is a finding."""
+    def _chosen(
+        self, topic: str, messages: list[Any]
+    ) -> tuple[Sequence[bytes | None], Sequence[Any]]:
+        """Return the keys and the messages to keep. A key that does not begin as Connect's is kept,
+        too: it is a finding.
+        """
         keys = list(map(KEY_OF, messages))
         if topic not in self._includes:
             return keys, messages
@@ -214,12 +253,23 @@ class TopicReading:
 
     def _take_singly(self, batch: Iterable[Any]) -> None:
         """The same with events among the records: what follows an end is more than there was."""
-        ends, latest, stuck, counts, keep_all = self._ends, self._latest, self._stuck, self._counts, self._keep_all
+        ends, latest, stuck, counts, keep_all = (
+            self._ends,
+            self._latest,
+            self._stuck,
+            self._counts,
+            self._keep_all,
+        )
         for message in batch:
             if message.error() is not None:
                 self._mark(message)
                 continue
-            topic, partition, offset, key = message.topic(), message.partition(), message.offset(), message.key()
+            topic, partition, offset, key = (
+                message.topic(),
+                message.partition(),
+                message.offset(),
+                message.key(),
+            )
             end = ends[topic][partition]
             if stuck:
                 stuck.pop(TopicPartition(topic, partition), None)
@@ -240,14 +290,18 @@ class TopicReading:
             if message.offset() >= self._ends[place.topic][place.partition]:
                 self._pending.discard(place)
             elif place in self._pending:
-                # The end of what is committed, and not the end of the partition: a transaction is open.
+                # The end of what is committed, and not the end of the partition: a transaction is
+                # open.
                 self._stuck[place] = message.offset()
         else:
             raise_unless_ignored(self._kafka, message)
 
     def image(self, topic: str) -> TopicImage:
         """What was read of ``topic``: its newest records by key, and what of it is still unread."""
-        left, ends = sorted(place for place in self._pending if place.topic == topic), self._ends[topic]
+        left, ends = (
+            sorted(place for place in self._pending if place.topic == topic),
+            self._ends[topic],
+        )
         held = [UnreadTail(p.partition, self._stuck[p], ends[p.partition]) for p in left]
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[ConsumerRecord] = []
@@ -259,8 +313,14 @@ class TopicReading:
         else:
             records = tuple(map(record_of, messages))
         taken = self._taken.get(topic, {})
-        left_out = frozenset(owner.decode(errors="surrogatepass") for owner, is_taken in taken.items() if not is_taken)
-        return TopicImage(topic, self._counts[topic], records, ends, tuple(held), tuple(superseded), left_out)
+        left_out = frozenset(
+            owner.decode(errors="surrogatepass")
+            for owner, is_taken in taken.items()
+            if not is_taken
+        )
+        return TopicImage(
+            topic, self._counts[topic], records, ends, tuple(held), tuple(superseded), left_out
+        )
 
 
 class Sifting(TopicReading):
@@ -299,13 +359,19 @@ def unanswered(kafka: Connection, more: str = "") -> Unreachable:
 
 
 def raise_unless_ignored(kafka: Connection, message: Any) -> None:
-    """Raise what the error in place of a record is, unless librdkafka recovers from it by itself."""
+    """Raise what the error in place of a record is, unless librdkafka recovers from it by
+    itself.
+    """
     if message.error().name() not in _IGNORED:
         topic = message.topic()
-        raise kafka.failure(message.error(), f"read {topic or 'topics'}", read_topic(topic) if topic else None)
+        raise kafka.failure(
+            message.error(), f"read {topic or 'topics'}", read_topic(topic) if topic else None
+        )
 
 
 def record_of(message: Any) -> ConsumerRecord:
     kind, timestamp = message.timestamp()
     when = timestamp if kind and timestamp >= 0 else None
-    return ConsumerRecord(message.key(), message.value(), message.partition(), message.offset(), when)
+    return ConsumerRecord(
+        message.key(), message.value(), message.partition(), message.offset(), when
+    )

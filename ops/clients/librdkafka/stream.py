@@ -1,4 +1,6 @@
-"""Committed records of parts of partitions, in batches as they come: what a Spark task reads of a big topic."""
+"""Committed records of parts of partitions, in batches as they come: what a Spark task reads of a
+big topic.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ WAIT = 0.1
 
 
 def stream(kafka: Connection, ranges: Mapping[TopicPartition, tuple[int, int]]) -> Stretches:
-    """librdkafka's messages of each place from the first offset of its range to below the second, with read_committed.
+    """librdkafka's messages of each place from the first offset of its range to below the second,
+    with read_committed.
 
     They come in stretches of one place, in which they are in order.
     The ends are offsets that such a reader can get to. Raises what ``KafkaReads`` raises.
@@ -55,7 +58,8 @@ def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int])
                 # Other tasks read on from there; librdkafka need not fetch it here.
                 if pending.pop(place, None) is not None:
                     consumer.pause(positions([place]))
-                some = [message for message in some if message.offset() < end]  # noqa: PLW2901  # cut to its range
+                # cut to its range
+                some = [message for message in some if message.offset() < end]  # noqa: PLW2901
             if some:
                 yield place, some
 
@@ -64,7 +68,8 @@ def _event(kafka: Connection, message: Any, pending: dict[TopicPartition, int]) 
     error = message.error()
     if error.code() == KafkaError._PARTITION_EOF:
         place = TopicPartition(message.topic(), message.partition())
-        # Behind the last committed record there may be markers and aborted records, which consumers do not get.
+        # Behind the last committed record there may be markers and aborted records, which consumers
+        # do not get.
         if place in pending and message.offset() >= pending[place]:
             del pending[place]
     else:

@@ -1,8 +1,8 @@
 """Writes records in one transaction that readers see whole or not at all.
 
-librdkafka cannot tell how a transaction in doubt ended (it has no KIP-890 transactions), so after any error the handle is
-thrown away and the caller, who knows what should be there, reads again. A new handle with the same transactional id
-completes or aborts what the old one left.
+librdkafka cannot tell how a transaction in doubt ended (it has no KIP-890 transactions), so after
+any error the handle is thrown away and the caller, who knows what should be there, reads again. A
+new handle with the same transactional id completes or aborts what the old one left.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ PAUSE = 0.1
 _TOO_FEW_BROKERS = "INVALID_REPLICATION_FACTOR"
 
 
-def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
-    """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``; gives their number."""
+def write_transaction(
+    kafka: Connection, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]
+) -> int:
+    """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``;
+    gives their number.
+    """
     doing = "write offsets in a transaction"
     properties = kafka.properties(
         transactional__id=id_,
@@ -43,7 +47,8 @@ def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, 
         try:
             count = _produce_all(producer, records, topics)
         except BaseException:
-            # Nothing was asked to be committed yet: readers need not wait until the coordinator gives the handle up.
+            # Nothing was asked to be committed yet: readers need not wait until the coordinator
+            # gives the handle up.
             with suppress(KafkaException):
                 producer.abort_transaction(ABORT_TIMEOUT)
             raise
@@ -55,7 +60,9 @@ def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, 
 
 
 def _missing_right(error: str, id_: str, topics: set[str]) -> Right | None:
-    """Return the right whose absence an error of this name reports; None where it may be one of several."""
+    """Return the right whose absence an error of this name reports; None where it may be one of
+    several.
+    """
     if error == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
         return Right(Operation.WRITE, Resource.TRANSACTIONAL_ID, id_)
     if error == "TOPIC_AUTHORIZATION_FAILED" and len(topics) == 1:
@@ -63,7 +70,9 @@ def _missing_right(error: str, id_: str, topics: set[str]) -> Right | None:
     return None
 
 
-def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes | None]], topics: set[str]) -> int:
+def _produce_all(
+    producer: Any, records: Iterable[tuple[str, int, bytes, bytes | None]], topics: set[str]
+) -> int:
     """Produce the records, and add their topics to ``topics``; gives their number."""
     count = 0
     produce, poll = producer.produce, producer.poll
@@ -80,11 +89,18 @@ def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes |
 
 
 def create_topic(
-    kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str], *, exactly: bool = False
+    kafka: Connection,
+    name: str,
+    partitions: int,
+    replicas: int,
+    config: Mapping[str, str],
+    *,
+    exactly: bool = False,
 ) -> None:
-    """Create a topic; one that exists already is fine. It has ``replicas`` replicas, or unless it must have ``exactly`` so
-    many, one on each broker of a cluster that has fewer: brokers that are away count, because a topic has the replicas of
-    its creation for ever. Raises ``ConnectctlError``, ``TimedOut`` where those that are away have to come back first.
+    """Create a topic; one that exists already is fine. It has ``replicas`` replicas, or unless it
+    must have ``exactly`` so many, one on each broker of a cluster that has fewer: brokers that are
+    away count, because a topic has the replicas of its creation for ever. Raises
+    ``ConnectctlError``, ``TimedOut`` where those that are away have to come back first.
     """
     created = False
     while not created:
@@ -94,24 +110,34 @@ def create_topic(
         except ConnectctlError as e:
             if exactly or e.code != _TOO_FEW_BROKERS:
                 raise
-            # Brokers in KRaft mode assign replicas to registered brokers that are away, older ones do not.
+            # Brokers in KRaft mode assign replicas to registered brokers that are away, older ones
+            # do not.
             away, known = _brokers(kafka)
             if known >= replicas:
                 raise _away(name, replicas, away, e) from e
             replicas = known
 
     def led() -> bool | None:
-        """Whether every partition has a leader, as far as the broker knows that describes the cluster."""
-        metadata = kafka.ask(f"describe the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout))
+        """Whether every partition has a leader, as far as the broker knows that describes the
+        cluster.
+        """
+        metadata = kafka.ask(
+            f"describe the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout)
+        )
         found = metadata.topics[name]
         leaders = [p.leader for p in found.partitions.values()] if found.error is None else []
         return (bool(leaders) and min(leaders) >= 0) or None
 
     if not wait_until(led, kafka.timeout, PAUSE):
-        raise TimedOut(f"The topic {name} was created, but its partitions have no leaders after {kafka.timeout:g} s")
+        raise TimedOut(
+            f"The topic {name} was created, but its partitions have no leaders after "
+            f"{kafka.timeout:g} s"
+        )
 
 
-def _create(kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+def _create(
+    kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str]
+) -> None:
     new = NewTopic(name, partitions, replicas, config=dict(config))
     future = kafka.admin.create_topics([new], request_timeout=kafka.timeout)[name]
     try:
@@ -125,15 +151,22 @@ def _brokers(kafka: Connection) -> tuple[list[int], int]:
     """Return the brokers that have replicas and are away, and the number of all."""
     metadata = kafka.ask("list the brokers", lambda: kafka.admin.list_topics(timeout=kafka.timeout))
     topics = metadata.topics.values()
-    known = {broker for topic in topics for each in topic.partitions.values() for broker in each.replicas}
+    known = {
+        broker for topic in topics for each in topic.partitions.values() for broker in each.replicas
+    }
     return sorted(known - metadata.brokers.keys()), len(known | metadata.brokers.keys())
 
 
 def _away(name: str, replicas: int, away: list[int], error: ConnectctlError) -> ConnectctlError:
-    """Return the error for a topic that would have fewer replicas because brokers are ``away``; ``error`` where none is."""
+    """Return the error for a topic that would have fewer replicas because brokers are ``away``;
+    ``error`` where none is.
+    """
     if not away:
         return error
-    brokers = f"broker{'s' * (len(away) > 1)} {', '.join(map(str, away))} {'are' if len(away) > 1 else 'is'} away"
+    brokers = (
+        f"broker{'s' * (len(away) > 1)} {', '.join(map(str, away))} "
+        f"{'are' if len(away) > 1 else 'is'} away"
+    )
     return TimedOut(
         f"The topic {name} is to have {replicas} replicas, and {brokers}",
         why=error.why or error.what,

@@ -28,12 +28,19 @@ class _Reports:
         made = (TIMESTAMP_CREATE_TIME, self.rows.timestamps[row] or 0)
         when = made if appended < 0 else (TIMESTAMP_LOG_APPEND_TIME, appended)
         key, value, headers = self.rows.keys[row], self.rows.values[row], self.rows.headers[row]
-        record = {"key": key, "value": value, "headers": list(headers) if headers else None, "timestamp": when}
+        record = {
+            "key": key,
+            "value": value,
+            "headers": list(headers) if headers else None,
+            "timestamp": when,
+        }
         return Message(topic=self.topic, partition=partition, **record, **more)
 
 
 class Deliveries:
-    """Callbacks of records: of those that are kept, of those that were sent, and of those that an answer is there for."""
+    """Callbacks of records: of those that are kept, of those that were sent, and of those that an
+    answer is there for.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[str, dict[int, Callback]] = defaultdict(dict)
@@ -55,7 +62,9 @@ class Deliveries:
         self._kept[topic][row] = callback
 
     def sending(self, topic: str, rows: Rows) -> Delivered | None:
-        """All ``rows`` for ``topic`` are about to be sent; gives what is to be told of their answers."""
+        """All ``rows`` for ``topic`` are about to be sent; gives what is to be told of their
+        answers.
+        """
         callbacks = self._kept.pop(topic, None)
         if callbacks is None:
             return None
@@ -64,17 +73,25 @@ class Deliveries:
         return partial(self._answered, reports)
 
     def _answered(
-        self, reports: _Reports, partition: int, rows: Iterable[int], code: int, offset: int, appended: int
+        self,
+        reports: _Reports,
+        partition: int,
+        rows: Iterable[int],
+        code: int,
+        offset: int,
+        appended: int,
     ) -> None:
         error = KafkaError(code) if code else None
         for number, row in enumerate(rows):
             if (callback := reports.callbacks.pop(row, None)) is not None:
                 more = {"error": error} if error is not None else {"offset": offset + number}
-                self._due.append((callback, error, reports.message(row, partition, appended, **more)))
+                self._due.append(
+                    (callback, error, reports.message(row, partition, appended, **more))
+                )
 
     def drop(self, kept: dict[str, Rows]) -> None:
-        """Nothing more is sent, or answered: as librdkafka has it, records that were sent have ``_PURGE_INFLIGHT``, and
-        those that are ``kept``, and are not any more, ``_PURGE_QUEUE``.
+        """Nothing more is sent, or answered: as librdkafka has it, records that were sent have
+        ``_PURGE_INFLIGHT``, and those that are ``kept``, and are not any more, ``_PURGE_QUEUE``.
         """
         rest = [(reports, KafkaError._PURGE_INFLIGHT) for reports in self._sent]
         for topic, callbacks in self._kept.items():
@@ -90,8 +107,8 @@ class Deliveries:
         kept.clear()
 
     def serve(self) -> int:
-        """Call what can be called, in the order of the answers; how many that were. What a callback raises is raised, and
-        the others are called the next time.
+        """Call what can be called, in the order of the answers; how many that were. What a callback
+        raises is raised, and the others are called the next time.
         """
         served = 0
         while self._due:

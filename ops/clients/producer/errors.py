@@ -1,4 +1,6 @@
-"""What the public producer raises: confluent-kafka's ``KafkaException``, by what its caller is to do."""
+"""What the public producer raises: confluent-kafka's ``KafkaException``, by what its caller is to
+do.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.kafka.error_handling import Code
 
-FENCED = frozenset((Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_ID_MAPPING))
+FENCED = frozenset(
+    (Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_ID_MAPPING)
+)
 _FATAL = (
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     Code.CLUSTER_AUTHORIZATION_FAILED,
@@ -18,24 +22,28 @@ _FATAL = (
 
 
 class AbortRequired(KafkaException):  # type: ignore[misc]
-    """The transaction cannot be committed, and nothing of it will be seen: call ``abort_transaction()`` and begin again."""
+    """The transaction cannot be committed, and nothing of it will be seen: call
+    ``abort_transaction()`` and begin again.
+    """
 
 
 class RequestFailed(KafkaException):  # type: ignore[misc]
-    """Nothing was decided: call the same method again. Of ``commit_transaction()``: the transaction may be committed, and
-    the next call says whether it is.
+    """Nothing was decided: call the same method again. Of ``commit_transaction()``: the transaction
+    may be committed, and the next call says whether it is.
     """
 
 
 class ProducerFailed(KafkaException):  # type: ignore[misc]
-    """This producer is good for nothing but ``close()``. Where it was raised by ``commit_transaction()``, the transaction is
-    committed or aborted as a whole, and which of the two has to be read from the topic, behind the ``init_transactions()``
-    of another producer.
+    """This producer is good for nothing but ``close()``. Where it was raised by
+    ``commit_transaction()``, the transaction is committed or aborted as a whole, and which of the
+    two has to be read from the topic, behind the ``init_transactions()`` of another producer.
     """
 
 
 class ProducerFenced(ProducerFailed):
-    """As ``ProducerFailed``: another producer has the transactional id, or ``transaction.timeout.ms`` is over."""
+    """As ``ProducerFailed``: another producer has the transactional id, or
+    ``transaction.timeout.ms`` is over.
+    """
 
 
 _TOO_LARGE = "set message.max.bytes, which also limits batches, to max.message.bytes of the topic"
@@ -43,13 +51,18 @@ _NEXT = {
     Code.UNKNOWN_TOPIC_OR_PARTITION: "create it",
     Code.MESSAGE_TOO_LARGE: _TOO_LARGE,
     Code.RECORD_LIST_TOO_LARGE: _TOO_LARGE,
-    Code.INVALID_TOPIC_EXCEPTION: "a topic's name has up to 249 letters, digits, dots, underscores and hyphens of ASCII",
-    Code.TOPIC_AUTHORIZATION_FAILED: "Write and Describe on this Topic are needed, and Create if it is not there",
+    Code.INVALID_TOPIC_EXCEPTION: "a topic's name has up to 249 letters, digits, dots, "
+    "underscores and hyphens of ASCII",
+    Code.TOPIC_AUTHORIZATION_FAILED: "Write and Describe on this Topic are needed, and Create if "
+    "it is not there",
     Code.GROUP_AUTHORIZATION_FAILED: "Read on this Group is needed",
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Write on this TransactionalId is needed",
-    Code.INVALID_TRANSACTION_TIMEOUT: "transaction.timeout.ms is above transaction.max.timeout.ms of the brokers",
+    Code.INVALID_TRANSACTION_TIMEOUT: "transaction.timeout.ms is above transaction.max.timeout.ms "
+    "of the brokers",
     **dict.fromkeys(
-        FENCED, "another producer has this transactional id, or its transaction exceeded transaction.timeout.ms"
+        FENCED,
+        "another producer has this transactional id, or its transaction exceeded "
+        "transaction.timeout.ms",
     ),
 }
 """What to do, or to look at, about what a broker refused."""
@@ -64,11 +77,21 @@ def error_of(problem: Exception, doing: str) -> KafkaError:
 def _code_and_cause(problem: Exception) -> tuple[int, str]:
     """The error code of ``problem``, and what it says of the cause and the next step."""
     if isinstance(problem, Refusal):
-        parts = (KafkaError(problem.code).str(), _about(problem), problem.said, _NEXT.get(known_code(problem.code)))
+        parts = (
+            KafkaError(problem.code).str(),
+            _about(problem),
+            problem.said,
+            _NEXT.get(known_code(problem.code)),
+        )
         return problem.code, ": ".join(part for part in parts if part)
     if isinstance(problem, ConnectctlError):
-        code, check = _OF_CONNECTIONS.get(type(problem), (KafkaError._TRANSPORT, "bootstrap.servers and the network"))
-        return code, f"{': '.join(part for part in (problem.what, problem.why) if part)}; check {check}"
+        code, check = _OF_CONNECTIONS.get(
+            type(problem), (KafkaError._TRANSPORT, "bootstrap.servers and the network")
+        )
+        return (
+            code,
+            f"{': '.join(part for part in (problem.what, problem.why) if part)}; check {check}",
+        )
     if isinstance(problem, TimeoutError):
         return KafkaError._TIMED_OUT, "a broker did not answer within socket.timeout.ms"
     return KafkaError._TRANSPORT, str(problem) or type(problem).__name__
@@ -82,7 +105,9 @@ _OF_CONNECTIONS = {
 
 
 def _about(refused: Refusal) -> str | None:
-    """Which record, or topic, was refused; of several records of which no one is said to be at fault, their topic."""
+    """Which record, or topic, was refused; of several records of which no one is said to be at
+    fault, their topic.
+    """
     if refused.topic is None:
         return None
     record = 0 if refused.alone else refused.record
@@ -93,7 +118,9 @@ def _about(refused: Refusal) -> str | None:
 
 def is_fatal(problem: Exception) -> bool:
     """Whether another transaction of this producer would meet the same."""
-    return isinstance(problem, NotAuthorized) or (isinstance(problem, Refusal) and problem.code in (*FENCED, *_FATAL))
+    return isinstance(problem, NotAuthorized) or (
+        isinstance(problem, Refusal) and problem.code in (*FENCED, *_FATAL)
+    )
 
 
 def abort_required(error: KafkaError) -> AbortRequired:

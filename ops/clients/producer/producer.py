@@ -1,4 +1,6 @@
-"""A transactional producer with the methods of confluent-kafka's: see docs/how-to/transactional-producer.md."""
+"""A transactional producer with the methods of confluent-kafka's: see
+docs/how-to/transactional-producer.md.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,15 @@ from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
 from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed
-from connectctl.ops.clients.producer.records import ALONE, HeadersGiven, name_of, raw, raw_headers, size_of, too_large
+from connectctl.ops.clients.producer.records import (
+    ALONE,
+    HeadersGiven,
+    name_of,
+    raw,
+    raw_headers,
+    size_of,
+    too_large,
+)
 from connectctl.ops.clients.producer.settings import invalid, settings
 from connectctl.ops.clients.producer.transaction_state import PROBLEMS, Phase, TransactionState
 from connectctl.ops.core.errors import ConnectctlError
@@ -34,28 +44,34 @@ _NO_PARTITION = -1
 
 
 class TransactionalProducer:
-    """Writes records in transactions, each of which readers with ``read_committed`` see as a whole, once, or not at all.
+    """Writes records in transactions, each of which readers with ``read_committed`` see as a whole,
+    once, or not at all.
 
-    ``config`` has librdkafka's names: ``bootstrap.servers``, ``transactional.id``, ``transaction.timeout.ms`` (60,000 ms),
-    ``socket.timeout.ms`` (10,000 ms: how long one request may take), ``topic.metadata.propagation.max.ms`` (30,000 ms: how
-    long a topic that is not there is waited for), ``batch.size`` and ``message.max.bytes`` (1,000,000 bytes),
-    ``compression.type``, ``client.id``, and those that begin with ``security.``, ``ssl.`` and ``sasl.``.
-    Properties that only tune librdkafka have no effect; any other one is refused. Keys go to the partitions where Java's
-    producer puts them (``partitioner=murmur2_random``).
+    ``config`` has librdkafka's names: ``bootstrap.servers``, ``transactional.id``,
+    ``transaction.timeout.ms`` (60,000 ms), ``socket.timeout.ms`` (10,000 ms: how long one request
+    may take), ``topic.metadata.propagation.max.ms`` (30,000 ms: how long a topic that is not there
+    is waited for), ``batch.size`` and ``message.max.bytes`` (1,000,000 bytes),
+    ``compression.type``, ``client.id``, and those that begin with ``security.``, ``ssl.`` and
+    ``sasl.``. Properties that only tune librdkafka have no effect; any other one is refused. Keys
+    go to the partitions where Java's producer puts them (``partitioner=murmur2_random``).
 
-    On brokers with ``transaction.version`` 2 (KIP-890, by default from Kafka 4.0 on) each transaction has an epoch of its
-    own: a request that the network delivers late is refused, and ``commit_transaction()`` can be called again until it is
-    answered. On older brokers, a commit without an answer ends the producer instead.
+    On brokers with ``transaction.version`` 2 (KIP-890, by default from Kafka 4.0 on) each
+    transaction has an epoch of its own: a request that the network delivers late is refused, and
+    ``commit_transaction()`` can be called again until it is answered. On older brokers, a commit
+    without an answer ends the producer instead.
 
-    Every method raises ``KafkaException``: ``AbortRequired``, ``RequestFailed``, ``ProducerFailed``, ``ProducerFenced``, or
-    one with ``_STATE`` or ``_INVALID_ARG`` for a call that does not fit. All time-outs of methods are in seconds. Methods
-    may be called from several threads, one at a time gets in; callbacks are called by the thread that is in.
+    Every method raises ``KafkaException``: ``AbortRequired``, ``RequestFailed``,
+    ``ProducerFailed``, ``ProducerFenced``, or one with ``_STATE`` or ``_INVALID_ARG`` for a call
+    that does not fit. All time-outs of methods are in seconds. Methods may be called from several
+    threads, one at a time gets in; callbacks are called by the thread that is in.
     """
 
     def __init__(self, config: Mapping[str, Any]):
         for name in ("crc32c", "pyarrow"):
             if find_spec(name) is None:
-                raise ImportError(f"connectctl.producer needs {name}: pip install 'connectctl[producer]'")
+                raise ImportError(
+                    f"connectctl.producer needs {name}: pip install 'connectctl[producer]'"
+                )
         given = settings(config)
         self._settings = given
         self._producer = BatchProducer(
@@ -85,7 +101,9 @@ class TransactionalProducer:
             self.close()
 
     def __len__(self) -> int:
-        """How many records were produced and not acknowledged yet, or wait for ``poll()`` to call their callback."""
+        """How many records were produced and not acknowledged yet, or wait for ``poll()`` to call
+        their callback.
+        """
         with self._lock:
             return self._unacknowledged + self._deliveries.due
 
@@ -94,8 +112,8 @@ class TransactionalProducer:
         return sum(len(rows) for rows in self._rows.values()) + self._producer.unacknowledged
 
     def close(self) -> None:
-        """Close the connections, and call the callbacks that are left. What is open is aborted when it expires, or by the
-        next producer of the id.
+        """Close the connections, and call the callbacks that are left. What is open is aborted when
+        it expires, or by the next producer of the id.
         """
         with self._lock:
             self._state.fail(KafkaError(KafkaError._STATE, "the producer is closed"))
@@ -104,9 +122,11 @@ class TransactionalProducer:
             self._deliveries.serve()
 
     def init_transactions(self, timeout: float = 60.0) -> None:
-        """Fence older producers of the id and wait until what they have open is ended, for up to ``timeout`` seconds.
+        """Fence older producers of the id and wait until what they have open is ended, for up to
+        ``timeout`` seconds.
 
-        Raises ``RequestFailed`` where that takes longer or nobody answers, and ``ProducerFailed`` where it is not allowed.
+        Raises ``RequestFailed`` where that takes longer or nobody answers, and ``ProducerFailed``
+        where it is not allowed.
         """
         with self._lock:
             self._state.expect("init_transactions()", Phase.NEW)
@@ -115,7 +135,9 @@ class TransactionalProducer:
             self._state.become(Phase.READY)
 
     def begin_transaction(self) -> None:
-        """Begin a transaction. No request is sent: for the brokers it begins with its first record."""
+        """Begin a transaction. No request is sent: for the brokers it begins with its first
+        record.
+        """
         with self._lock:
             self._state.expect("begin_transaction()", Phase.READY)
             self._state.become(Phase.OPEN)
@@ -131,17 +153,18 @@ class TransactionalProducer:
         timestamp: int = 0,
         headers: HeadersGiven | None = None,
     ) -> None:
-        """Put a record into the transaction. ``timestamp`` is in ms, 0 for the time at which it is sent; ``partition`` -1
-        for that of its key, or any where it has none.
+        """Put a record into the transaction. ``timestamp`` is in ms, 0 for the time at which it is
+        sent; ``partition`` -1 for that of its key, or any where it has none.
 
         ``on_delivery``, or ``callback``, is called once with an error, or None, and the record as a
-        ``confluent_kafka.Message`` with its partition and offset, by ``poll``, ``flush``, ``commit_transaction``,
-        ``abort_transaction`` or ``close``. No error means that the record is acknowledged, not that it is committed. What
-        it raises, that method raises.
+        ``confluent_kafka.Message`` with its partition and offset, by ``poll``, ``flush``,
+        ``commit_transaction``, ``abort_transaction`` or ``close``. No error means that the record
+        is acknowledged, not that it is committed. What it raises, that method raises.
 
-        Raises ``AbortRequired`` where what was produced before could not be sent, and ``KafkaException`` with
-        ``MSG_SIZE_TOO_LARGE`` for a record that makes a batch above ``message.max.bytes``, which is not in the
-        transaction then, and ``ValueError`` for a negative ``timestamp``.
+        Raises ``AbortRequired`` where what was produced before could not be sent, and
+        ``KafkaException`` with ``MSG_SIZE_TOO_LARGE`` for a record that makes a batch above
+        ``message.max.bytes``, which is not in the transaction then, and ``ValueError`` for a
+        negative ``timestamp``.
         """
         with self._lock:
             if self._state.now is not Phase.OPEN:
@@ -167,8 +190,8 @@ class TransactionalProducer:
     def poll(self, timeout: float | None = 0) -> int:
         """Call the callbacks of records that are acknowledged, or lost; how many that were.
 
-        Where there are none yet, and with a ``timeout`` other than 0, it sends what was produced and waits as ``flush``
-        does, for so many seconds. Raises ``AbortRequired`` as it does.
+        Where there are none yet, and with a ``timeout`` other than 0, it sends what was produced
+        and waits as ``flush`` does, for so many seconds. Raises ``AbortRequired`` as it does.
         """
         with self._lock:
             if (
@@ -181,9 +204,9 @@ class TransactionalProducer:
             return self._deliveries.serve()
 
     def flush(self, timeout: float | None = None) -> int:
-        """Send what was produced, wait until it is acknowledged, for ``timeout`` seconds or, if None, each request for
-        ``socket.timeout.ms``, and call its callbacks. Return how many records are not acknowledged. Outside of a
-        transaction there is nothing to send.
+        """Send what was produced, wait until it is acknowledged, for ``timeout`` seconds or, if
+        None, each request for ``socket.timeout.ms``, and call its callbacks. Return how many
+        records are not acknowledged. Outside of a transaction there is nothing to send.
 
         Raises ``AbortRequired``.
         """
@@ -195,17 +218,24 @@ class TransactionalProducer:
             return self._unacknowledged
 
     def send_offsets_to_transaction(
-        self, positions: Sequence[confluent_kafka.TopicPartition], group_metadata: bytes, timeout: float = 30.0
+        self,
+        positions: Sequence[confluent_kafka.TopicPartition],
+        group_metadata: bytes,
+        timeout: float = 30.0,
     ) -> None:
-        """Commit offsets of a consumer group with the transaction (KIP-447): ``positions`` are those of the next records to
-        read, of which those without an offset are left out, and ``group_metadata`` is
-        ``Consumer.consumer_group_metadata()``. The group's coordinator is waited for ``timeout`` seconds.
+        """Commit offsets of a consumer group with the transaction (KIP-447): ``positions`` are
+        those of the next records to read, of which those without an offset are left out, and
+        ``group_metadata`` is ``Consumer.consumer_group_metadata()``. The group's coordinator is
+        waited for ``timeout`` seconds.
 
-        Raises ``AbortRequired``, also where the group has rebalanced and another member has the partitions.
+        Raises ``AbortRequired``, also where the group has rebalanced and another member has the
+        partitions.
         """
         with self._lock:
             self._state.expect("send_offsets_to_transaction()", Phase.OPEN)
-            offsets = {TopicPartition(p.topic, p.partition): _offset(p) for p in positions if p.offset >= 0}
+            offsets = {
+                TopicPartition(p.topic, p.partition): _offset(p) for p in positions if p.offset >= 0
+            }
             if not offsets:
                 return
             try:
@@ -217,11 +247,12 @@ class TransactionalProducer:
                 self._producer.send_group_offsets(member, offsets, timeout)
 
     def commit_transaction(self, timeout: float = 60.0) -> None:
-        """Send what is left, wait until all is acknowledged, call the callbacks, and commit. When it returns, the
-        transaction is committed. Where a callback raises, it is still open.
+        """Send what is left, wait until all is acknowledged, call the callbacks, and commit. When
+        it returns, the transaction is committed. Where a callback raises, it is still open.
 
-        Raises ``AbortRequired`` where a record did not arrive; ``RequestFailed`` where leaders or the coordinator did not
-        answer within ``timeout`` seconds: call it again; ``ProducerFailed`` where only the topic can tell what came of it.
+        Raises ``AbortRequired`` where a record did not arrive; ``RequestFailed`` where leaders or
+        the coordinator did not answer within ``timeout`` seconds: call it again; ``ProducerFailed``
+        where only the topic can tell what came of it.
         """
         with self._lock:
             self._state.expect("commit_transaction()", Phase.OPEN, Phase.COMMITTING)
@@ -231,7 +262,8 @@ class TransactionalProducer:
                 if left := self._unacknowledged:
                     why = f"{left} records are not acknowledged after {timeout:g} s"
                     raise request_failed(KafkaError(KafkaError._TIMED_OUT, why))
-                self._state.expect("commit_transaction()", Phase.OPEN)  # and no callback has ended it
+                # and no callback has ended it
+                self._state.expect("commit_transaction()", Phase.OPEN)
             self._state.become(Phase.COMMITTING)
             try:
                 self._producer.end(commit=True, patience=max(0.0, deadline - time.monotonic()))
@@ -240,10 +272,11 @@ class TransactionalProducer:
             self._state.become(Phase.READY)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
-        """Abort: nothing of the transaction will be seen, and another one can be begun. The coordinator is waited for
-        ``timeout`` seconds, ``socket.timeout.ms`` if None.
+        """Abort: nothing of the transaction will be seen, and another one can be begun. The
+        coordinator is waited for ``timeout`` seconds, ``socket.timeout.ms`` if None.
 
-        Raises ``RequestFailed``: call it again; ``ProducerFailed``: the next producer of the id ends it.
+        Raises ``RequestFailed``: call it again; ``ProducerFailed``: the next producer of the id
+        ends it.
         """
         with self._lock:
             self._state.expect("abort_transaction()", Phase.OPEN, Phase.ABORTABLE)
@@ -265,8 +298,9 @@ class TransactionalProducer:
             self._deliveries.serve()
 
     def _flush(self, timeout: float | None = None) -> int:
-        """Send and wait until nothing is left, also of what callbacks produce, for ``timeout`` seconds at most, None or a
-        negative number for no limit. Return how many callbacks were called.
+        """Send and wait until nothing is left, also of what callbacks produce, for ``timeout``
+        seconds at most, None or a negative number for no limit. Return how many callbacks were
+        called.
         """
         served, late = 0, False
         deadline = None if timeout is None or timeout < 0 else time.monotonic() + timeout
@@ -274,7 +308,9 @@ class TransactionalProducer:
             late = not self._send(deadline)
             with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
                 try:
-                    self._producer.flush(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                    self._producer.flush(
+                        None if deadline is None else max(0.0, deadline - time.monotonic())
+                    )
                 except Unacknowledged:
                     late = True
             served += self._deliveries.serve()
@@ -283,7 +319,9 @@ class TransactionalProducer:
         return served
 
     def _send(self, deadline: float | None = None) -> bool:
-        """Send what was produced. Return False if a topic was not found before ``deadline``, so that its records wait."""
+        """Send what was produced. Return False if a topic was not found before ``deadline``, so
+        that its records wait.
+        """
         with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
             while self._rows:
                 topic = next(iter(self._rows))
@@ -300,7 +338,8 @@ class TransactionalProducer:
         try:
             self._producer.partitions(topic, patience)
         except Refusal:
-            if time.monotonic() < deadline:  # it was waited for as long as for any topic, or waiting does not help
+            # it was waited for as long as for any topic, or waiting does not help
+            if time.monotonic() < deadline:
                 raise
             return False
         return True

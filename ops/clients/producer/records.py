@@ -29,13 +29,20 @@ def raw(given: str | bytes | None) -> bytes | None:
 
 
 def raw_headers(given: HeadersGiven) -> list[tuple[str, bytes | None]]:
-    return [(name, raw(value)) for name, value in (given.items() if isinstance(given, Mapping) else given)]
+    return [
+        (name, raw(value))
+        for name, value in (given.items() if isinstance(given, Mapping) else given)
+    ]
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
     """Bytes of a record, without what each record and each batch has besides."""
     size = len(key or b"") + len(value or b"")
-    return size + sum(_HEADER + len(name.encode()) + len(each or b"") for name, each in headers) if headers else size
+    return (
+        size + sum(_HEADER + len(name.encode()) + len(each or b"") for name, each in headers)
+        if headers
+        else size
+    )
 
 
 def name_of(rows: Rows, row: int) -> str:
@@ -46,9 +53,9 @@ def name_of(rows: Rows, row: int) -> str:
 
 def too_large(topic: str, key: bytes | None, size: int, largest: int) -> KafkaException:
     why = (
-        f"a record for topic {topic} with {_key(key)} has {size} bytes, which with the overhead of its batch exceeds "
-        f"message.max.bytes ({largest}); it is not in the transaction: set message.max.bytes to max.message.bytes of the "
-        "topic, or make the record smaller"
+        f"a record for topic {topic} with {_key(key)} has {size} bytes, which with the overhead "
+        f"of its batch exceeds message.max.bytes ({largest}); it is not in the transaction: set "
+        "message.max.bytes to max.message.bytes of the topic, or make the record smaller"
     )
     return KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, why))
 

@@ -1,4 +1,6 @@
-"""What the public producer's configuration may say, by librdkafka's names: nothing that matters is ignored."""
+"""What the public producer's configuration may say, by librdkafka's names: nothing that matters is
+ignored.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ TUNING = {
     "socket.keepalive.enable",
     "socket.nagle.disable",
 }
-"""What tunes librdkafka's queues and sockets, and promises nothing: it is accepted and has no effect."""
+"""What tunes librdkafka's queues and sockets, and promises nothing: it is accepted and has no
+effect.
+"""
 _NUMBERS = {
     "transaction.timeout.ms": 60_000,
     "socket.timeout.ms": 10_000,
@@ -50,8 +54,8 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """``connection`` are the properties of connections. ``request_timeout`` and ``topic_patience`` are in seconds, the other
-    time in ms.
+    """``connection`` are the properties of connections. ``request_timeout`` and ``topic_patience``
+    are in seconds, the other time in ms.
     """
 
     id: str
@@ -65,7 +69,9 @@ class ProducerSettings:
 
 
 def settings(config: Mapping[str, Any]) -> ProducerSettings:
-    """What ``config`` says. Raises ``KafkaException`` with ``_INVALID_ARG`` for what cannot be heeded."""
+    """What ``config`` says. Raises ``KafkaException`` with ``_INVALID_ARG`` for what cannot be
+    heeded.
+    """
     id_ = config.get("transactional.id")
     if not isinstance(id_, str) or not id_:
         raise invalid("transactional.id is missing")
@@ -73,10 +79,21 @@ def settings(config: Mapping[str, Any]) -> ProducerSettings:
     codec = str(config.get("compression.type") or config.get("compression.codec") or "none")
     if codec not in CODECS:
         raise invalid(f"compression.type {codec} is not supported (supported: {', '.join(CODECS)})")
-    connection = {name: value for name, value in config.items() if name in CONNECTION or name.startswith(SECURITY)}
+    connection = {
+        name: value
+        for name, value in config.items()
+        if name in CONNECTION or name.startswith(SECURITY)
+    }
     if not connection.get("bootstrap.servers") and not connection.get("metadata.broker.list"):
         raise invalid("bootstrap.servers is missing")
-    known = {*connection, *_NUMBERS, *TUNING, "transactional.id", "compression.type", "compression.codec"}
+    known = {
+        *connection,
+        *_NUMBERS,
+        *TUNING,
+        "transactional.id",
+        "compression.type",
+        "compression.codec",
+    }
     for name in config:
         if name in FIXED:
             if str(config[name]).lower() not in FIXED[name]:
@@ -93,7 +110,14 @@ def settings(config: Mapping[str, Any]) -> ProducerSettings:
     request = min(numbers["socket.timeout.ms"], timeout) / 1000
     patience = numbers["topic.metadata.propagation.max.ms"] / 1000
     return ProducerSettings(
-        id_, connection, timeout, request, patience, min(numbers["batch.size"], largest), largest, codec
+        id_,
+        connection,
+        timeout,
+        request,
+        patience,
+        min(numbers["batch.size"], largest),
+        largest,
+        codec,
     )
 
 

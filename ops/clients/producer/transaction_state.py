@@ -1,4 +1,6 @@
-"""The states of a transactional producer: which call may come next, and what a failure leaves behind."""
+"""The states of a transactional producer: which call may come next, and what a failure leaves
+behind.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from enum import Enum, auto
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
-from connectctl.ops.clients.producer.errors import abort_required, error_of, failed, is_fatal, request_failed
+from connectctl.ops.clients.producer.errors import (
+    abort_required,
+    error_of,
+    failed,
+    is_fatal,
+    request_failed,
+)
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 
 PROBLEMS = (Refusal, OSError, ConnectctlError)
@@ -26,8 +34,9 @@ class Phase(Enum):
 
 
 class TransactionState:
-    """The state of one producer, and why it can do no more than abort, or be closed. ``drop`` is called where it has failed
-    for good, and lets go of what was not sent; it must not refer to the producer, which is closed when nothing does.
+    """The state of one producer, and why it can do no more than abort, or be closed. ``drop`` is
+    called where it has failed for good, and lets go of what was not sent; it must not refer to the
+    producer, which is closed when nothing does.
     """
 
     def __init__(self, drop: Callable[[], None]):
@@ -52,7 +61,9 @@ class TransactionState:
             raise failed(self._why) if self.now is Phase.FAILED else abort_required(self._why)
         why = {
             Phase.NEW: "init_transactions() was not called yet",
-            Phase.READY: "no transaction was begun" if Phase.NEW not in states else "it was called before",
+            Phase.READY: "no transaction was begun"
+            if Phase.NEW not in states
+            else "it was called before",
             Phase.OPEN: "a transaction is open",
             Phase.ABORTABLE: "its abort was interrupted: call abort_transaction() again",
             Phase.COMMITTING: "the transaction may be committed: call commit_transaction() again",
@@ -63,7 +74,9 @@ class TransactionState:
     def failing(
         self, doing: str, kind: Callable[[KafkaError], KafkaException], then: Phase | None = None
     ) -> Iterator[None]:
-        """What goes wrong is raised as ``kind``, and the producer is in the state ``then``; or it has failed for good."""
+        """What goes wrong is raised as ``kind``, and the producer is in the state ``then``; or it
+        has failed for good.
+        """
         try:
             yield
         except PROBLEMS as e:
@@ -76,8 +89,8 @@ class TransactionState:
             raise kind(error) from e
 
     def not_committed(self, problem: Exception, *, repeatable: bool) -> KafkaException:
-        """What ``problem`` of an EndTxn means, which is ``repeatable`` without an answer under version 2. Answers
-        of the coordinator say that nothing was performed, or is not yet.
+        """What ``problem`` of an EndTxn means, which is ``repeatable`` without an answer under
+        version 2. Answers of the coordinator say that nothing was performed, or is not yet.
         """
         error = error_of(problem, "commit its transaction")
         if isinstance(problem, Refusal) and problem.code in ASK_AGAIN:

@@ -1,7 +1,8 @@
 """Connect's REST API through httpx: one worker after the other, with patience for rebalances.
 
-The only module that turns HTTP's errors into ours; see ``failure`` for answers and ``_once`` for what is none. Redirects
-are never followed; which addresses get the credentials is decided in ``credentials``.
+The only module that turns HTTP's errors into ours; see ``failure`` for answers and ``_once`` for
+what is none. Redirects are never followed; which addresses get the credentials is decided in
+``credentials``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from connectctl.ops.config.json_shape import Malformed, encodable, has_escaped_s
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import rest_answers
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    NotTrusted,
+    TimedOut,
+    Unreachable,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -42,15 +50,19 @@ _SAFE_TO_REPEAT = (
 )
 
 _HINTS = {
-    # Seen with 4.3.1: if what a fenced leader first tries to write is a restart request, it never claims its rights
-    # again, and every change fails until leadership moves.
+    # Seen with 4.3.1: if what a fenced leader first tries to write is a restart request, it never
+    # claims its rights again, and every change fails until leadership moves.
     "Cannot produce to config topic without claiming write privileges first": (
-        "Something has fenced the leader's producer, and it does not recover by itself: restart the leader's worker."
+        "Something has fenced the leader's producer, and it does not recover by itself: restart "
+        "the leader's worker."
     )
 }
 _CHECK = "Check that the worker runs, and the address: connectctl context show."
 _LOG = "The worker's log has the reason."
-_NOT_SENT = "If it is a worker of yours, name its host in rest_auth.hosts, and for http set rest_auth.http: true."
+_NOT_SENT = (
+    "If it is a worker of yours, name its host in rest_auth.hosts, and for http set "
+    "rest_auth.http: true."
+)
 
 
 class _Next(Exception):
@@ -90,18 +102,25 @@ def failure(method: str, url: str, status: int, message: str) -> ConnectctlError
     if 300 <= status < 400:
         hint = "Give the address of the worker itself in rest."
         return Unreachable(
-            f"{asked} is redirected, which is not followed", why=message, next_step=hint, code="not-connect"
+            f"{asked} is redirected, which is not followed",
+            why=message,
+            next_step=hint,
+            code="not-connect",
         )
     if status in _NEXT_WORKER:
         return Unreachable(f"The worker answers {status} to {asked}", why=message, next_step=_CHECK)
     codes = {400: "rejected", 404: "not-found", 405: "unsupported", 422: "rejected"}
     code = codes.get(status, "failed" if status < 500 else "worker-error")
     advice = _HINTS.get(message, _LOG if status == 500 else None)
-    return ConnectctlError(f"The worker answers {status} to {asked}", why=message, next_step=advice, code=code)
+    return ConnectctlError(
+        f"The worker answers {status} to {asked}", why=message, next_step=advice, code=code
+    )
 
 
 def may_repeat(method: str, status: int, message: str) -> bool:
-    """Whether the same request may be sent again: it was not performed, or performing it twice makes no difference."""
+    """Whether the same request may be sent again: it was not performed, or performing it twice
+    makes no difference.
+    """
     if status in (409, 503):
         return True
     if status == 500:
@@ -110,11 +129,12 @@ def may_repeat(method: str, status: int, message: str) -> bool:
 
 
 class Connect:
-    """The workers at ``urls``, asked in that order; put the leader first for operations that take long.
+    """The workers at ``urls``, asked in that order; put the leader first for operations that take
+    long.
 
-    ``auth`` and ``tls`` are the context's sections ``rest_auth``, secrets included, and ``rest_tls``. ``named`` are the
-    addresses that the context gives itself: see ``RestCredentials``. ``timeout`` is in seconds and bounds each call with
-    all its repetitions.
+    ``auth`` and ``tls`` are the context's sections ``rest_auth``, secrets included, and
+    ``rest_tls``. ``named`` are the addresses that the context gives itself: see
+    ``RestCredentials``. ``timeout`` is in seconds and bounds each call with all its repetitions.
     """
 
     def __init__(
@@ -132,22 +152,34 @@ class Connect:
         self._tls = tls
         for url in self.urls:
             if urlsplit(url).scheme not in ("http", "https"):
-                raise BadInput(f"{url!r} is not a worker's address", next_step="Write http://HOST:PORT or https://….")
+                raise BadInput(
+                    f"{url!r} is not a worker's address",
+                    next_step="Write http://HOST:PORT or https://….",
+                )
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         return self._ask("GET", path, None, url, timeout)
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         """Send a changing request; None where the answer has no content.
 
-        Another worker is tried only if no connection came about: a request that was sent may have been performed. For
-        the same reason ``POST /connectors`` ends at once where the connector now exists.
+        Another worker is tried only if no connection came about: a request that was sent may have
+        been performed. For the same reason ``POST /connectors`` ends at once where the connector
+        now exists.
         """
         return self._ask(method, path, body, url, timeout)
 
-    def _ask(self, method: str, path: str, body: Any, url: str | None, timeout: float | None) -> Any:
+    def _ask(
+        self, method: str, path: str, body: Any, url: str | None, timeout: float | None
+    ) -> Any:
         urls = (url.rstrip("/"),) if url else self.urls
         if not urls:
             raise Unreachable(
@@ -162,17 +194,22 @@ class Connect:
                 return self._round(method, path, body, urls, deadline)
             except _Later as later:
                 wait = pause * random.uniform(0.75, 1.25)
-                if time.monotonic() + wait >= deadline or self._is_there_already(method, path, body, urls[0]):
+                if time.monotonic() + wait >= deadline or self._is_there_already(
+                    method, path, body, urls[0]
+                ):
                     raise later.error from later
             time.sleep(wait)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _round(self, method: str, path: str, body: Any, urls: Sequence[str], deadline: float) -> Any:
+    def _round(
+        self, method: str, path: str, body: Any, urls: Sequence[str], deadline: float
+    ) -> Any:
         """Ask one worker after the other until one gives an answer that counts."""
         missed: list[_Next] = []
         for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
             remaining = max(deadline - time.monotonic(), 0.1)
-            # A reading request leaves time for the workers behind it; a changing one is never sent twice.
+            # A reading request leaves time for the workers behind it; a changing one is never sent
+            # twice.
             patience = remaining / left if method == "GET" else remaining
             try:
                 return self._once(method, url, path, body, patience)
@@ -180,7 +217,9 @@ class Connect:
                 missed.append(failed)
         if busy := next((failed for failed in missed if failed.later), None):
             raise _Later(busy.error)
-        if distrusted := next((failed for failed in missed if isinstance(failed.error, NotTrusted)), None):
+        if distrusted := next(
+            (failed for failed in missed if isinstance(failed.error, NotTrusted)), None
+        ):
             raise distrusted.error from missed[-1]
         late = next((failed for failed in missed if isinstance(failed.error, TimedOut)), None)
         if late or len(missed) == 1:
@@ -194,24 +233,35 @@ class Connect:
         try:
             given = self._credentials.request(url)
             answer = ask(
-                self._client, method, url + path, patience=patience, connect=CONNECT_TIMEOUT, json=body, **given
+                self._client,
+                method,
+                url + path,
+                patience=patience,
+                connect=CONNECT_TIMEOUT,
+                json=body,
+                **given,
             )
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
             why = str(e).removeprefix("[Errno 111] ") or "connection timed out"
             lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)
             raise _Next(self._explained(lost, url)) from e
         except httpx.InvalidURL as e:
-            lost = Unreachable(f"The worker at {url} cannot be reached", why=str(e), next_step=_CHECK)
+            lost = Unreachable(
+                f"The worker at {url} cannot be reached", why=str(e), next_step=_CHECK
+            )
             raise _Next(lost) from e
         except httpx.TimeoutException as e:
             late = TimedOut(
-                f"The worker at {url} did not answer {method} {path} within {max(round(patience, 1), 0.1):g} s",
+                f"The worker at {url} did not answer {method} {path} within "
+                f"{max(round(patience, 1), 0.1):g} s",
                 next_step="Check the worker's log, or try a longer --timeout.",
             )
             raise (_Next(late) if method == "GET" else late) from e
         except httpx.HTTPError as e:
             why = (str(e) or type(e).__name__).rstrip(".")
-            broken = Unreachable(f"The connection to {url} broke during {method} {path}", why=why, next_step=_CHECK)
+            broken = Unreachable(
+                f"The connection to {url} broke during {method} {path}", why=why, next_step=_CHECK
+            )
             error = self._explained(broken, url)
             raise (_Next(error) if method == "GET" else error) from e
         if answer.is_success:
@@ -250,10 +300,14 @@ class Connect:
         return found
 
     def _verification(self) -> Any:
-        check_files({f"rest_tls.{name}": self._tls.get(name) for name in ("ca", "certificate", "key")})
+        check_files(
+            {f"rest_tls.{name}": self._tls.get(name) for name in ("ca", "certificate", "key")}
+        )
         try:
             if not any(self._tls.get(name) for name in ("ca", "certificate", "key")):
-                return _system_trust(ssl.get_default_verify_paths(), self._tls.get("verify") is not False)
+                return _system_trust(
+                    ssl.get_default_verify_paths(), self._tls.get("verify") is not False
+                )
             with naming(self._tls.get("ca")):
                 context = ssl.create_default_context(cafile=self._tls.get("ca"))
             if self._tls.get("certificate"):
@@ -261,13 +315,17 @@ class Connect:
                     context.load_cert_chain(self._tls["certificate"], self._tls.get("key"))
         except (OSError, ValueError) as e:
             hint = "Check rest_tls: connectctl context show."
-            raise BadInput("The files of rest_tls cannot be used", why=str(e), next_step=hint) from e
+            raise BadInput(
+                "The files of rest_tls cannot be used", why=str(e), next_step=hint
+            ) from e
         return context if self._tls.get("verify") is not False else _unverified(context)
 
 
 @cache
 def _system_trust(paths: ssl.DefaultVerifyPaths, verified: bool) -> ssl.SSLContext:
-    """Return a context that trusts what the system trusts. To read that takes 20 ms of a processor, for each of clients."""
+    """Return a context that trusts what the system trusts. To read that takes 20 ms of a processor,
+    for each of clients.
+    """
     context = ssl.create_default_context()
     return context if verified else _unverified(context)
 
@@ -294,7 +352,9 @@ def _content(answer: httpx.Response, method: str, url: str, path: str) -> Any:
     try:
         rest_answers.check(method, path, found)
     except Malformed as e:
-        raise _not_connect(f"The answer to {method} {url}{path} is not that of a Connect worker", str(e)) from e
+        raise _not_connect(
+            f"The answer to {method} {url}{path} is not that of a Connect worker", str(e)
+        ) from e
     return found
 
 
@@ -307,10 +367,19 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
     message, connects = _message(answer)
     error = failure(method, url, status, message)
     if withheld and status in (401, 403):
-        raise NotAuthorized(error.what, why=f"rest_auth was not sent: {withheld}", next_step=_NOT_SENT, code="not-sent")
+        raise NotAuthorized(
+            error.what,
+            why=f"rest_auth was not sent: {withheld}",
+            next_step=_NOT_SENT,
+            code="not-sent",
+        )
     if status == 404 and not connects:
-        # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its resources there.
-        why = "this is not an answer of Connect: the worker is still starting, or the address is not a worker's"
+        # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its
+        # resources there.
+        why = (
+            "this is not an answer of Connect: the worker is still starting, or the address is "
+            "not a worker's"
+        )
         none = Unreachable(error.what, why=f"{error.why}; {why}", next_step=_CHECK, code="starting")
         raise _Next(none, later=True)
     if may_repeat(method, status, message):
@@ -321,7 +390,10 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
 def _message(answer: httpx.Response) -> tuple[str, bool]:
     """Why a request was refused, and whether that is in Connect's own words."""
     if 300 <= answer.status_code < 400:
-        return f"it leads to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}", False
+        return (
+            f"it leads to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}",
+            False,
+        )
     try:
         message = read_json(answer.content)["message"]
         return str(message).encode(errors="replace").decode(), True

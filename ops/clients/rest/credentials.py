@@ -1,8 +1,9 @@
 """The credentials for workers' REST servers, and the one rule for who gets them.
 
-Workers are found through their group, and whoever may join the group can advertise any address. So a member's address
-gets the credentials only over HTTPS with a verified certificate, or where the context says so. An address of this machine
-is no exception: whoever is logged in to it can listen there.
+Workers are found through their group, and whoever may join the group can advertise any address. So
+a member's address gets the credentials only over HTTPS with a verified certificate, or where the
+context says so. An address of this machine is no exception: whoever is logged in to it can listen
+there.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from urllib.parse import urlsplit
 class RestCredentials:
     """A login for REST servers: ``username`` and ``password``, or ``token``.
 
-    ``named`` are the addresses that the context gives itself, which always get it. ``hosts`` are patterns of the hosts
-    that may get it besides, None for every member of the group; ``http``: also without encryption. ``verified``:
-    certificates are verified.
+    ``named`` are the addresses that the context gives itself, which always get it. ``hosts`` are
+    patterns of the hosts that may get it besides, None for every member of the group; ``http``:
+    also without encryption. ``verified``: certificates are verified.
     """
 
     username: str | None = None
@@ -36,7 +37,9 @@ class RestCredentials:
         object.__setattr__(self, "_origins", frozenset(map(_origin, self.named)))
 
     @staticmethod
-    def of(auth: Mapping[str, Any], named: Sequence[str] = (), *, verified: bool = True) -> RestCredentials:
+    def of(
+        auth: Mapping[str, Any], named: Sequence[str] = (), *, verified: bool = True
+    ) -> RestCredentials:
         """Return the credentials of a context's section ``rest_auth``, secrets included."""
         hosts = auth.get("hosts")
         return RestCredentials(
@@ -50,7 +53,9 @@ class RestCredentials:
         )
 
     def withheld(self, url: str) -> str | None:
-        """Return why the server at ``url`` does not get the credentials; None if it gets them, or if there are none."""
+        """Return why the server at ``url`` does not get the credentials; None if it gets them, or
+        if there are none.
+        """
         if self.username is None and self.token is None:
             return None
         if _origin(url) in self._origins:
@@ -60,18 +65,26 @@ class RestCredentials:
         if self.hosts is not None and not any(fnmatchcase(host, pattern) for pattern in self.hosts):
             return f"{host} is not in rest_auth.hosts"
         if at.scheme != "https":
-            return None if self.http else "its address, which it advertises in the group, is http, without encryption"
+            return (
+                None
+                if self.http
+                else "its address, which it advertises in the group, is http, without encryption"
+            )
         if not self.verified and self.hosts is None:
             return "its certificate is not verified (rest_tls.verify: false)"
         return None
 
     def request(self, url: str) -> dict[str, Any]:
-        """Return what httpx needs to log in at ``url``: nothing, if the server does not get the credentials."""
+        """Return what httpx needs to log in at ``url``: nothing, if the server does not get the
+        credentials.
+        """
         if self.withheld(url):
             return {}
         if self.username is not None:
             return {"auth": (self.username, self.password)}
-        return {"headers": {"authorization": f"Bearer {self.token}"}} if self.token is not None else {}
+        return (
+            {"headers": {"authorization": f"Bearer {self.token}"}} if self.token is not None else {}
+        )
 
 
 def _origin(url: str) -> str:

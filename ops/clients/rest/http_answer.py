@@ -1,6 +1,8 @@
-"""One HTTP request with an end: the whole answer within so many seconds and so many bytes, or an error.
+"""One HTTP request with an end: the whole answer within so many seconds and so many bytes, or an
+error.
 
-httpx's own time-outs bound each wait for bytes: a server that sends one byte a second is never late for them.
+httpx's own time-outs bound each wait for bytes: a server that sends one byte a second is never late
+for them.
 """
 
 from __future__ import annotations
@@ -16,17 +18,23 @@ if TYPE_CHECKING:
     import httpx
 
 LARGEST = 256 * 1024 * 1024
-"""Bytes of an answer that are read: ten thousand connectors with their statuses are a tenth of that."""
+"""Bytes of an answer that are read: ten thousand connectors with their statuses are a tenth of
+that.
+"""
 CHUNK = 1 << 16
 GRACE = 0.1
 """Seconds for httpx's own, better told, time-out to come first."""
 _OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 
 
-def ask(client: httpx.Client, method: str, url: str, *, patience: float, connect: float, **what: Any) -> httpx.Response:
-    """The answer with its content. ``patience`` bounds all of it in seconds, ``connect`` a connection's coming about.
+def ask(
+    client: httpx.Client, method: str, url: str, *, patience: float, connect: float, **what: Any
+) -> httpx.Response:
+    """The answer with its content. ``patience`` bounds all of it in seconds, ``connect`` a
+    connection's coming about.
 
-    Raises httpx's errors, ``httpx.ReadTimeout`` for what is late; ``ConnectctlError`` for what is too large.
+    Raises httpx's errors, ``httpx.ReadTimeout`` for what is late; ``ConnectctlError`` for what is
+    too large.
     """
     import httpx
 
@@ -48,7 +56,9 @@ def ask(client: httpx.Client, method: str, url: str, *, patience: float, connect
                 if time.monotonic() > deadline:
                     raise httpx.ReadTimeout("the answer did not end", request=answer.request)
             # What has been unpacked is no longer what the headers say of it.
-            headers = [(k, v) for k, v in answer.headers.multi_items() if k.lower() not in _OF_THE_WIRE]
+            headers = [
+                (k, v) for k, v in answer.headers.multi_items() if k.lower() not in _OF_THE_WIRE
+            ]
             return httpx.Response(
                 answer.status_code,
                 headers=headers,

@@ -10,7 +10,9 @@ from connectctl.ops.core.errors import NoRestApi
 
 @dataclass
 class WithoutRest:
-    """``ConnectCalls`` of a group whose workers have no REST API: every request raises ``NoRestApi``."""
+    """``ConnectCalls`` of a group whose workers have no REST API: every request raises
+    ``NoRestApi``.
+    """
 
     group_id: str
     urls: tuple[str, ...] = ()
@@ -19,7 +21,13 @@ class WithoutRest:
         self._refuse()
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         self._refuse()
 
@@ -27,6 +35,7 @@ class WithoutRest:
         raise NoRestApi(
             f"The workers of {self.group_id} have no REST API, which this needs",
             why="they are MirrorMaker 2 in dedicated mode",
-            next_step="To change connectors, edit mm2.properties and restart the process. To change offsets, stop the "
-            "process first. To read: connectctl connectors list, offsets show.",
+            next_step="To change connectors, edit mm2.properties and restart the process. To "
+            "change offsets, stop the process first. To read: connectctl connectors "
+            "list, offsets show.",
         )

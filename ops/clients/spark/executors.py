@@ -1,7 +1,8 @@
-"""Executors that are processes of their own, most often on other machines: they get this code, and one is asked to run it.
+"""Executors that are processes of their own, most often on other machines: they get this code, and
+one is asked to run it.
 
-Two versions of the runtime in one run would be two protocols, so that tasks never use a connectctl that is installed where
-they run. What is not Python alone has to be there: ``NEEDED``.
+Two versions of the runtime in one run would be two protocols, so that tasks never use a connectctl
+that is installed where they run. What is not Python alone has to be there: ``NEEDED``.
 """
 
 from __future__ import annotations
@@ -47,14 +48,19 @@ def apart(master: str) -> bool:
 
 
 def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], None]) -> None:
-    """Send this code, and let a task of it run. Raises ``ConnectctlError`` that says what is missing; ``TimedOut``."""
+    """Send this code, and let a task of it run. Raises ``ConnectctlError`` that says what is
+    missing; ``TimedOut``.
+    """
     spark.sparkContext.addPyFile(str(archive(kept_directory())))
-    answer = _looked(spark, _patience(spark), lambda: note(f"Waiting for an executor of {master} …"))
+    answer = _looked(
+        spark, _patience(spark), lambda: note(f"Waiting for an executor of {master} …")
+    )
     if answer is None:
         host = spark.sparkContext.getConf().get("spark.driver.host")
         raise TimedOut(
             f"No Spark task started on {master} within {_patience(spark):g} s",
-            why=f"no free worker has the cores and memory of an executor, or no worker reaches the driver at {host}",
+            why="no free worker has the cores and memory of an executor, or no worker reaches the "
+            f"driver at {host}",
             next_step=f"See the master's web UI and {log}. {PATIENCE} raises the limit.",
             code="no-executors",
         )
@@ -71,9 +77,9 @@ def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], N
 def spare_archives() -> None:
     """At the end of a task: let the next one of this Python worker begin at once.
 
-    Before each task PySpark has Python forget what it knows of imports, and so read the directories of all zips on its path
-    anew; of PySpark's own that takes 60 ms. What has no importer is not read; an import makes it another one, from the
-    directory that Python has kept.
+    Before each task PySpark has Python forget what it knows of imports, and so read the directories
+    of all zips on its path anew; of PySpark's own that takes 60 ms. What has no importer is not
+    read; an import makes it another one, from the directory that Python has kept.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimport.zipimporter):
@@ -81,14 +87,18 @@ def spare_archives() -> None:
 
 
 def kept_directory() -> Path:
-    """A new directory for what executors fetch from the driver, whenever one comes: it is there while this process is."""
+    """A new directory for what executors fetch from the driver, whenever one comes: it is there
+    while this process is.
+    """
     directory = tempfile.mkdtemp(prefix="connectctl-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return Path(directory)
 
 
 def archive(directory: Path) -> Path:
-    """A zip in ``directory`` of all of this package that a task may import; the same bytes for the same code."""
+    """A zip in ``directory`` of all of this package that a task may import; the same bytes for the
+    same code.
+    """
     root = Path(__file__).parents[3]
     with zipfile.ZipFile(directory / ARCHIVE, "w", zipfile.ZIP_DEFLATED) as made:
         for path in sorted([*root.glob("*.py"), *(root / "ops").rglob("*.py")]):
@@ -110,8 +120,11 @@ def look(_: Iterable[int]) -> Iterable[dict[str, Any]]:
     }
 
 
-def _looked(spark: SparkSession, patience: float, waiting: Callable[[], None]) -> dict[str, Any] | None:
-    """What ``look`` gives in a Spark job of one task, on a thread of its own: without executors it would wait for ever.
+def _looked(
+    spark: SparkSession, patience: float, waiting: Callable[[], None]
+) -> dict[str, Any] | None:
+    """What ``look`` gives in a Spark job of one task, on a thread of its own: without executors it
+    would wait for ever.
 
     None where there is no answer after ``patience`` seconds. Raises what Spark raises.
     """
@@ -141,7 +154,9 @@ def _looked(spark: SparkSession, patience: float, waiting: Callable[[], None]) -
 
 
 def _settle(spark: SparkSession) -> None:
-    """Give the other executors, most of which start at the same time, the moment until they are there, too."""
+    """Give the other executors, most of which start at the same time, the moment until they are
+    there, too.
+    """
     status = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + QUIET
     before, since = 0, time.monotonic()
@@ -156,4 +171,6 @@ def _patience(spark: SparkSession) -> float:
     text = spark.sparkContext.getConf().get(PATIENCE)
     if text is None:
         return LONGEST
-    return float(spark.sparkContext._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(text))
+    return float(
+        spark.sparkContext._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(text)
+    )

@@ -1,4 +1,6 @@
-"""Settings that keep secrets out of what Spark writes and shows, and strangers out of its connections."""
+"""Settings that keep secrets out of what Spark writes and shows, and strangers out of its
+connections.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,32 @@ _REDACTED = {
     "spark.redaction.string.regex": _IN_TEXT,
 }
 _MAKES_ITS_SECRET = re.compile(r"local(\[[^\]]*\])?|yarn|k8s://.*")
-"""Masters for which Spark makes the secret of ``spark.authenticate`` itself; others must have been given the same one."""
+"""Masters for which Spark makes the secret of ``spark.authenticate`` itself; others must have been
+given the same one.
+"""
 _OPTIONS = "JavaOptions"
 
 
 def protected(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that protect a session on ``master``; expressions in ``conf`` are added, not replaced.
+    """Return the settings that protect a session on ``master``; expressions in ``conf`` are added,
+    not replaced.
 
-    Raises ``BadInput`` for a secret among the options of a JVM, which everybody on its machine can read.
+    Raises ``BadInput`` for a secret among the options of a JVM, which everybody on its machine can
+    read.
     """
     for name, value in conf.items():
         if name.endswith(_OPTIONS) and masked(str(value)) != str(value):
             raise BadInput(
-                f"{name} contains a secret, which the command line of a process shows to everybody on its machine",
-                next_step="Give it in the environment: JDK_JAVA_OPTIONS, for executors spark.executorEnv.JDK_JAVA_OPTIONS.",
+                f"{name} contains a secret, which the command line of a process shows to "
+                "everybody on its machine",
+                next_step="Give it in the environment: JDK_JAVA_OPTIONS, for executors "
+                "spark.executorEnv.JDK_JAVA_OPTIONS.",
                 code="secret-in-options",
             )
-    found = {name: f"(?:{conf[name]})|{ours}" if conf.get(name) else ours for name, ours in _REDACTED.items()}
+    found = {
+        name: f"(?:{conf[name]})|{ours}" if conf.get(name) else ours
+        for name, ours in _REDACTED.items()
+    }
     authenticate = "spark.authenticate"
     if authenticate not in conf and _MAKES_ITS_SECRET.fullmatch(master):
         found[authenticate] = "true"

@@ -1,4 +1,6 @@
-"""Spark, where one process is too small: the session of the context's master, kept as long as the command runs."""
+"""Spark, where one process is too small: the session of the context's master, kept as long as the
+command runs.
+"""
 
 from __future__ import annotations
 
@@ -39,21 +41,27 @@ _GIVEN: set[str] = set()
 """The names of the settings that the JVM of this process was started with."""
 _UNRESPONSIVE = "All masters are unresponsive"
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\s*\n)*(\S.*)")
-_LOST = re.compile(r"most recent failure: Lost task \S+ in stage \S+ \(TID \d+\) \(\S+ executor (\w+)\): (.*)")
+_LOST = re.compile(
+    r"most recent failure: Lost task \S+ in stage \S+ \(TID \d+\) \(\S+ executor (\w+)\): (.*)"
+)
 
 
 def installed() -> bool:
     """Whether what ``[spark]`` brings is there, found without importing it."""
-    return all(importlib.util.find_spec(name) is not None for name in ("pyspark", "pyarrow", "pandas"))
+    return all(
+        importlib.util.find_spec(name) is not None for name in ("pyspark", "pyarrow", "pandas")
+    )
 
 
 def open_session(
     master: str, conf: Mapping[str, Any], log: Path, note: Callable[[str], None] = lambda line: None
 ) -> SparkSession:
-    """The Spark session of this process on ``master``; what Spark says goes to ``log``, what takes long to ``note``.
+    """The Spark session of this process on ``master``; what Spark says goes to ``log``, what takes
+    long to ``note``.
 
     Executors that are processes of their own have got this code, and one of them has answered.
-    Raises ``ConnectctlError`` that says what to install, or where Spark's complaints are; ``TimedOut`` without executors.
+    Raises ``ConnectctlError`` that says what to install, or where Spark's complaints are;
+    ``TimedOut`` without executors.
     """
     require()
     from pyspark.sql import SparkSession
@@ -80,7 +88,9 @@ def open_session(
 
 
 def close_session(spark: SparkSession) -> None:
-    """End a session. One whose Java is gone, because it was killed or ran out of memory, has ended by itself."""
+    """End a session. One whose Java is gone, because it was killed or ran out of memory, has ended
+    by itself.
+    """
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):
@@ -90,7 +100,10 @@ def close_session(spark: SparkSession) -> None:
 def spark_settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
     alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
     values = _OURS | alone | dict(conf) | protected(master, conf) | {"spark.master": master}
-    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+    }
 
 
 def _python(master: str, settings: Mapping[str, str]) -> str:
@@ -107,7 +120,8 @@ def _python(master: str, settings: Mapping[str, str]) -> str:
 def _start_java(settings: Mapping[str, str]) -> None:
     """Start Spark's JVM, which has to know some settings before it begins.
 
-    They are in a file for as long. PySpark would put them on the command line, where everybody on the machine sees secrets.
+    They are in a file for as long. PySpark would put them on the command line, where everybody on
+    the machine sees secrets.
     """
     from pyspark import SparkContext
 
@@ -116,7 +130,9 @@ def _start_java(settings: Mapping[str, str]) -> None:
         return
     _GIVEN.update(settings)
     given = os.environ.get(_SUBMIT_ARGS)
-    with tempfile.NamedTemporaryFile("w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8"
+    ) as file:
         file.writelines(f"{escape(name)} {escape(value)}\n" for name, value in settings.items())
         file.flush()
         ours = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
@@ -130,14 +146,20 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
 
 def _forget_settings(jvm: Any, settings: Mapping[str, str]) -> None:
-    """Clear the settings of earlier sessions, which a running JVM keeps and gives to every later one."""
+    """Clear the settings of earlier sessions, which a running JVM keeps and gives to every later
+    one.
+    """
     for name in _GIVEN - set(settings):
         jvm.java.lang.System.clearProperty(name)
 
 
 def escape(text: str) -> str:
     """A word of a properties file as Java reads it."""
-    return re.sub(r"[\\\s:=#!]", lambda m: {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(m[0], f"\\{m[0]}"), text)
+    return re.sub(
+        r"[\\\s:=#!]",
+        lambda m: {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(m[0], f"\\{m[0]}"),
+        text,
+    )
 
 
 def require() -> None:
@@ -189,22 +211,30 @@ def _masters_failures(master: str, log: Path) -> Iterator[None]:
     except ConnectctlError as e:
         if "Could not parse Master URL" in str(e.why):
             hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
-            raise BadInput(f"{master} is not a Spark master", next_step=hint, code="bad-master") from e
+            raise BadInput(
+                f"{master} is not a Spark master", next_step=hint, code="bad-master"
+            ) from e
         # Spark gives the application up, and what waits for that fails with something else.
         text = log.read_text(errors="replace") if log.is_file() else ""
         if _UNRESPONSIVE in text:
             why = "the master did not respond within 60 s"
-            raise Unreachable(f"The Spark master {master} does not answer", why=why, next_step=str(e.next_step)) from e
+            raise Unreachable(
+                f"The Spark master {master} does not answer", why=why, next_step=str(e.next_step)
+            ) from e
         raise
 
 
 def job_failures(doing: str, log: Path) -> AbstractContextManager[None]:
-    """Turn what a Spark job raises into our error; one of ours that an executor raised keeps its words."""
+    """Turn what a Spark job raises into our error; one of ours that an executor raised keeps its
+    words.
+    """
     return _failures(f"Spark could not {doing}", log)
 
 
 def first_line(error: BaseException) -> str:
-    """What is worth saying of an error of Spark's, which begins with the traceback of a Python worker."""
+    """What is worth saying of an error of Spark's, which begins with the traceback of a Python
+    worker.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("connectctl.ops.core.errors.")]
     if ours:
@@ -214,5 +244,6 @@ def first_line(error: BaseException) -> str:
     if lost := _LOST.search(str(error)):
         return f"{lost[2].strip()} (executor {lost[1]})"
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        return lines[1].removeprefix(": ")  # Py4J names its own handle first, and only then what Java said
+        # Py4J names its own handle first, and only then what Java said
+        return lines[1].removeprefix(": ")
     return lines[0] if lines else type(error).__name__

@@ -1,8 +1,9 @@
 """Whether the rows that Spark gives a Python task came to their end, or broke off.
 
-Where what makes the rows fails, the JVM closes its side of the connection, and Arrow takes that for the end of its stream:
-the iterator of ``mapInArrow`` just ends, as it does behind the last row (measured, PySpark 4.0; docs/decisions/0018). Only
-behind the last row there is a word of Spark's own protocol. So a task that relies on the end looks for that word.
+Where what makes the rows fails, the JVM closes its side of the connection, and Arrow takes that for
+the end of its stream: the iterator of ``mapInArrow`` just ends, as it does behind the last row
+(measured, PySpark 4.0; docs/decisions/0018). Only behind the last row there is a word of Spark's
+own protocol. So a task that relies on the end looks for that word.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ END_OF_STREAM = struct.pack(">i", -4)
 
 
 class BrokeOff(ConnectctlError):
-    """The rows ended before their end. Spark says why, where it fails; what was committed is whole transactions."""
+    """The rows ended before their end. Spark says why, where it fails; what was committed is whole
+    transactions.
+    """
 
     code = "broke-off"
 
 
 def proven(batches: Iterable[T]) -> Iterator[T]:
-    """``batches`` of ``mapInArrow``, on whose worker this is called. Raises ``BrokeOff`` in place of an end that is none,
-    ``ConnectctlError`` where a PySpark other than those that were looked at does not let its connection be seen.
+    """``batches`` of ``mapInArrow``, on whose worker this is called. Raises ``BrokeOff`` in place
+    of an end that is none, ``ConnectctlError`` where a PySpark other than those that were looked at
+    does not let its connection be seen.
     """
     return _to_the_end(batches, _connection())
 
@@ -35,7 +39,10 @@ def proven(batches: Iterable[T]) -> Iterator[T]:
 def _to_the_end(batches: Iterable[T], connection: Any) -> Iterator[T]:
     yield from batches
     if connection.peek(len(END_OF_STREAM))[: len(END_OF_STREAM)] != END_OF_STREAM:
-        raise BrokeOff("Spark failed while sending rows to the task", why="the rows ended without Spark's end marker")
+        raise BrokeOff(
+            "Spark failed while sending rows to the task",
+            why="the rows ended without Spark's end marker",
+        )
 
 
 def _connection() -> Any:

@@ -1,4 +1,6 @@
-"""The state of a config topic as workers have it. Only this module decides which of its records workers use."""
+"""The state of a config topic as workers have it. Only this module decides which of its records
+workers use.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def with_former(kafka: KafkaReads, image: TopicImage, *, patience: float) -> TopicImage:
-    """Return ``image`` of a config topic, read again with superseded records if the newest record of a key is ignored.
+    """Return ``image`` of a config topic, read again with superseded records if the newest record
+    of a key is ignored.
 
     Workers keep the state before such a record.
     """
@@ -23,5 +26,7 @@ def with_former(kafka: KafkaReads, image: TopicImage, *, patience: float) -> Top
 
 
 def state_in(kafka: KafkaReads, image: TopicImage, *, patience: float) -> ConfigState:
-    """Return the state of the config topic that ``image`` was read from, with former records if workers use them."""
+    """Return the state of the config topic that ``image`` was read from, with former records if
+    workers use them.
+    """
     return config_topic.state_of(with_former(kafka, image, patience=patience))

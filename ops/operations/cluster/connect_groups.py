@@ -17,19 +17,28 @@ MOST_NAMED = 5
 
 
 def is_unknown(group: ConnectGroup) -> bool:
-    """Return whether Kafka has no such group. Its coordinator deletes a group without members after a delay."""
+    """Return whether Kafka has no such group. Its coordinator deletes a group without members after
+    a delay.
+    """
     return is_dead(group.state) and not group.members
 
 
-def unknown_group(group: ConnectGroup, visible: Callable[[], Observation[frozenset[str]]]) -> BadInput:
-    """Return the error for a group that does not exist. ``visible`` lists the groups of workers that may be described."""
+def unknown_group(
+    group: ConnectGroup, visible: Callable[[], Observation[frozenset[str]]]
+) -> BadInput:
+    """Return the error for a group that does not exist. ``visible`` lists the groups of workers
+    that may be described.
+    """
     names: frozenset[str] = frozenset()
     with suppress(ConnectctlError):
         names = visible().seen
     hint = "Correct --group-id, or start the workers."
     if names:
         more = ", …" if len(names) > MOST_NAMED else ""
-        hint = f"Visible groups of workers: {', '.join(sorted(names)[:MOST_NAMED])}{more}. Correct --group-id."
+        hint = (
+            f"Visible groups of workers: {', '.join(sorted(names)[:MOST_NAMED])}{more}. "
+            "Correct --group-id."
+        )
     return BadInput(
         f"Kafka has no group {group.id}",
         why="the group.id is wrong, or all its workers have been down for a while",

@@ -1,4 +1,6 @@
-"""Connect's REST API at addresses of the user, which gets requests only if it is proven to belong to the group."""
+"""Connect's REST API at addresses of the user, which gets requests only if it is proven to belong
+to the group.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect import config_topic as connect_config_topic
-from connectctl.ops.connect.rest_membership import Configs, NotAMember, Resolve, disagreement, is_advertised
+from connectctl.ops.connect.rest_membership import (
+    Configs,
+    NotAMember,
+    Resolve,
+    disagreement,
+    is_advertised,
+)
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
@@ -34,12 +42,13 @@ ANSWER = 5.0
 
 @dataclass
 class GroupWorkers:
-    """An implementation of ``ConnectCalls``. Raises ``NotAMember`` for a server that is not proven to be a worker of
-    the group.
+    """An implementation of ``ConnectCalls``. Raises ``NotAMember`` for a server that is not proven
+    to be a worker of the group.
 
-    ``connect`` opens the REST API at the addresses. The proof is made before the first request that requires it, and
-    again before a change. An address that does not answer causes the client's error, and no change. ``declared``: the
-    user declares the addresses to be workers of the group; only another Kafka cluster is then an error.
+    ``connect`` opens the REST API at the addresses. The proof is made before the first request that
+    requires it, and again before a change. An address that does not answer causes the client's
+    error, and no change. ``declared``: the user declares the addresses to be workers of the group;
+    only another Kafka cluster is then an error.
     """
 
     urls: tuple[str, ...]
@@ -58,7 +67,8 @@ class GroupWorkers:
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         calls = self._opened()
         if self._asks_about_group(path, url) and (
-            self._proven_for_reading is None or self.now() - self._proven_for_reading > VALID_FOR_READING
+            self._proven_for_reading is None
+            or self.now() - self._proven_for_reading > VALID_FOR_READING
         ):
             with _ignore_no_answer():
                 self._prove(calls, self.urls)
@@ -66,14 +76,22 @@ class GroupWorkers:
         return calls.get(path, url=url, timeout=timeout)
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         calls = self._opened()
-        # An address from a plan or a run was a worker's when the plan was made, and is proven like those of the user.
+        # An address from a plan or a run was a worker's when the plan was made, and is proven like
+        # those of the user.
         urls = self.urls if url is None or url.rstrip("/") in self.urls else (url,)
         proven = self._proven.get(urls)
         if _depends_on_group(path) and (proven is None or self.now() - proven > VALID):
-            # A listener for administration only serves no connectors, from which its group could be proven.
+            # A listener for administration only serves no connectors, from which its group could be
+            # proven.
             with _ignore_no_answer() if path.startswith(ADMIN) else nullcontext():
                 self._prove(calls, urls)
             self._proven[urls] = self.now()
@@ -85,8 +103,8 @@ class GroupWorkers:
         return self._calls
 
     def _asks_about_group(self, path: str, url: str | None) -> bool:
-        """Return whether the answer depends on the group, and the address is the user's: others are advertised by the
-        group.
+        """Return whether the answer depends on the group, and the address is the user's: others are
+        advertised by the group.
         """
         return (url is None or url.rstrip("/") in self.urls) and _depends_on_group(path)
 
@@ -120,22 +138,34 @@ class GroupWorkers:
         root = _mapping(calls, "/", url)
         worker_cluster, group_cluster = root.get("kafka_cluster_id"), self.kafka.cluster_id()
         if worker_cluster not in (None, group_cluster):
-            raise NotAMember(url, group, f"it uses the Kafka cluster {worker_cluster}, not {group_cluster}")
+            raise NotAMember(
+                url, group, f"it uses the Kafka cluster {worker_cluster}, not {group_cluster}"
+            )
         if self.declared:
             return
 
         def obstacle() -> str | None:
             listed = _mapping(calls, "/connectors?expand=info", url)
-            configs = {name: (data.get("info") or {}).get("config") or {} for name, data in listed.items()}
+            configs = {
+                name: (data.get("info") or {}).get("config") or {} for name, data in listed.items()
+            }
             configured = self._configured(group)
-            return "the config topic cannot be read" if configured is None else disagreement(configs, configured)
+            return (
+                "the config topic cannot be read"
+                if configured is None
+                else disagreement(configs, configured)
+            )
 
-        why = observe_until(obstacle, lambda why: why is None, AGREEING, PAUSE, now=self.now, sleep=self.sleep)
+        why = observe_until(
+            obstacle, lambda why: why is None, AGREEING, PAUSE, now=self.now, sleep=self.sleep
+        )
         if why is not None:
             raise NotAMember(url, group, why)
 
     def _configured(self, group: ConnectGroup) -> Configs | None:
-        """Return the configurations in the group's config topic; None if it is unknown, or not read to its end."""
+        """Return the configurations in the group's config topic; None if it is unknown, or not read
+        to its end.
+        """
         try:
             choice = search_topics(self.kafka, group, self.named, ["config"])["config"]
             if choice.topic is None or not choice.proven:
@@ -145,7 +175,10 @@ class GroupWorkers:
             return None
         if image.held_back:
             return None
-        return {name: each.config for name, each in connect_config_topic.state_of(image).connectors.items()}
+        return {
+            name: each.config
+            for name, each in connect_config_topic.state_of(image).connectors.items()
+        }
 
 
 def _mapping(calls: ConnectCalls, path: str, url: str) -> Mapping[str, Any]:
@@ -153,7 +186,9 @@ def _mapping(calls: ConnectCalls, path: str, url: str) -> Mapping[str, Any]:
     found = calls.get(path, url=url, timeout=ANSWER)
     if not isinstance(found, Mapping):
         raise Unreachable(
-            f"{url} does not answer like a Connect worker", next_step="Correct --rest.", code="not-connect"
+            f"{url} does not answer like a Connect worker",
+            next_step="Correct --rest.",
+            code="not-connect",
         )
     return found
 

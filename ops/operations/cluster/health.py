@@ -15,7 +15,9 @@ UNSEEN = ("SIGHT001", "SIGHT002", "SIGHT004")
 """Findings of incomplete observations, which do not prove health."""
 
 
-def health_problems(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> Iterator[str]:
+def health_problems(
+    connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]
+) -> Iterator[str]:
     """Yield the reasons why a cluster is not healthy, as short texts."""
     for connector in connectors:
         if not is_healthy(connector.verdict.state):

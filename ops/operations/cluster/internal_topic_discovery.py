@@ -1,7 +1,8 @@
 """Finds a Connect cluster's three internal topics from a Kafka cluster and a group id.
 
-Topics that the user names are only checked to exist. For the others every compacted topic is sampled and classified
-(``ops/connect/internal_topics.py``), and matched to the group by its workers and connectors.
+Topics that the user names are only checked to exist. For the others every compacted topic is
+sampled and classified (``ops/connect/internal_topics.py``), and matched to the group by its workers
+and connectors.
 """
 
 from __future__ import annotations
@@ -12,10 +13,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings, config_topic, internal_topics
-from connectctl.ops.connect.internal_topics import ClusterSignals, ConfigTopicSignals, Role, TopicChoice, TopicSignals
+from connectctl.ops.connect.internal_topics import (
+    ClusterSignals,
+    ConfigTopicSignals,
+    Role,
+    TopicChoice,
+    TopicSignals,
+)
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
-from connectctl.ops.kafka.visibility import Gap, Observation, Reason, observation_of, read_topic, whole
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Observation,
+    Reason,
+    observation_of,
+    read_topic,
+    whole,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
@@ -40,7 +54,9 @@ class InternalTopics:
     status: str | None
     findings: tuple[Finding, ...] = ()
     unproven: Mapping[str, str] = field(default_factory=dict)
-    """Topics that are only the last candidates, by role: they may belong to another group, and must not be written."""
+    """Topics that are only the last candidates, by role: they may belong to another group, and must
+    not be written.
+    """
 
 
 def find_internal_topics(
@@ -51,15 +67,21 @@ def find_internal_topics(
 ) -> InternalTopics:
     """Return the internal topics of ``group``; those in ``named`` are only checked to exist.
 
-    The roles in ``named`` and ``needed`` are ``config``, ``offsets`` and ``status``. Raises ``BadInput`` if a topic
-    does not exist, if none is found, or if several cannot be distinguished.
+    The roles in ``named`` and ``needed`` are ``config``, ``offsets`` and ``status``. Raises
+    ``BadInput`` if a topic does not exist, if none is found, or if several cannot be distinguished.
     """
     choices = search_topics(kafka, group, named, needed)
     for role in needed:
         if choices[role].topic is None:
             raise not_found(role, choices[role], group)
-    found = {str(role): named.get(role) for role in Role} | {role: choices[role].topic for role in needed}
-    guessed = tuple(cluster_findings.empty_topic_chosen(str(c.topic), role) for role, c in choices.items() if c.empty)
+    found = {str(role): named.get(role) for role in Role} | {
+        role: choices[role].topic for role in needed
+    }
+    guessed = tuple(
+        cluster_findings.empty_topic_chosen(str(c.topic), role)
+        for role, c in choices.items()
+        if c.empty
+    )
     unproven = {role: str(choices[role].topic) for role in needed if not choices[role].proven}
     return InternalTopics(found["config"], found["offsets"], found["status"], guessed, unproven)
 
@@ -84,13 +106,15 @@ def search_topics(
 
 
 def those_that_exist(kafka: KafkaReads, *topics: str) -> frozenset[str]:
-    """Return those of ``topics`` that exist. Raises ``NotAuthorized`` if one may not be described."""
+    """Return those of ``topics`` that exist. Raises ``NotAuthorized`` if one may not be
+    described.
+    """
     return whole(kafka.existing(topics), f"the topics {', '.join(topics)}")
 
 
 def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
-    """Raise ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one that may not be
-    described.
+    """Raise ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one
+    that may not be described.
     """
     from difflib import get_close_matches
 
@@ -101,7 +125,8 @@ def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
             hint = f"Did you mean {similar[0]}? " if similar else ""
             raise BadInput(
                 f"Topic not found: {name} (given as the {role} topic)",
-                next_step=f"{hint}Correct --{role}-topic or topics.{role} in the context, or leave it out.",
+                next_step=f"{hint}Correct --{role}-topic or topics.{role} in the context, or "
+                "leave it out.",
             )
 
 
@@ -110,9 +135,13 @@ def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput |
     hint = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
     if choice.gaps:
         gap, more = choice.gaps[0], len(choice.gaps) - 1
-        why = f"{gap.subject}: {gap.why}" + (f", and {more} more topics that may not be read" if more else "")
+        why = f"{gap.subject}: {gap.why}" + (
+            f", and {more} more topics that may not be read" if more else ""
+        )
         what = f"The {role} topic of {group.id} was not found"
-        return NotAuthorized(what, why=why, next_step=f"{gap.next_step.rstrip('.')}. {hint}", right=gap.right)
+        return NotAuthorized(
+            what, why=why, next_step=f"{gap.next_step.rstrip('.')}. {hint}", right=gap.right
+        )
     if choice.candidates:
         return BadInput(
             f"The {role} topic of {group.id} cannot be distinguished from others",
@@ -120,7 +149,9 @@ def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput |
             next_step=hint,
             code="ambiguous-topic",
         )
-    no_members = "" if group.members else f" The group {group.id} has no members; check --group-id too."
+    no_members = (
+        "" if group.members else f" The group {group.id} has no members; check --group-id too."
+    )
     return BadInput(
         f"No topic that this principal may see looks like the {role} topic of {group.id}",
         next_step=hint + no_members,
@@ -129,7 +160,11 @@ def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput |
 
 
 def _search(
-    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str], superseded: bool
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    missing: Sequence[str],
+    superseded: bool,
 ) -> dict[str, TopicChoice]:
     named_topics = {name for name in named.values() if name}
     compacted = kafka.compacted()
@@ -140,9 +175,16 @@ def _search(
         choices_by_name = _named_after(group, compacted.seen, signals, missing)
         if choices_by_name:
             remaining = [role for role in missing if role not in choices_by_name]
-            with_choices = {**named, **{role: choice.topic for role, choice in choices_by_name.items()}}
-            return choices_by_name | (_search(kafka, group, with_choices, remaining, superseded) if remaining else {})
-    found = {c.topic for c in signals if c.role is Role.CONFIG} | {name for name in [named.get("config")] if name}
+            with_choices = {
+                **named,
+                **{role: choice.topic for role, choice in choices_by_name.items()},
+            }
+            return choices_by_name | (
+                _search(kafka, group, with_choices, remaining, superseded) if remaining else {}
+            )
+    found = {c.topic for c in signals if c.role is Role.CONFIG} | {
+        name for name in [named.get("config")] if name
+    }
     configs = _read_configs(kafka, sorted(found), superseded)
     config = _config_of(kafka, configs, signals, group, named.get("config"))
     choices: dict[str, TopicChoice] = {"config": config} if "config" in missing else {}
@@ -150,8 +192,13 @@ def _search(
     for role in (Role.STATUS, Role.OFFSETS):
         if role in missing:
             like_role = [c for c in signals if c.role is role]
-            choices[role] = _choose_with_config(kafka, group, role, configs, config, like_role, empty)
-    return {role: replace(choice, gaps=gaps) if choice.topic is None else choice for role, choice in choices.items()}
+            choices[role] = _choose_with_config(
+                kafka, group, role, configs, config, like_role, empty
+            )
+    return {
+        role: replace(choice, gaps=gaps) if choice.topic is None else choice
+        for role, choice in choices.items()
+    }
 
 
 def _choose_with_config(
@@ -163,23 +210,32 @@ def _choose_with_config(
     like_role: Sequence[TopicSignals],
     empty: Sequence[str],
 ) -> TopicChoice:
-    """Return the ``role`` topic of the group with the config topic ``config``, from the candidates ``like_role`` and
-    the ``empty`` topics.
+    """Return the ``role`` topic of the group with the config topic ``config``, from the candidates
+    ``like_role`` and the ``empty`` topics.
     """
     mark = next((c.mark for c in configs if c.topic == config.topic), None)
-    marked = mark.topics.get(role) if mark and mark.group_id == group.id and not group.members else None
+    marked = (
+        mark.topics.get(role) if mark and mark.group_id == group.id and not group.members else None
+    )
     if marked in {*(c.topic for c in like_role), *empty}:
         return TopicChoice(marked)
-    choice = internal_topics.choose(like_role, empty, _evidence(kafka, group, role, configs, config.topic, like_role))
-    # Only the group's own config topic, or its workers, prove that the connectors belong to the group.
+    choice = internal_topics.choose(
+        like_role, empty, _evidence(kafka, group, role, configs, config.topic, like_role)
+    )
+    # Only the group's own config topic, or its workers, prove that the connectors belong to the
+    # group.
     is_certain = config.proven and config.topic is not None
     return choice if is_certain or group.members else replace(choice, proven=False)
 
 
 def _named_after(
-    group: ConnectGroup, compacted: Mapping[str, TopicFacts], signals: Sequence[TopicSignals], missing: Sequence[str]
+    group: ConnectGroup,
+    compacted: Mapping[str, TopicFacts],
+    signals: Sequence[TopicSignals],
+    missing: Sequence[str],
 ) -> dict[str, TopicChoice]:
-    """Return the topics of a group without workers that ``connectctl run`` or MirrorMaker 2 named after it.
+    """Return the topics of a group without workers that ``connectctl run`` or MirrorMaker 2 named
+    after it.
 
     A topic with records of another role is excluded; a topic that may not be read is included.
     """
@@ -196,7 +252,10 @@ def _named_after(
 
 def _names_after(group: ConnectGroup, role: str) -> list[str]:
     """Return the possible names of the ``role`` topic after the group."""
-    names = (internal_topics.run_topic_name(group.id, role), internal_topics.mirror_topic(group.id, role))
+    names = (
+        internal_topics.run_topic_name(group.id, role),
+        internal_topics.mirror_topic(group.id, role),
+    )
     return [name for name in names if name]
 
 
@@ -205,21 +264,29 @@ def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Observation[l
     try:
         tails = kafka.tails(list(facts), SAMPLE)
     except NotAuthorized:
-        # Read the topics one by one: a topic that this principal may list but not read must not hide the others.
+        # Read the topics one by one: a topic that this principal may list but not read must not
+        # hide the others.
         tails = {}
         for name in facts:
             try:
                 tails |= kafka.tails([name], SAMPLE)
             except NotAuthorized:
                 gaps.append(Gap(f"topic {name}", Reason.NOT_AUTHORIZED, read_topic(name)))
-    found = [internal_topics.classify(name, records, facts[name].partitions) for name, records in sorted(tails.items())]
+    found = [
+        internal_topics.classify(name, records, facts[name].partitions)
+        for name, records in sorted(tails.items())
+    ]
     return observation_of(found, gaps)
 
 
-def _read_configs(kafka: KafkaReads, found: Sequence[str], superseded: bool) -> list[ConfigTopicSignals]:
+def _read_configs(
+    kafka: KafkaReads, found: Sequence[str], superseded: bool
+) -> list[ConfigTopicSignals]:
     images = kafka.image(found, patience=PATIENCE, superseded=superseded)
     return [
-        internal_topics.config_topic_signals(name, config_topic.state_of(image), image.end_offsets[0])
+        internal_topics.config_topic_signals(
+            name, config_topic.state_of(image), image.end_offsets[0]
+        )
         for name, image in images.items()
     ]
 
@@ -236,7 +303,9 @@ def _config_of(
     # A config topic has one partition: workers refuse to start with another one.
     empty = [c.topic for c in signals if c.empty and c.partitions == 1]
     written = partial(_written_by, kafka, (leader_id(group.id),))
-    return internal_topics.choose_config(configs, empty, group, written, frozenset(_names_after(group, Role.CONFIG)))
+    return internal_topics.choose_config(
+        configs, empty, group, written, frozenset(_names_after(group, Role.CONFIG))
+    )
 
 
 def _evidence(
@@ -249,21 +318,38 @@ def _evidence(
 ) -> ClusterSignals:
     own_topics = [c for c in configs if c.topic == config]
     # If the mark of a group names the topic, no other topic has its connectors.
-    settled = [c.topic for c in configs if c.belongs_to_other_group(group.id) and c.mark and c.mark.topics.get(role)]
+    settled = [
+        c.topic
+        for c in configs
+        if c.belongs_to_other_group(group.id) and c.mark and c.mark.topics.get(role)
+    ]
     other_topics = [c for c in configs if c.topic not in (config, *settled)] if config else []
     owned = frozenset(connector for connector, _ in group.owners)
-    # Tasks write to the offsets topic with their own transactional ids; the status topic has no transactions.
+    # Tasks write to the offsets topic with their own transactional ids; the status topic has no
+    # transactions.
     ids = (
-        sorted({task_id(group.id, c, n) for c, n in group.owners if n >= 0})[:MOST_IDS] if role is Role.OFFSETS else ()
+        sorted({task_id(group.id, c, n) for c, n in group.owners if n >= 0})[:MOST_IDS]
+        if role is Role.OFFSETS
+        else ()
     )
-    dedicated = frozenset[str]().union(*(c.dedicated for c in configs)) if role is Role.OFFSETS else frozenset[str]()
+    dedicated = (
+        frozenset[str]().union(*(c.dedicated for c in configs))
+        if role is Role.OFFSETS
+        else frozenset[str]()
+    )
     named = internal_topics.sibling_topic_names(config, role) if config else frozenset[str]()
     return ClusterSignals(
-        workers=frozenset(w for c in like_role for w in c.workers if any(m.wrote(w) for m in group.members)),
+        workers=frozenset(
+            w for c in like_role for w in c.workers if any(m.wrote(w) for m in group.members)
+        ),
         connectors=owned.union(*(c.connectors | c.deleted for c in own_topics)),
         others=frozenset[str]().union(*(c.connectors | c.deleted for c in other_topics)),
         foreign=dedicated.union(
-            *(c.mark.topics.values() for c in configs if c.mark and c.belongs_to_other_group(group.id))
+            *(
+                c.mark.topics.values()
+                for c in configs
+                if c.mark and c.belongs_to_other_group(group.id)
+            )
         ),
         other_groups=bool(other_topics),
         named=named.union(_names_after(group, role)),
@@ -272,9 +358,12 @@ def _evidence(
 
 
 def _written_by(kafka: KafkaReads, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
-    """Return those of ``topics`` to which one of ``ids`` is known to have written; none if this is unknown."""
+    """Return those of ``topics`` to which one of ``ids`` is known to have written; none if this is
+    unknown.
+    """
     try:
         return kafka.written_by(ids, topics) if ids else frozenset()
     except ConnectctlError:
-        # Without a right or an answer there is no proof: the error is that the topics cannot be distinguished.
+        # Without a right or an answer there is no proof: the error is that the topics cannot be
+        # distinguished.
         return frozenset()

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LevelRequest:
-    """The level of a logger: on the one ``worker``, or on all, with one request for the ``cluster`` where possible.
+    """The level of a logger: on the one ``worker``, or on all, with one request for the ``cluster``
+    where possible.
 
     ``subjects`` are the only workers that the plan may name, None for all.
     """
@@ -35,7 +36,9 @@ class SetLevels(ConnectorOperation[LevelRequest]):
     steps = (SetLogLevels,)
 
     def plan(self, access: ClusterAccess, request: LevelRequest) -> Planned:
-        """Return the plan for the workers with another level. Raises ``BadInput`` for an unknown worker."""
+        """Return the plan for the workers with another level. Raises ``BadInput`` for an unknown
+        worker.
+        """
         plan = plan_set(
             access.cluster_id(),
             access.calls,
@@ -58,7 +61,9 @@ class SetLevels(ConnectorOperation[LevelRequest]):
         step = plan.steps[0]
         assert isinstance(step, SetLogLevels)
         together = step.url is None
-        return LevelRequest(*step.levels[0], cluster=together, subjects=None if together else plan.resources)
+        return LevelRequest(
+            *step.levels[0], cluster=together, subjects=None if together else plan.resources
+        )
 
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
         """Return the plan that sets the former levels, on the workers that are still in the group.
@@ -67,7 +72,11 @@ class SetLevels(ConnectorOperation[LevelRequest]):
         """
         calls = access.calls
         steps = [step for step in undone.plan.steps if isinstance(step, SetLogLevels)]
-        return Planned(plan_undo(access.cluster_id(), calls, steps, access.group_id, undone.run.id, _members(access)))
+        return Planned(
+            plan_undo(
+                access.cluster_id(), calls, steps, access.group_id, undone.run.id, _members(access)
+            )
+        )
 
 
 class UndoLevels(SetLevels):
@@ -84,4 +93,6 @@ def _members(access: ClusterAccess) -> set[str] | None:
     group = access.group
     if group is None or not access.clients.settings.get("rest"):
         return set(access.calls.urls)  # discovered in the group, or all that is known of it
-    return {*access.calls.urls, *(member.url for member in group.members)} if group.settled else None
+    return (
+        {*access.calls.urls, *(member.url for member in group.members)} if group.settled else None
+    )

@@ -1,4 +1,6 @@
-"""Log levels of the workers: on each (KIP-495), or on all at once through the config topic (KIP-976, Kafka 3.7)."""
+"""Log levels of the workers: on each (KIP-495), or on all at once through the config topic
+(KIP-976, Kafka 3.7).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _PATIENCE = 10.0
 
 
 def read(calls: ConnectCalls) -> dict[str, Levels]:
-    """Return the levels of every worker of ``calls``, by URL. Raises the error of the first worker without levels."""
+    """Return the levels of every worker of ``calls``, by URL. Raises the error of the first worker
+    without levels.
+    """
     urls = _known_urls(calls)
     with ThreadPoolExecutor(16) as pool:
         return dict(zip(urls, pool.map(lambda url: _levels(calls, url), urls), strict=True))
@@ -52,43 +56,59 @@ def _levels(calls: ConnectCalls, url: str) -> Levels:
     except ConnectctlError as e:
         if e.code not in ("not-found", "starting"):
             raise
-        why = f"{e.why}; admin.listeners of the worker may be empty or of another port, or it is older than Kafka 2.4"
+        why = (
+            f"{e.why}; admin.listeners of the worker may be empty or of another port, or it is "
+            "older than Kafka 2.4"
+        )
         hint = "Give the admin listener's address: --rest."
         kind = Unreachable if isinstance(e, Unreachable) else ConnectctlError
-        raise kind(f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported") from e
+        raise kind(
+            f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported"
+        ) from e
     return {name: str(level["level"]) for name, level in answer.items() if level.get("level")}
 
 
 def level_of(levels: Levels, logger: str) -> str | None:
-    """Return the effective level: of the logger itself, or of its nearest ancestor with one; None if none is known."""
+    """Return the effective level: of the logger itself, or of its nearest ancestor with one; None
+    if none is known.
+    """
     while logger not in levels and "." in logger:
         logger = logger.rpartition(".")[0]
     return levels.get(logger, levels.get(ROOT))
 
 
 def affected(levels: Levels, logger: str) -> dict[str, str]:
-    """Return the loggers that a worker sets with ``logger``: itself, and all with its prefix (``Loggers.setLevel``)."""
+    """Return the loggers that a worker sets with ``logger``: itself, and all with its prefix
+    (``Loggers.setLevel``).
+    """
     has_children = logger != ROOT
     return {
-        name: level for name, level in levels.items() if name == logger or (has_children and name.startswith(logger))
+        name: level
+        for name, level in levels.items()
+        if name == logger or (has_children and name.startswith(logger))
     }
 
 
 def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
-    """Return the levels that restore ``levels``, in order: of the logger, then of its descendants with other levels."""
+    """Return the levels that restore ``levels``, in order: of the logger, then of its descendants
+    with other levels.
+    """
     effective = level_of(levels, logger)
     deviating = sorted(
-        (n, level) for n, level in affected(levels, logger).items() if n != logger and level != effective
+        (n, level)
+        for n, level in affected(levels, logger).items()
+        if n != logger and level != effective
     )
     return ((logger, effective), *deviating) if effective else tuple(deviating)
 
 
 @dataclass(frozen=True)
 class SetLogLevels(Step["StepContext"]):
-    """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is None).
+    """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is
+    None).
 
-    ``former`` has, by worker's URL, what is to be set to undo it. ``replaces`` is the level of the first logger that an
-    undo takes back: with any other level, somebody has changed it since.
+    ``former`` has, by worker's URL, what is to be set to undo it. ``replaces`` is the level of the
+    first logger that an undo takes back: with any other level, somebody has changed it since.
     """
 
     subject: str
@@ -112,10 +132,13 @@ class SetLogLevels(Step["StepContext"]):
                 raise _changed([f"{logger} is {found} on {self.subject}, not {self.replaces}"])
         for logger, level in self.levels:
             scope = "?scope=cluster" if self.url is None else ""
-            context.calls.send("PUT", path_of("admin", "loggers", logger) + scope, {"level": level}, url=self.url)
+            context.calls.send(
+                "PUT", path_of("admin", "loggers", logger) + scope, {"level": level}, url=self.url
+            )
         if not context.until(lambda: self._is_set(context) or None, context.timeout, POLL):
             raise TimedOut(
-                f"The levels were accepted, but are not effective on every worker after {context.timeout:g} s",
+                "The levels were accepted, but are not effective on every worker after "
+                f"{context.timeout:g} s",
                 why="workers do not read their config topic, or something else sets them",
                 next_step="See connectctl loggers get.",
             )
@@ -124,28 +147,49 @@ class SetLogLevels(Step["StepContext"]):
     def _is_set(self, context: StepContext) -> bool:
         urls = context.calls.urls if self.url is None else (self.url,)
         found = [_levels(context.calls, url) for url in urls]
-        return all(level_of(levels, logger) == level for levels in found for logger, level in self.levels)
+        return all(
+            level_of(levels, logger) == level for levels in found for logger, level in self.levels
+        )
 
 
 def plan_set(
-    cluster_id: str, calls: ConnectCalls, logger: str, level: str, *, worker: str | None, cluster: bool, group_id: str
+    cluster_id: str,
+    calls: ConnectCalls,
+    logger: str,
+    level: str,
+    *,
+    worker: str | None,
+    cluster: bool,
+    group_id: str,
 ) -> Plan:
-    """Return the plan that sets ``logger`` on one worker, on all at once, or, without ``cluster`` or before 3.7, one by
-    one.
+    """Return the plan that sets ``logger`` on one worker, on all at once, or, without ``cluster``
+    or before 3.7, one by one.
 
     Raises ``BadInput`` for a ``worker`` that is not in the cluster.
     """
     urls = _known_urls(calls) if worker is None else (url_of(calls, worker),)
     found = {url: _levels(calls, url) for url in urls}
     plain = {url for url, levels in found.items() if _is_all(levels, logger, level)}
-    noops = tuple(Noop(address(url) or url, f"{logger} is {level} already") for url in urls if url in plain)
+    noops = tuple(
+        Noop(address(url) or url, f"{logger} is {level} already") for url in urls if url in plain
+    )
     former = {url: _restoring(found[url], logger) for url in urls if url not in plain}
     to_set = ((logger, level),)
-    if cluster and former and not any(older(calls.get("/", url=url).get("version"), CLUSTER_SCOPE) for url in urls):
-        now = ", ".join(sorted({level_of(levels, logger) or "unknown" for levels in found.values()}))
-        return Plan("loggers set", cluster_id, (SetLogLevels(ALL, None, to_set, former, now),), (), group_id)
+    if (
+        cluster
+        and former
+        and not any(older(calls.get("/", url=url).get("version"), CLUSTER_SCOPE) for url in urls)
+    ):
+        now = ", ".join(
+            sorted({level_of(levels, logger) or "unknown" for levels in found.values()})
+        )
+        return Plan(
+            "loggers set", cluster_id, (SetLogLevels(ALL, None, to_set, former, now),), (), group_id
+        )
     steps = tuple(
-        SetLogLevels(address(url) or url, url, to_set, {url: levels}, level_of(found[url], logger) or "")
+        SetLogLevels(
+            address(url) or url, url, to_set, {url: levels}, level_of(found[url], logger) or ""
+        )
         for url, levels in former.items()
     )
     return Plan("loggers set", cluster_id, steps, noops, group_id, independent=True)
@@ -159,17 +203,21 @@ def plan_undo(
     run: str,
     members: Collection[str] | None,
 ) -> Plan:
-    """Return the plan that restores the levels before ``steps``, the steps of ``run``, on each worker.
+    """Return the plan that restores the levels before ``steps``, the steps of ``run``, on each
+    worker.
 
-    ``members`` are the URLs of the workers in the group, None in a rebalance, which hides them: then the steps compare. A
-    worker that left the group is left alone: its address may be another group's. Raises ``Refused`` if all of them left,
-    or if somebody changed a level since.
+    ``members`` are the URLs of the workers in the group, None in a rebalance, which hides them:
+    then the steps compare. A worker that left the group is left alone: its address may be another
+    group's. Raises ``Refused`` if all of them left, or if somebody changed a level since.
     """
-    former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
+    former = {
+        url: levels for step in reversed(steps) for url, levels in step.former.items() if levels
+    }
     departed = sorted(url for url in former if members is not None and url not in members)
     if departed and len(departed) == len(former):
         raise Refused(
-            f"{', '.join(departed)} of the run {run} is not one of the workers now; nothing was changed",
+            f"{', '.join(departed)} of the run {run} is not one of the workers now; nothing was "
+            "changed",
             next_step=f"See connectctl runs show {run}.",
             code="not-a-member",
         )
@@ -177,7 +225,9 @@ def plan_undo(
     back: list[SetLogLevels] = []
     noops = [Noop(address(url) or url, "it is not one of the workers now") for url in departed]
     differing: list[str] = []
-    for url, levels in sorted((url, levels) for url, levels in former.items() if url not in departed):
+    for url, levels in sorted(
+        (url, levels) for url, levels in former.items() if url not in departed
+    ):
         worker = address(url) or url
         found = _levels(calls, url) if members is not None else {}
         if found and all(level_of(found, name) == each for name, each in levels):
@@ -185,10 +235,22 @@ def plan_undo(
         else:
             back.append(SetLogLevels(worker, url, levels, replaces=level))
             now = {logger: level_of(found, logger), **affected(found, logger)} if found else {}
-            differing += [f"{name} is {each} on {worker}, not {level}" for name, each in now.items() if each != level]
+            differing += [
+                f"{name} is {each} on {worker}, not {level}"
+                for name, each in now.items()
+                if each != level
+            ]
     if differing:
         raise _changed(differing)
-    return Plan("loggers undo", cluster_id, tuple(back), tuple(noops), group_id, independent=True, undoes=run)
+    return Plan(
+        "loggers undo",
+        cluster_id,
+        tuple(back),
+        tuple(noops),
+        group_id,
+        independent=True,
+        undoes=run,
+    )
 
 
 def _changed(differences: Sequence[str]) -> Refused:
@@ -206,11 +268,13 @@ def _is_all(levels: Levels, logger: str, level: str) -> bool:
 
 
 def url_of(calls: ConnectCalls, worker: str) -> str:
-    """Return the URL of ``worker``, which is host:port or a URL. Raises ``BadInput`` for a worker that is not in the
-    cluster.
+    """Return the URL of ``worker``, which is host:port or a URL. Raises ``BadInput`` for a worker
+    that is not in the cluster.
     """
     for url in calls.urls:
         if worker.rstrip("/") in (url, address(url)):
             return url
     known = ", ".join(filter(None, map(address, calls.urls)))
-    raise BadInput(f"Worker not found: {worker}", next_step=f"Workers: {known}.", code="unknown-worker")
+    raise BadInput(
+        f"Worker not found: {worker}", next_step=f"Workers: {known}.", code="unknown-worker"
+    )

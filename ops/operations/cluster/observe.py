@@ -1,7 +1,7 @@
 """Observes a Connect cluster: its group, workers, internal topics and connectors, with findings.
 
-All requests are concurrent, with timeouts of a few seconds. A worker that hangs is a finding, and does not block the
-others.
+All requests are concurrent, with timeouts of a few seconds. A worker that hangs is a finding, and
+does not block the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from connectctl.ops.config.endpoints import problem_of_url
 from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect.health import answer_problem
 from connectctl.ops.connect.internal_topics import Role, TopicChoice
-from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
+from connectctl.ops.connect.worker import (
+    Support,
+    Worker,
+    probe_config,
+    probe_plugin,
+    support_proven_by,
+)
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.operations.cluster.config_state import state_in
@@ -52,8 +58,8 @@ class InternalTopic:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """The observation of a cluster. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` if neither could be
-    read.
+    """The observation of a cluster. ``connectors_from`` is ``workers``, ``topics``, or ``nothing``
+    if neither could be read.
 
     ``lists`` are the connector names of each worker, by URL, if several workers answer.
     """
@@ -71,9 +77,11 @@ class ClusterView:
 def observe_cluster(
     kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> ClusterView:
-    """Return the observation of the cluster. ``named`` are the internal topics that the user names, by role.
+    """Return the observation of the cluster. ``named`` are the internal topics that the user names,
+    by role.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access, and the errors of ``kafka``.
+    Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access, and the errors of
+    ``kafka``.
     """
     kafka = read_once(kafka)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
@@ -81,13 +89,21 @@ def observe_cluster(
         topics, choices, problems = _topics(kafka, group, named)
         workers = tuple(sorted((answer.result() for answer in pending), key=lambda w: w.address))
     if workers and all(worker.shut for worker in workers):
-        calls.get("/", timeout=PATIENCE)  # raises the error of the access, instead of a finding that no worker answers
+        # raises the error of the access, instead of a finding that no worker answers
+        calls.get("/", timeout=PATIENCE)
     group_topics = (
-        topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
+        topics
+        if not is_unknown(group)
+        else [t for t in topics if t.role not in choices or choices[t.role].proven]
     )
     listing = _connectors(kafka, calls, group, workers, group_topics)
     connectors = listing.connectors
-    is_new = listing.read_from == "workers" and not connectors and bool(group.members) and not group.owners
+    is_new = (
+        listing.read_from == "workers"
+        and not connectors
+        and bool(group.members)
+        and not group.owners
+    )
     problems += _not_found(choices, group, is_new=is_new)
     return ClusterView(
         cluster_id=kafka.cluster_id(),
@@ -98,12 +114,20 @@ def observe_cluster(
         connectors_from=listing.read_from,
         findings=(
             *_worker_findings(group, workers, kafka.cluster_id()),
-            *(f for f in listing.findings if f.id != cluster_findings.REBALANCING.id or group.settled),
-            *filter(None, [cluster_findings.unreported([c.name for c in connectors if c.unreported])]),
+            *(
+                f
+                for f in listing.findings
+                if f.id != cluster_findings.REBALANCING.id or group.settled
+            ),
+            *filter(
+                None, [cluster_findings.unreported([c.name for c in connectors if c.unreported])]
+            ),
             *problems,
             *_topic_findings(kafka, topics),
             *_ignored_records(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
-            *republish.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
+            *republish.findings(
+                kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)
+            ),
         ),
         lists=listing.lists,
     )
@@ -123,10 +147,16 @@ def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) ->
         return replace(worker, problem="it has no REST API", without_rest=True)
     if not member.url:
         # In a rebalance the coordinator returns no metadata, and the REST server is unknown.
-        return worker if not group.settled else replace(worker, problem="its metadata in the group could not be parsed")
+        return (
+            worker
+            if not group.settled
+            else replace(worker, problem="its metadata in the group could not be parsed")
+        )
     if problem_of_url(member.url):
         return replace(
-            worker, problem=f"it advertises {member.url[:LONGEST]!r}, which is not the address of a REST server"
+            worker,
+            problem=f"it advertises {member.url[:LONGEST]!r}, which is not the address of a REST "
+            "server",
         )
     try:
         root = calls.get("/", url=member.url, timeout=PATIENCE)
@@ -137,15 +167,21 @@ def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) ->
     return replace(worker, support=_support(calls, member.url))
 
 
-def ask_all(calls: ConnectCalls, group: ConnectGroup, members: Sequence[Member] | None = None) -> tuple[Worker, ...]:
+def ask_all(
+    calls: ConnectCalls, group: ConnectGroup, members: Sequence[Member] | None = None
+) -> tuple[Worker, ...]:
     """Return the workers of ``group``, or of ``members``, from concurrent requests."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        workers = list(pool.map(lambda member: _observe_worker(calls, member, group), members or group.members))
+        workers = list(
+            pool.map(lambda member: _observe_worker(calls, member, group), members or group.members)
+        )
     return tuple(sorted(workers, key=lambda worker: worker.address))
 
 
 def first_answering(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
-    """Return the first worker of ``group`` that answers, whose version and support represent the cluster."""
+    """Return the first worker of ``group`` that answers, whose version and support represent the
+    cluster.
+    """
     answers = (_observe_worker(calls, member, group) for member in group.members)
     return next((worker for worker in answers if worker.problem is None), None)
 
@@ -156,7 +192,9 @@ def _support(calls: ConnectCalls, url: str) -> Support:
         if plugin is None:
             return Support.UNKNOWN
         path = f"/connector-plugins/{plugin}/config/validate"
-        return support_proven_by(calls.send("PUT", path, probe_config(plugin), url=url, timeout=PATIENCE))
+        return support_proven_by(
+            calls.send("PUT", path, probe_config(plugin), url=url, timeout=PATIENCE)
+        )
     except ConnectctlError:
         # A worker without an answer to the validation proves neither.
         return Support.UNKNOWN
@@ -175,20 +213,28 @@ def _topics(
         hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
         problems.append(cluster_findings.topic_missing(role, f"Topic not found: {name}", hint))
     known = {role: name for role, name in named.items() if role not in missing}
-    choices = search_topics(kafka, group, known, [role for role in Role if role not in missing], superseded=True)
+    choices = search_topics(
+        kafka, group, known, [role for role in Role if role not in missing], superseded=True
+    )
     names = {role: choices[role].topic if role in choices else None for role in Role}
     facts = kafka.topics([name for name in names.values() if name])
     names |= {Role(role): name for role, name in missing.items() if name in hidden}
     without_config = [
-        Gap(f"settings of {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config
+        Gap(f"settings of {n}", Reason.NOT_AUTHORIZED, describe_configs(n))
+        for n, f in facts.items()
+        if not f.config
     ]
     problems += gap_findings(without_config)
     topics = tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items())
     return topics, choices, problems
 
 
-def _not_found(choices: Mapping[str, TopicChoice], group: ConnectGroup, *, is_new: bool) -> Iterator[Finding]:
-    """Yield the findings on topics that were searched. Two topics of a new cluster without connectors are empty."""
+def _not_found(
+    choices: Mapping[str, TopicChoice], group: ConnectGroup, *, is_new: bool
+) -> Iterator[Finding]:
+    """Yield the findings on topics that were searched. Two topics of a new cluster without
+    connectors are empty.
+    """
     for role, choice in choices.items():
         if choice.topic is None:
             error = not_found(role, choice, group)
@@ -225,10 +271,16 @@ def _connectors(
     if error is not None and not reading.is_no_answer(error):
         raise error
     why = str(error.why or error.what) if error is not None else "no worker answers"
-    findings = [] if cluster_findings.rebalancing(group) else [cluster_findings.seen_in_topics(group, error)]
+    findings = (
+        []
+        if cluster_findings.rebalancing(group)
+        else [cluster_findings.seen_in_topics(group, error)]
+    )
     try:
         if config is not None:
-            healths = reading.with_health(reading.from_topics(kafka, config, names.get("status")), group)
+            healths = reading.with_health(
+                reading.from_topics(kafka, config, names.get("status")), group
+            )
             return ConnectorListing(healths, "topics", tuple(findings), error)
         why = f"{why}, and the config topic is not known"
     except ConnectctlError as e:
@@ -236,7 +288,9 @@ def _connectors(
     return ConnectorListing((), "nothing", (cluster_findings.connectors_unseen(group, why),), error)
 
 
-def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.FactsReader | None:
+def _reader(
+    kafka: KafkaReads, group: ConnectGroup, config_topic: str | None
+) -> reading.FactsReader | None:
     """Return the reader of facts, None if the config topic is unknown or not readable."""
     if config_topic is None:
         return None
@@ -250,13 +304,19 @@ def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) ->
 def _ignored_records(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]:
     """Return the findings on records of the config topic that workers ignore."""
     try:
-        image = kafka.image([config_topic], patience=PATIENCE).get(config_topic) if config_topic else None
+        image = (
+            kafka.image([config_topic], patience=PATIENCE).get(config_topic)
+            if config_topic
+            else None
+        )
         return state_in(kafka, image, patience=PATIENCE).findings if image is not None else ()
     except ConnectctlError:
         return ()  # reported by the check of its order
 
 
-def _worker_findings(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:
+def _worker_findings(
+    group: ConnectGroup, workers: Sequence[Worker], cluster_id: str
+) -> Iterator[Finding]:
     rules = (
         cluster_findings.no_members,
         cluster_findings.rebalancing,
@@ -265,7 +325,9 @@ def _worker_findings(group: ConnectGroup, workers: Sequence[Worker], cluster_id:
     )
     yield from filter(None, (rule(group) for rule in rules))
     yield from filter(None, map(cluster_findings.worker_silent, workers))
-    yield from filter(None, (cluster_findings.other_cluster(worker, cluster_id) for worker in workers))
+    yield from filter(
+        None, (cluster_findings.other_cluster(worker, cluster_id) for worker in workers)
+    )
     yield from filter(
         None,
         (
@@ -288,4 +350,6 @@ def _topic_findings(kafka: KafkaReads, topics: Sequence[InternalTopic]) -> Itera
                 cluster_findings.under_replicated,
             )
             yield from filter(None, (rule(topic.role, topic.facts) for rule in rules))
-            yield from filter(None, [cluster_findings.not_replicated(topic.role, topic.facts, kafka.brokers())])
+            yield from filter(
+                None, [cluster_findings.not_replicated(topic.role, topic.facts, kafka.brokers())]
+            )

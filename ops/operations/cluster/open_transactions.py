@@ -12,17 +12,27 @@ POLL = 0.2
 Extents = Mapping[str, Mapping[int, OffsetRange]]
 
 
-def settled(read: Callable[[], Extents], patience: float, poll: float = POLL) -> tuple[Extents, Extents]:
+def settled(
+    read: Callable[[], Extents], patience: float, poll: float = POLL
+) -> tuple[Extents, Extents]:
     """Return the first and the last result of ``read``.
 
-    The last one is read after the end of all transactions that are open in the first, or after ``patience`` seconds.
+    The last one is read after the end of all transactions that are open in the first, or after
+    ``patience`` seconds.
     """
     readings: list[Extents] = []
 
     def ended() -> bool | None:
         readings.append(read())
         first, last = readings[0], readings[-1]
-        return all(last[t][p].stable >= extent.end for t, found in first.items() for p, extent in found.items()) or None
+        return (
+            all(
+                last[t][p].stable >= extent.end
+                for t, found in first.items()
+                for p, extent in found.items()
+            )
+            or None
+        )
 
     wait_until(ended, patience, poll)
     return readings[0], readings[-1]

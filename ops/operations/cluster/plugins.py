@@ -1,4 +1,6 @@
-"""The plugins of a Connect cluster's workers, their versions and their configuration definitions (KIP-769, KIP-891)."""
+"""The plugins of a Connect cluster's workers, their versions and their configuration definitions
+(KIP-769, KIP-891).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ MOST_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class Plugin:
-    """One version of a class of one type (source, sink, converter, …), and the workers that have it, as host:port.
+    """One version of a class of one type (source, sink, converter, …), and the workers that have
+    it, as host:port.
 
     ``version`` is None if the plugin has none.
     """
@@ -35,7 +38,9 @@ class Plugin:
 
 @dataclass(frozen=True)
 class WorkersPlugins:
-    """The plugins of all workers. ``silent`` are the workers without an answer, with their errors."""
+    """The plugins of all workers. ``silent`` are the workers without an answer, with their
+    errors.
+    """
 
     plugins: tuple[Plugin, ...]
     workers: tuple[str, ...]
@@ -45,39 +50,58 @@ class WorkersPlugins:
         return tuple(plugin for plugin in self.plugins if len(plugin.workers) < len(self.workers))
 
     def named(self, name: str) -> tuple[Plugin, ...]:
-        """Return the versions of the class ``name``: a full name, its last part, or Connect's alias. Raises
-        ``BadInput``.
+        """Return the versions of the class ``name``: a full name, its last part, or Connect's
+        alias. Raises ``BadInput``.
         """
         found = [plugin for plugin in self.plugins if plugin.name == name]
         found = found or [plugin for plugin in self.plugins if name in _aliases(plugin.name)]
         classes = sorted({plugin.name for plugin in found})
         if len(classes) > 1:
-            raise BadInput(f"Several plugins are called {name}", next_step=f"Name one of: {', '.join(classes)}.")
+            raise BadInput(
+                f"Several plugins are called {name}",
+                next_step=f"Name one of: {', '.join(classes)}.",
+            )
         if found:
             return tuple(found)
-        known = {alias: plugin.name for plugin in self.plugins for alias in (plugin.name, *_aliases(plugin.name))}
+        known = {
+            alias: plugin.name
+            for plugin in self.plugins
+            for alias in (plugin.name, *_aliases(plugin.name))
+        }
         similar = get_close_matches(name, known, n=1)
         hint = f"Did you mean {known[similar[0]]}?" if similar else "See connectctl plugins list."
         raise BadInput(f"No worker has a plugin {name}", next_step=hint, code="unknown-plugin")
 
 
 def read(calls: ConnectCalls) -> WorkersPlugins:
-    """Return the plugins of every worker of ``calls``. Raises the error of a worker if none answers.
+    """Return the plugins of every worker of ``calls``. Raises the error of a worker if none
+    answers.
 
     Workers before Kafka 3.2 list connectors only.
     """
 
     def ask(url: str) -> list[Mapping[str, Any]] | ConnectctlError:
         try:
-            found: list[Mapping[str, Any]] = calls.get("/connector-plugins?connectorsOnly=false", url=url)
+            found: list[Mapping[str, Any]] = calls.get(
+                "/connector-plugins?connectorsOnly=false", url=url
+            )
         except ConnectctlError as e:
             return e
         return found
 
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        answers = {address(url): answer for url, answer in zip(calls.urls, pool.map(ask, calls.urls), strict=True)}
-    answered = {worker: answer for worker, answer in answers.items() if not isinstance(answer, ConnectctlError)}
-    silent = {worker: answer for worker, answer in answers.items() if isinstance(answer, ConnectctlError)}
+        answers = {
+            address(url): answer
+            for url, answer in zip(calls.urls, pool.map(ask, calls.urls), strict=True)
+        }
+    answered = {
+        worker: answer
+        for worker, answer in answers.items()
+        if not isinstance(answer, ConnectctlError)
+    }
+    silent = {
+        worker: answer for worker, answer in answers.items() if isinstance(answer, ConnectctlError)
+    }
     if not answered:
         if silent:
             raise next(iter(silent.values()))
@@ -85,17 +109,22 @@ def read(calls: ConnectCalls) -> WorkersPlugins:
     return WorkersPlugins(tuple(_merged(answered)), tuple(sorted(answered)), silent)
 
 
-def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | None) -> list[dict[str, Any]]:
-    """Return the configuration definitions of a class, Kafka's ``ConfigKeyInfo``, from a worker that has it.
+def definitions(
+    calls: ConnectCalls, plugins: Sequence[Plugin], version: str | None
+) -> list[dict[str, Any]]:
+    """Return the configuration definitions of a class, Kafka's ``ConfigKeyInfo``, from a worker
+    that has it.
 
-    ``version`` selects one of several, None the newest. Raises ``BadInput`` for a version that no worker has, and
-    ``ConnectctlError`` with the code ``unsupported`` for workers before Kafka 3.2 (KIP-769).
+    ``version`` selects one of several, None the newest. Raises ``BadInput`` for a version that no
+    worker has, and ``ConnectctlError`` with the code ``unsupported`` for workers before Kafka 3.2
+    (KIP-769).
     """
     having = [plugin for plugin in plugins if version in (None, plugin.version)]
     if not having:
         versions = ", ".join(sorted({plugin.version or "without a version" for plugin in plugins}))
         raise BadInput(
-            f"No worker has {plugins[0].name} in version {version}", next_step=f"Available versions: {versions}."
+            f"No worker has {plugins[0].name} in version {version}",
+            next_step=f"Available versions: {versions}.",
         )
     url = next(url for url in calls.urls if address(url) in having[0].workers)
     # Only with several versions: workers before 4.1 have no parameter for it.
@@ -110,7 +139,8 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
             raise
         raise ConnectctlError(
             f"The worker has no configuration definitions of {plugins[0].name}",
-            why=f"{e.why}; available since Kafka 3.2 for connectors, converters, transformations and predicates",
+            why=f"{e.why}; available since Kafka 3.2 for connectors, converters, transformations "
+            "and predicates",
             next_step="For a connector of an older worker: connectctl validate -f FILE.",
             code="unsupported",
         ) from e
@@ -119,7 +149,10 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
 
 def _aliases(name: str) -> tuple[str, ...]:
     last = name.rpartition(".")[2].rpartition("$")[2]
-    return (last, *(last.removesuffix(end) for end in _ALIAS_ENDS if last.endswith(end) and last != end))
+    return (
+        last,
+        *(last.removesuffix(end) for end in _ALIAS_ENDS if last.endswith(end) and last != end),
+    )
 
 
 def _merged(answered: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Plugin]:
@@ -128,7 +161,11 @@ def _merged(answered: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Plugin]
         for plugin in plugins:
             version = plugin.get("version")
             # Kafka's value for a plugin without a version; null in some releases.
-            key = (str(plugin.get("type")), str(plugin.get("class")), None if version == "undefined" else version)
+            key = (
+                str(plugin.get("type")),
+                str(plugin.get("class")),
+                None if version == "undefined" else version,
+            )
             having.setdefault(key, []).append(worker)
     order = sorted(having.items(), key=lambda item: (*item[0][:2], item[0][2] or ""))
     return [Plugin(*key, tuple(dict.fromkeys(workers))) for key, workers in order]

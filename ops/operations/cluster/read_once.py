@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def read_once(kafka: KafkaReads) -> KafkaReads:
     """Return ``kafka`` with a cache of the images that it has read, for one observation.
 
-    It is unsuitable for waits. An image that open transactions held back is read again: they may have ended.
+    It is unsuitable for waits. An image that open transactions held back is read again: they may
+    have ended.
     """
     return cast("KafkaReads", kafka if isinstance(kafka, _CachedImages) else _CachedImages(kafka))
 
@@ -43,10 +44,14 @@ class _CachedImages:
         includes: Callable[[str], bool] | None = None,
     ) -> dict[str, TopicImage]:
         with self._reading:
-            found = {topic: self._images[topic][0] for topic in topics if self._has(topic, superseded)}
+            found = {
+                topic: self._images[topic][0] for topic in topics if self._has(topic, superseded)
+            }
             missing = [topic for topic in topics if topic not in found]
             read = (
-                self.kafka.image(missing, patience=patience, superseded=superseded, includes=includes)
+                self.kafka.image(
+                    missing, patience=patience, superseded=superseded, includes=includes
+                )
                 if missing
                 else {}
             )
@@ -61,7 +66,9 @@ class _CachedImages:
         return image is not None and not image.held_back and (with_superseded or not superseded)
 
     def _with_cached(self, image: TopicImage) -> TopicImage:
-        """Return ``image`` with the records of the cached image and their parsed values, if the records are the same."""
+        """Return ``image`` with the records of the cached image and their parsed values, if the
+        records are the same.
+        """
         before, _ = self._images.get(image.topic, (image, False))
         if before.held_back or image.held_back or before.end_offsets != image.end_offsets:
             return image

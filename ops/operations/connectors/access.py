@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class ConnectorAccess:
     """The clients of a command. Without brokers, ``kafka`` and ``group`` are None.
 
-    ``facts`` reads the facts that determine the state of connectors besides the statuses of workers.
+    ``facts`` reads the facts that determine the state of connectors besides the statuses of
+    workers.
     """
 
     calls: ConnectCalls
@@ -40,11 +41,13 @@ class ConnectorAccess:
     def connectors(self, names: Sequence[str] | None = None) -> tuple[observe.ConnectorHealth, ...]:
         """Read the connectors in ``names``, by name or glob, or all for None.
 
-        Raises ``BadInput`` for unknown ones, and the error of the workers if none answers, because a change requires
-        one.
+        Raises ``BadInput`` for unknown ones, and the error of the workers if none answers, because
+        a change requires one.
         """
         listed = observe.from_workers(self.calls)
-        found = observe.listing_of(self.calls, listed, self.group, self.facts, self.calls.urls).connectors
+        found = observe.listing_of(
+            self.calls, listed, self.group, self.facts, self.calls.urls
+        ).connectors
         return found if names is None else observe.matching(found, names)
 
 
@@ -65,21 +68,29 @@ def open_cluster(clients: Clients) -> ClusterAccess:
 
 
 def observed_cluster(clients: Clients) -> ClusterAccess:
-    """Return the cluster with the data for its connectors' states. Raises ``BadInput`` for a group that does not exist."""
+    """Return the cluster with the data for its connectors' states. Raises ``BadInput`` for a group
+    that does not exist.
+    """
     cluster = open_cluster(clients)
     if cluster.kafka is None or cluster.group is None:
         return cluster
     if is_unknown(cluster.group):
         raise unknown_group(cluster.group, clients.transactions.connect_groups)
-    return replace(cluster, facts=observe.facts_reader(cluster.kafka, cluster.group, clients.named_topics))
+    return replace(
+        cluster, facts=observe.facts_reader(cluster.kafka, cluster.group, clients.named_topics)
+    )
 
 
 def listing_of(cluster: ClusterAccess) -> observe.ConnectorListing:
-    """Return the connectors and the source of their states. Raises ``BadInput`` for a group that does not exist."""
+    """Return the connectors and the source of their states. Raises ``BadInput`` for a group that
+    does not exist.
+    """
     clients = cluster.clients
     unknown = cluster.group if cluster.group is not None and is_unknown(cluster.group) else None
     try:
-        listing = observe.connector_listing(cluster.calls, cluster.kafka, cluster.group, clients.named_topics)
+        listing = observe.connector_listing(
+            cluster.calls, cluster.kafka, cluster.group, clients.named_topics
+        )
     except ConnectctlError as e:
         if unknown is None:
             raise

@@ -1,7 +1,9 @@
-"""Offsets that a change of configuration moves to other source partitions: copied before the change, deleted after it.
+"""Offsets that a change of configuration moves to other source partitions: copied before the
+change, deleted after it.
 
-A connector that is resumed during the run does not lose its offsets: the former configuration reads the former source
-partitions, which are unchanged, and the new configuration reads the new ones, which already have their offsets.
+A connector that is resumed during the run does not lose its offsets: the former configuration reads
+the former source partitions, which are unchanged, and the new configuration reads the new ones,
+which already have their offsets.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CarryOffsets(Step[StepContext]):
-    """Copy source offsets of a stopped connector from the first to the second source partition of each pair in
-    ``pairs``.
+    """Copy source offsets of a stopped connector from the first to the second source partition of
+    each pair in ``pairs``.
 
-    The configuration ``before`` reads the first ones, ``after`` the second ones; both are digests. ``force``: offsets
-    that the connector would refuse are copied as well. ``was`` is the state of the connector before the run stopped it;
-    a refusal restores it.
+    The configuration ``before`` reads the first ones, ``after`` the second ones; both are digests.
+    ``force``: offsets that the connector would refuse are copied as well. ``was`` is the state of
+    the connector before the run stopped it; a refusal restores it.
     """
 
     subject: str
@@ -75,8 +77,11 @@ class CarryOffsets(Step[StepContext]):
         except Refused as e:
             raise context.with_state_restored(self.subject, self.was, e) from e
         self._keep(context, found)
-        # The first request fences tasks that have not stopped yet, so it is sent even if no offset differs.
-        result = write_offsets(context, self.subject, lambda: self._different(context), first=dict(copies))
+        # The first request fences tasks that have not stopped yet, so it is sent even if no offset
+        # differs.
+        result = write_offsets(
+            context, self.subject, lambda: self._different(context), first=dict(copies)
+        )
         self._keep(context, by_partition(stored_offsets(context.calls, self.subject)))
         return result
 
@@ -86,20 +91,27 @@ class CarryOffsets(Step[StepContext]):
         return {key: value for key, value in expected.items() if found.get(key, "null") != value}
 
     def _keep(self, context: StepContext, found: dict[str, str]) -> None:
-        """Store the current offsets of both source partitions of each pair, for ``DeleteCarried``."""
+        """Store the current offsets of both source partitions of each pair, for
+        ``DeleteCarried``.
+        """
         journal, run = context.journal_and_run()
-        values = {key: found.get(source, "null") for source, target in self.pairs for key in (source, target)}
+        values = {
+            key: found.get(source, "null")
+            for source, target in self.pairs
+            for key in (source, target)
+        }
         journal.write(run.id, carried_file(self.subject), json.dumps(values).encode())
 
 
 @dataclass(frozen=True)
 class DeleteCarried(Step[StepContext]):
-    """Delete the offsets of the first source partition of each pair in ``pairs``, which the stopped connector no longer
-    reads.
+    """Delete the offsets of the first source partition of each pair in ``pairs``, which the stopped
+    connector no longer reads.
 
-    The second one has the same offset, by the ``CarryOffsets`` of this run or of ``run``, and is read by the
-    configuration ``config``, a digest. Without fencing, a task that had not stopped may have committed to the first one
-    since. This offset is carried over as well, unless the connector has committed to the second one.
+    The second one has the same offset, by the ``CarryOffsets`` of this run or of ``run``, and is
+    read by the configuration ``config``, a digest. Without fencing, a task that had not stopped may
+    have committed to the first one since. This offset is carried over as well, unless the connector
+    has committed to the second one.
     """
 
     subject: str
@@ -110,7 +122,10 @@ class DeleteCarried(Step[StepContext]):
 
     def describe(self) -> str:
         texts = named([source for source, _ in self.pairs])
-        return f"delete {counted(len(self.pairs), 'source offset')} of {self.subject} that it no longer reads: {texts}"
+        return (
+            f"delete {counted(len(self.pairs), 'source offset')} of {self.subject} that it no "
+            f"longer reads: {texts}"
+        )
 
     def is_done(self, context: StepContext) -> str | None:
         found = by_partition(stored_offsets(context.calls, self.subject))
@@ -121,19 +136,28 @@ class DeleteCarried(Step[StepContext]):
         return write_offsets(context, self.subject, lambda: self._remaining(context))
 
     def _remaining(self, context: StepContext) -> dict[str, str]:
-        found, (journal, run) = by_partition(stored_offsets(context.calls, self.subject)), context.journal_and_run()
+        found, (journal, run) = (
+            by_partition(stored_offsets(context.calls, self.subject)),
+            context.journal_and_run(),
+        )
         carried = read_json(journal.read(self.run or run.id, carried_file(self.subject)))
         stored = [(source, target) for source, target in self.pairs if source in found]
-        late = [pair for pair in stored if found[pair[0]] not in (carried[pair[0]], found.get(pair[1]))]
-        if moved := [target for source, target in late if found.get(target, "null") != carried[source]]:
+        late = [
+            pair for pair in stored if found[pair[0]] not in (carried[pair[0]], found.get(pair[1]))
+        ]
+        if moved := [
+            target for source, target in late if found.get(target, "null") != carried[source]
+        ]:
             raise Refused(
-                f"{counted(len(moved), 'source partition')} of {self.subject} moved under both names since the offsets were "
-                "carried over; nothing was deleted",
+                f"{counted(len(moved), 'source partition')} of {self.subject} moved under both "
+                "names since the offsets were carried over; nothing was deleted",
                 why=f"two tasks have read the same; the connector now reads {named(moved)}",
                 next_step=f"See connectctl offsets show {self.subject}.",
                 code="moved",
             )
-        return {target: found[source] for source, target in late} | {source: "null" for source, _ in stored}
+        return {target: found[source] for source, target in late} | {
+            source: "null" for source, _ in stored
+        }
 
 
 def carried_file(connector: str) -> str:
@@ -155,8 +179,8 @@ _REPEATED = (SetTargetState, Await, CarryOffsets)
 
 
 def to_repeat(run: Run, steps: Sequence[ConnectorStep]) -> frozenset[int]:
-    """Return the steps that a resumed run executes again: before it writes offsets of a connector, its stop and its
-    copies.
+    """Return the steps that a resumed run executes again: before it writes offsets of a connector,
+    its stop and its copies.
 
     The connector may have been resumed in the meantime.
     """
@@ -165,7 +189,10 @@ def to_repeat(run: Run, steps: Sequence[ConnectorStep]) -> frozenset[int]:
     return frozenset(
         n
         for n, step in enumerate(steps)
-        if run.done(n) and n < last.get(step.subject, 0) and isinstance(step, _REPEATED) and _is_stop(step)
+        if run.done(n)
+        and n < last.get(step.subject, 0)
+        and isinstance(step, _REPEATED)
+        and _is_stop(step)
     )
 
 

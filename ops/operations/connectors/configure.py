@@ -15,10 +15,11 @@ Properties = Mapping[str, str | None]
 
 
 class ChangeConfig(Step["StepContext"]):
-    """Set properties of a connector in one request; None removes one. Subclasses return them in ``properties``.
+    """Set properties of a connector in one request; None removes one. Subclasses return them in
+    ``properties``.
 
-    ``patch``: workers that support it change single properties (KIP-477, Kafka 3.8); for others, the whole
-    configuration is read and written.
+    ``patch``: workers that support it change single properties (KIP-477, Kafka 3.8); for others,
+    the whole configuration is read and written.
     """
 
     patch: Any = True
@@ -33,11 +34,18 @@ class ChangeConfig(Step["StepContext"]):
     def apply(self, context: StepContext) -> str | None:
         if not (self.patch and self._patched(context)):
             config = {**self._config(context), **self.properties}
-            context.calls.send("PUT", self._path, {name: value for name, value in config.items() if value is not None})
+            context.calls.send(
+                "PUT",
+                self._path,
+                {name: value for name, value in config.items() if value is not None},
+            )
         # Workers other than the leader read the new configuration after a delay.
-        if not context.until(lambda: self._is_set(self._config(context)) or None, context.timeout, POLL):
+        if not context.until(
+            lambda: self._is_set(self._config(context)) or None, context.timeout, POLL
+        ):
             raise TimedOut(
-                f"The configuration of {self.subject} was accepted, but is different after {context.timeout:g} s",
+                f"The configuration of {self.subject} was accepted, but is different after "
+                f"{context.timeout:g} s",
                 why="another client changes it, or the workers do not read their config topic",
                 next_step=f"See connectctl connectors show {self.subject} -o json.",
                 code="not-configured",
@@ -67,4 +75,6 @@ class ChangeConfig(Step["StepContext"]):
 
 def words(values: Properties | None) -> str:
     """Return the change as text: ``set a=1 and remove b``."""
-    return " and ".join(f"remove {n}" if v is None else f"set {n}={v}" for n, v in (values or {}).items())
+    return " and ".join(
+        f"remove {n}" if v is None else f"set {n}={v}" for n, v in (values or {}).items()
+    )

@@ -35,11 +35,12 @@ class Wait:
 
 @dataclass
 class StepContext(RunContext):
-    """The context of the steps. ``before`` has each connector before its change, and the time of the change.
+    """The context of the steps. ``before`` has each connector before its change, and the time of
+    the change.
 
-    ``journal`` stores configurations, for steps that require one. ``facts`` reads the facts that determine the state of
-    connectors; it is None without brokers, and the statuses of workers decide then. ``verified`` are the unchanged
-    connectors whose states the run verifies.
+    ``journal`` stores configurations, for steps that require one. ``facts`` reads the facts that
+    determine the state of connectors; it is None without brokers, and the statuses of workers
+    decide then. ``verified`` are the unchanged connectors whose states the run verifies.
     """
 
     calls: ConnectCalls
@@ -63,9 +64,13 @@ class StepContext(RunContext):
             return connector, facts or self._facts()
 
         def agree(observation: tuple[Connector | ConnectctlError, Facts]) -> bool:
-            return isinstance(observation[0], Connector) or name not in (observation[1].configured or ())
+            return isinstance(observation[0], Connector) or name not in (
+                observation[1].configured or ()
+            )
 
-        found, known = observe_until(read_again, agree, AGREEING, POLL, now=self.now, sleep=self.sleep)
+        found, known = observe_until(
+            read_again, agree, AGREEING, POLL, now=self.now, sleep=self.sleep
+        )
         if isinstance(found, ConnectctlError):
             raise not_listed(self.calls, name) if name in (known.configured or ()) else found
         return known.of(found)
@@ -87,8 +92,8 @@ class StepContext(RunContext):
         return answer
 
     def with_state_restored(self, connector: str, was: str | None, refusal: Refused) -> Refused:
-        """Restore the state ``was`` of the connector that this run stopped, and return ``refusal``. No offset was
-        written.
+        """Restore the state ``was`` of the connector that this run stopped, and return ``refusal``.
+        No offset was written.
         """
         if was is None:
             return refusal
@@ -102,7 +107,9 @@ class StepContext(RunContext):
         )
 
     def await_gone(self, name: str, *, deleted: bool = True) -> None:
-        """Wait until the group is not rebalancing and, if ``name`` is ``deleted``, no worker runs a part of it."""
+        """Wait until the group is not rebalancing and, if ``name`` is ``deleted``, no worker runs a
+        part of it.
+        """
 
         def gone() -> bool | None:
             owners = self.facts().owners if self.facts else None
@@ -112,15 +119,17 @@ class StepContext(RunContext):
 
         if not self.until(gone, self.timeout, POLL):
             what = (
-                f"Workers still run {name}, which is deleted," if deleted else "The workers' group is still rebalancing"
+                f"Workers still run {name}, which is deleted,"
+                if deleted
+                else "The workers' group is still rebalancing"
             )
             raise TimedOut(f"{what} after {self.timeout:g} s")
 
     def await_all(self, subject: str, state: State) -> None:
         """Begin to wait for all changed connectors at once.
 
-        ``state`` is the state of ``subject``, and is assumed for the others. A wait for another state, or for an
-        earlier change, begins again with the step of its connector.
+        ``state`` is the state of ``subject``, and is assumed for the others. A wait for another
+        state, or for an earlier change, begins again with the step of its connector.
         """
         for name, (before, began) in self.before.items():
             wait = self.waits.get(name)
@@ -134,7 +143,9 @@ class StepContext(RunContext):
             if wait.end is None:
                 try:
                     facts = facts or (self.facts() if self.facts else None)
-                    progress = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
+                    progress = evaluate(
+                        wait.waiting, self.read(name, facts), self.now() - wait.began
+                    )
                 except (Unreachable, TimedOut) as e:
                     wait.last = f"of unknown state, {e.what}"
                     continue

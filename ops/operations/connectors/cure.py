@@ -1,4 +1,6 @@
-"""The repair of a connector that waits for zombie fencing: two admin overrides, and a restart of its failed tasks."""
+"""The repair of a connector that waits for zombie fencing: two admin overrides, and a restart of
+its failed tasks.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,18 @@ MARGIN = 15.0
 """Seconds after the leader's limit in which the failure must have reached the tasks' statuses."""
 
 LATER = (
-    "From Kafka 5.0 on workers refuse these two overrides unless connector.client.config.override.policy is set: Allowlist "
-    "with retry.backoff.ms and retry.backoff.max.ms in connector.client.config.override.allowlist, or All"
+    "From Kafka 5.0 on workers refuse these two overrides unless "
+    "connector.client.config.override.policy is set: Allowlist with retry.backoff.ms and "
+    "retry.backoff.max.ms in connector.client.config.override.allowlist, or All"
 )
 """The warning of a plan that sets overrides (KIP-1188)."""
 _POLICY = re.compile(r"The '\w+' policy does not allow '[^']+' to be overridden")
 
 
 def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None]) -> None:
-    """Raise ``Refused`` if the policy of the workers does not allow the overrides, according to their validation."""
+    """Raise ``Refused`` if the policy of the workers does not allow the overrides, according to
+    their validation.
+    """
     urls = calls.urls[:1]
     for answer in validations.ask(calls, urls, {name: {**config, **CURE}})[name]:
         for texts in (*answer.errors.values(), *answer.once_enabled.values()):
@@ -45,16 +50,17 @@ def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None
                 raise Refused(
                     f"The workers do not allow the overrides that make the fencing of {name} quick",
                     why=bad,
-                    next_step="Set connector.client.config.override.policy=All, or Allowlist with retry.backoff.ms and "
-                    "retry.backoff.max.ms, on every worker; or admin.retry.backoff.ms there.",
+                    next_step="Set connector.client.config.override.policy=All, or Allowlist with "
+                    "retry.backoff.ms and retry.backoff.max.ms, on every worker; or "
+                    "admin.retry.backoff.ms there.",
                     code="override-not-allowed",
                 )
 
 
 @dataclass
 class CureContext(StepContext):
-    """The context of the steps. ``pending`` and ``order`` read the config topic: a pending round of fencing, and an
-    order of records that loses tasks.
+    """The context of the steps. ``pending`` and ``order`` read the config topic: a pending round of
+    fencing, and an order of records that loses tasks.
     """
 
     pending: Callable[[str], bool] = field(kw_only=True)
@@ -76,7 +82,11 @@ class SetOverrides(ChangeConfig):
         return f"{words(CURE)} on {self.subject}"
 
     def is_done(self, context: StepContext) -> str | None:
-        return "its retry back-off is already short" if is_quick(context.read(self.subject).config) else None
+        return (
+            "its retry back-off is already short"
+            if is_quick(context.read(self.subject).config)
+            else None
+        )
 
     def apply(self, context: StepContext) -> str | None:
         try:
@@ -87,13 +97,20 @@ class SetOverrides(ChangeConfig):
     def _policy(self, error: ConnectctlError) -> ConnectctlError:
         if "override" not in str(error).lower():
             return error
-        hint = "The workers must allow it: connector.client.config.override.policy=All, or Allowlist with these names."
-        return ConnectctlError(error.what, why=error.why, next_step=hint, code="override-not-allowed")
+        hint = (
+            "The workers must allow it: connector.client.config.override.policy=All, or "
+            "Allowlist with these names."
+        )
+        return ConnectctlError(
+            error.what, why=error.why, next_step=hint, code="override-not-allowed"
+        )
 
 
 @dataclass(frozen=True)
 class AwaitRound(Step[CureContext]):
-    """Wait for the end of the current round of fencing: it continues with the old back-off, and later requests join it."""
+    """Wait for the end of the current round of fencing: it continues with the old back-off, and
+    later requests join it.
+    """
 
     subject: str
     now: str = ""
@@ -133,7 +150,12 @@ def is_quick(config: Any) -> bool:
 
 
 def plan_cure(
-    cluster_id: str, connector: Connector, configured: ConfiguredConnector | None, *, pending: bool, group_id: str = ""
+    cluster_id: str,
+    connector: Connector,
+    configured: ConfiguredConnector | None,
+    *,
+    pending: bool,
+    group_id: str = "",
 ) -> Plan:
     name = connector.name
     failed = failed_parts(connector)
@@ -142,7 +164,13 @@ def plan_cure(
         idle = Noop(name, "its fencing is quick, and nothing has failed")
         return Plan("connectors cure", cluster_id, (), (idle,), group_id, independent=True)
     record = configured.task_count_record if configured else None
-    now = f"fencing pending for {record} ids" if pending else f"{counted(len(failed), 'part')} FAILED" if failed else ""
+    now = (
+        f"fencing pending for {record} ids"
+        if pending
+        else f"{counted(len(failed), 'part')} FAILED"
+        if failed
+        else ""
+    )
     steps: list[Step[CureContext]] = [] if quick else [SetOverrides(name, now)]
     steps += [AwaitRound(name), RestartWhatFailed(name)]
     return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

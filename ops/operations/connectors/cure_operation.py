@@ -46,7 +46,9 @@ class Cure(ConnectorOperation[str]):
         return f"To remove the properties: connectctl connectors patch {run.subjects[0]} {removed}"
 
     def plan(self, access: ClusterAccess, request: str) -> Planned:
-        """Return the plan for the problem of the connector. Raises ``BadInput`` without brokers, and for a sink."""
+        """Return the plan for the problem of the connector. Raises ``BadInput`` without brokers,
+        and for a sink.
+        """
         topic = _ConfigTopic.of(access)
         health = observe.exactly_one(access.connectors(), request)
         refuse_doubtful([health.connector])
@@ -64,7 +66,9 @@ class Cure(ConnectorOperation[str]):
     def context(self, access: ClusterAccess, planned: Planned) -> CureContext:
         """Return a context that reads the config topic again."""
         topic, timeout = _ConfigTopic.of(access), access.clients.timeout
-        return CureContext(access.calls, timeout, facts=access.facts, pending=topic.pending, order=topic.order)
+        return CureContext(
+            access.calls, timeout, facts=access.facts, pending=topic.pending, order=topic.order
+        )
 
 
 @dataclass(frozen=True)
@@ -89,33 +93,47 @@ class _ConfigTopic:
         named = self.clients.named_topics
         found = named.get("config")
         if found is None:
-            found = find_internal_topics(self.kafka, self.kafka.group(self.group_id), named, needed=("config",)).config
+            found = find_internal_topics(
+                self.kafka, self.kafka.group(self.group_id), named, needed=("config",)
+            ).config
         assert found is not None
         return found
 
     def pending(self, connector: str) -> bool:
-        """Return whether a round of fencing is due. Without ids to fence, the leader only writes its record."""
+        """Return whether a round of fencing is due. Without ids to fence, the leader only writes
+        its record.
+        """
         found = observe.configured(self.kafka, self.name, connector)
         return found is not None and bool(
             ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending)
         )
 
     def order(self, connector: str) -> TaskConfigOrder | None:
-        """Return the order of the connector's records, if compaction removes its task configurations."""
-        return next((order for order in orders(self.kafka, self.name) if order.name == connector), None)
+        """Return the order of the connector's records, if compaction removes its task
+        configurations.
+        """
+        return next(
+            (order for order in orders(self.kafka, self.name) if order.name == connector), None
+        )
 
     def cure(self, connector: Connector) -> Plan:
         if connector.type == "sink":
             raise BadInput(f"{connector.name} is a sink connector, whose tasks are never fenced")
         configured = observe.configured(self.kafka, self.name, connector.name)
         pending = self.pending(connector.name)
-        return plan_cure(self.kafka.cluster_id(), connector, configured, pending=pending, group_id=self.group_id)
+        return plan_cure(
+            self.kafka.cluster_id(), connector, configured, pending=pending, group_id=self.group_id
+        )
 
     def republishing(self, connector: Connector) -> Plan | None:
-        """Return the plan for a connector whose task configurations compaction removes; None if it does not."""
+        """Return the plan for a connector whose task configurations compaction removes; None if it
+        does not.
+        """
         found = self.order(connector.name)
         if found is None:
             return None
-        facts = observe.facts_reader(self.kafka, self.kafka.group(self.group_id), self.clients.named_topics)
+        facts = observe.facts_reader(
+            self.kafka, self.kafka.group(self.group_id), self.clients.named_topics
+        )
         with_facts = facts().of(connector) if facts else connector
         return plan_republish(self.kafka.cluster_id(), with_facts, found, group_id=self.group_id)

@@ -1,4 +1,6 @@
-"""The drift of a connector since it was last applied from a file: changes on the cluster, in the file, or both."""
+"""The drift of a connector since it was last applied from a file: changes on the cluster, in the
+file, or both.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ MOST_NAMED = 5
 
 
 class Newer(StrEnum):
-    """The side that changed since the last apply from a file. UNKNOWN: no run in the journal of this machine applied
-    it.
+    """The side that changed since the last apply from a file. UNKNOWN: no run in the journal of
+    this machine applied it.
     """
 
     FILE = "file"
@@ -25,12 +27,13 @@ class Newer(StrEnum):
 
 @dataclass(frozen=True)
 class Drift:
-    """The drift of a connector whose configuration differs from its file, or that no longer has a file.
+    """The drift of a connector whose configuration differs from its file, or that no longer has a
+    file.
 
-    ``cluster`` and ``file`` are the properties that changed there since ``run`` applied the connector at
-    ``applied_at``; ``applied`` has their applied values, masked. ``changed_by``, a run or another client, wrote the
-    configuration of the cluster at ``changed_at``. None stands for unknown; ``unseen`` is the reason if the config
-    topic was not read.
+    ``cluster`` and ``file`` are the properties that changed there since ``run`` applied the
+    connector at ``applied_at``; ``applied`` has their applied values, masked. ``changed_by``, a run
+    or another client, wrote the configuration of the cluster at ``changed_at``. None stands for
+    unknown; ``unseen`` is the reason if the config topic was not read.
     """
 
     newer: Newer
@@ -49,12 +52,18 @@ class Drift:
             return ""
         if self.newer is Newer.UNKNOWN:
             why = "no run in this machine's journal applied it from a file"
-            return f"whether the cluster or the file is newer is unknown, because {why}; {self._changed()}"
+            return (
+                f"whether the cluster or the file is newer is unknown, because {why}; "
+                f"{self._changed()}"
+            )
         since = f"after run {self.run} applied it at {self.applied_at}"
         if self.newer is Newer.CLUSTER:
             return f"the cluster is newer: {_named(self.cluster)}{self._changed()}, {since}"
         in_file = f"{_named(self.file)}changed in the file as well"
-        return f"the cluster and the file changed: {_named(self.cluster)}{self._changed()}, {since}; {in_file}"
+        return (
+            f"the cluster and the file changed: {_named(self.cluster)}{self._changed()}, "
+            f"{since}; {in_file}"
+        )
 
     def _changed(self) -> str:
         where = "changed on the cluster"
@@ -62,7 +71,10 @@ class Drift:
         who = f" by {self.changed_by}" if self.changed_by else ""
         if when:
             return f"{where}{when}{who}"
-        return f"{where}{who} at an unknown time ({self.unseen or 'the config topic does not say when'})"
+        return (
+            f"{where}{who} at an unknown time "
+            f"({self.unseen or 'the config topic does not say when'})"
+        )
 
 
 def _named(names: Sequence[str]) -> str:

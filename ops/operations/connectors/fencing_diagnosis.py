@@ -1,4 +1,6 @@
-"""Diagnoses a connector whose tasks failed because of their producers' epochs, or wait for a round of fencing."""
+"""Diagnoses a connector whose tasks failed because of their producers' epochs, or wait for a round
+of fencing.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import State, requested_state
-from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
+from connectctl.ops.connect.fenced_task_diagnosis import (
+    FailedTask,
+    explain,
+    may_be_fenced,
+    round_failed,
+)
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.status_topic import TASK
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, task_id
@@ -31,11 +38,11 @@ NOT_KNOWN = Rule("FENCE009", Severity.INFO)
 
 @dataclass(frozen=True)
 class Case:
-    """A connector to diagnose: its state on the workers, its configuration in the config topic, and the times of its
-    records.
+    """A connector to diagnose: its state on the workers, its configuration in the config topic, and
+    the times of its records.
 
-    ``written`` has the time of the newest record of each key of the config and status topics, in seconds since the
-    epoch.
+    ``written`` has the time of the newest record of each key of the config and status topics, in
+    seconds since the epoch.
     """
 
     group: str
@@ -48,7 +55,9 @@ class Case:
 
 def write_times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
     """Return the time of the newest record of each key, in seconds since the epoch."""
-    newest = sorted((r for r in records if r.key and r.timestamp is not None), key=lambda r: r.offset)
+    newest = sorted(
+        (r for r in records if r.key and r.timestamp is not None), key=lambda r: r.offset
+    )
     return {(r.key or b"").decode(errors="replace"): (r.timestamp or 0) / 1000 for r in newest}
 
 
@@ -60,11 +69,17 @@ def needs_diagnosis(connector: Connector, configured: ConfiguredConnector | None
 
 
 def _failed_tasks(connector: Connector) -> list[tuple[int, Status]]:
-    return [(part, status) for part, status in failed_parts(connector).items() if part != CONNECTOR_INSTANCE]
+    return [
+        (part, status)
+        for part, status in failed_parts(connector).items()
+        if part != CONNECTOR_INSTANCE
+    ]
 
 
 def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
-    """Return the findings on fenced tasks and on a round of fencing; ``now`` in seconds since the epoch."""
+    """Return the findings on fenced tasks and on a round of fencing; ``now`` in seconds since the
+    epoch.
+    """
     failed = list(failed_tasks(case))
     described = describe_ids(calls, [task.id for task in failed])
     found = [explain(task, described[task.id]) for task in failed]
@@ -103,7 +118,9 @@ def failed_tasks(case: Case) -> Sequence[FailedTask]:
 
 
 def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | None:
-    """Return the round of fencing that keeps the connector's tasks from starting, None if there is none."""
+    """Return the round of fencing that keeps the connector's tasks from starting, None if there is
+    none.
+    """
     configured = case.configured
     if configured is None or requested_state(case.connector) is not State.RUNNING:
         return None
@@ -113,10 +130,15 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | 
     if not number:
         return None
     ids = [task_id(case.group, configured.name, n) for n in range(number)]
-    described = [state for state in describe_ids(calls, ids).values() if isinstance(state, Transaction)]
+    described = [
+        state for state in describe_ids(calls, ids).values() if isinstance(state, Transaction)
+    ]
     by_coordinator = Counter(transaction.coordinator for transaction in described)
-    # Stopped tasks left the state Complete…; only the InitProducerId of the round changes it to Empty.
-    unfenced = Counter(transaction.coordinator for transaction in described if transaction.state != "Empty")
+    # Stopped tasks left the state Complete…; only the InitProducerId of the round changes it to
+    # Empty.
+    unfenced = Counter(
+        transaction.coordinator for transaction in described if transaction.state != "Empty"
+    )
     return FencingRound(
         connector=configured.name,
         ids=tuple(by_coordinator.values()) or (number,),

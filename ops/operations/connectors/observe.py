@@ -25,10 +25,21 @@ from connectctl.ops.connect.connector import (
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.kafka.visibility import Complete, Gap, Observation, Partial, gap_findings, gap_of, observation_of
+from connectctl.ops.kafka.visibility import (
+    Complete,
+    Gap,
+    Observation,
+    Partial,
+    gap_findings,
+    gap_of,
+    observation_of,
+)
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
-from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, search_topics
+from connectctl.ops.operations.cluster.internal_topic_discovery import (
+    find_internal_topics,
+    search_topics,
+)
 from connectctl.ops.operations.cluster.read_once import read_once, uncached
 from connectctl.ops.operations.connectors.contradictions import OtherLists, doubt_gap, doubts
 from connectctl.ops.operations.connectors.plugin_passwords import remember_passwords
@@ -49,17 +60,20 @@ AGREEING = 4.0
 """Seconds within which workers read the config topic to its end, and a rebalance may end."""
 PAUSE = 0.3
 UNSETTLED = (
-    "The group is rebalancing: who runs what is not known, and statuses may be old. Try again when it has ended."
+    "The group is rebalancing: who runs what is not known, and statuses may be old. Try "
+    "again when it has ended."
 )
 EVERYTHING = "/connectors?expand=status&expand=info"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts that determine the state of connectors: the config topic, and the group's assignments.
+    """The facts that determine the state of connectors: the config topic, and the group's
+    assignments.
 
-    ``configured`` is None if the config topic could not be read to its end, ``owners`` in a rebalance. The status topic
-    is not a fact: its last record may be from a dead worker, or from a run that took a connector over.
+    ``configured`` is None if the config topic could not be read to its end, ``owners`` in a
+    rebalance. The status topic is not a fact: its last record may be from a dead worker, or from a
+    run that took a connector over.
     """
 
     configured: Mapping[str, ConfiguredConnector] | None = None
@@ -80,7 +94,8 @@ def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     """Read the current facts. Raises the errors of ``KafkaReads``."""
     image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
     state = None if image.held_back else state_in(kafka, image, patience=PATIENCE)
-    # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them away.
+    # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them
+    # away.
     return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
 
 
@@ -100,8 +115,11 @@ class FactsReader:
         return replace(self, kafka=uncached(self.kafka))
 
 
-def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[FactsReader | None]:
-    """Return the reader of facts; None if the config topic is not found, or not proven to be the group's.
+def look_for_facts(
+    kafka: KafkaReads, group: ConnectGroup, named: Named
+) -> Observation[FactsReader | None]:
+    """Return the reader of facts; None if the config topic is not found, or not proven to be the
+    group's.
 
     The observation is partial if a missing right is the reason.
     """
@@ -125,8 +143,8 @@ def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> FactsR
 
 @dataclass(frozen=True)
 class ConnectorHealth:
-    """A connector and the verdict on it. ``workers`` run it or its tasks; ``unreported``: one of them reports no
-    status.
+    """A connector and the verdict on it. ``workers`` run it or its tasks; ``unreported``: one of
+    them reports no status.
     """
 
     connector: Connector
@@ -139,13 +157,19 @@ class ConnectorHealth:
         return self.connector.name
 
 
-def with_health(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
-    """Return the connectors, sorted by name, with their verdicts according to the assignments of ``group``."""
+def with_health(
+    connectors: Iterable[Connector], group: ConnectGroup | None
+) -> tuple[ConnectorHealth, ...]:
+    """Return the connectors, sorted by name, with their verdicts according to the assignments of
+    ``group``.
+    """
     return _healths(connectors, owners_of(group))
 
 
 def _healths(connectors: Iterable[Connector], owners: Owners | None) -> tuple[ConnectorHealth, ...]:
-    return tuple(_with_health(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
+    return tuple(
+        _with_health(connector, owners) for connector in sorted(connectors, key=lambda c: c.name)
+    )
 
 
 def _with_health(connector: Connector, owners: Owners | None) -> ConnectorHealth:
@@ -154,11 +178,17 @@ def _with_health(connector: Connector, owners: Owners | None) -> ConnectorHealth
     verdict = verdict_of(connector, owners)
     if owners is None:
         parts = [connector.status, *connector.tasks.values()]
-        return ConnectorHealth(connector, verdict, tuple(dict.fromkeys(s.worker for s in parts if s and s.worker)))
-    return ConnectorHealth(connector, verdict, owners.of(connector.name), owners.unreported(connector))
+        return ConnectorHealth(
+            connector, verdict, tuple(dict.fromkeys(s.worker for s in parts if s and s.worker))
+        )
+    return ConnectorHealth(
+        connector, verdict, owners.of(connector.name), owners.unreported(connector)
+    )
 
 
-def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float | None = None) -> list[Connector]:
+def from_workers(
+    calls: ConnectCalls, *, url: str | None = None, timeout: float | None = None
+) -> list[Connector]:
     """Return all connectors from a worker, in one request."""
     found = calls.get(EVERYTHING, url=url, timeout=timeout)
     if not isinstance(found, dict):
@@ -200,7 +230,11 @@ def read_or_not_found(calls: ConnectCalls, name: str) -> Connector | ConnectctlE
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
     state = state_in(kafka, images[config_topic], patience=PATIENCE)
-    statuses = statuses_from_topic(images[status_topic].latest, status_topic) if status_topic in images else {}
+    statuses = (
+        statuses_from_topic(images[status_topic].latest, status_topic)
+        if status_topic in images
+        else {}
+    )
     return assembled(state.connectors, statuses)
 
 
@@ -226,8 +260,8 @@ def assembled(
 class ConnectorListing:
     """The connectors of a cluster, with findings about how they were read.
 
-    ``blind`` is the error if no worker answered; the connectors are from the topics then. ``lists`` are the connector
-    names of each worker, by URL, if several workers answered.
+    ``blind`` is the error if no worker answered; the connectors are from the topics then. ``lists``
+    are the connector names of each worker, by URL, if several workers answered.
     """
 
     connectors: tuple[ConnectorHealth, ...]
@@ -244,11 +278,12 @@ def connector_listing(
     named: Named,
     read: Callable[[], Facts] | None = None,
 ) -> ConnectorListing:
-    """Return the connectors from the config topic, the assignments, and the lists of the group's workers.
+    """Return the connectors from the config topic, the assignments, and the lists of the group's
+    workers.
 
-    Contradictions between workers and config topic are read again for a few seconds; connectors with remaining ones
-    have a ``doubt``. If no worker of the group answers, the connectors are read from the topics. ``read`` reads the
-    facts, if the config topic is known.
+    Contradictions between workers and config topic are read again for a few seconds; connectors
+    with remaining ones have a ``doubt``. If no worker of the group answers, the connectors are read
+    from the topics. ``read`` reads the facts, if the config topic is known.
     """
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
@@ -264,7 +299,9 @@ def connector_listing(
 
 
 def is_no_answer(error: ConnectctlError) -> bool:
-    """Return whether ``error`` means that no worker answered: a refused access and an old release are answers."""
+    """Return whether ``error`` means that no worker answered: a refused access and an old release
+    are answers.
+    """
     return not isinstance(error, (NotAuthorized, NotTrusted)) and error.code != "unsupported"
 
 
@@ -276,7 +313,8 @@ def listing_of(
     urls: Sequence[str],
     gaps: Sequence[Gap] = (),
 ) -> ConnectorListing:
-    """Return the connectors that a worker lists, compared with the facts and the lists of the workers at ``urls``.
+    """Return the connectors that a worker lists, compared with the facts and the lists of the
+    workers at ``urls``.
 
     Without ``read`` they are compared with the assignments only; ``gaps`` are the reasons.
     """
@@ -288,13 +326,23 @@ def listing_of(
 
         def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
             first = None if tuple(urls) == tuple(calls.urls) else urls[0]
-            return from_workers(calls, url=first, timeout=LIST_TIMEOUT), anew(), _other_lists(calls, urls)[0]
+            return (
+                from_workers(calls, url=first, timeout=LIST_TIMEOUT),
+                anew(),
+                _other_lists(calls, urls)[0],
+            )
 
-        found, facts, others = observe_until(again, lambda reading: not _is_doubtful(*reading), AGREEING, PAUSE)
+        found, facts, others = observe_until(
+            again, lambda reading: not _is_doubtful(*reading), AGREEING, PAUSE
+        )
     doubtful = doubts(found, facts.configured, others)
     connectors = _with_facts(found, facts, doubtful)
     missing = [*gaps, *skipped, *(doubt_gap(name, why) for name, why in sorted(doubtful.items()))]
-    rebalancing = [] if facts.owners or group is None else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
+    rebalancing = (
+        []
+        if facts.owners or group is None
+        else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
+    )
     findings = (*gap_findings(missing), *rebalancing)
     return ConnectorListing(_healths(connectors, facts.owners), "workers", findings, lists=others)
 
@@ -305,7 +353,9 @@ def _is_doubtful(found: Sequence[Connector], facts: Facts, others: OtherLists) -
 
 
 def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, list[Gap]]:
-    """Return the names that each of several workers lists, and a gap for each worker that does not answer."""
+    """Return the names that each of several workers lists, and a gap for each worker that does not
+    answer.
+    """
 
     def names(url: str) -> frozenset[str] | ConnectctlError:
         try:
@@ -317,26 +367,42 @@ def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, 
         return {}, []
     with ThreadPoolExecutor(len(urls)) as pool:
         answers = dict(zip(urls, pool.map(names, urls), strict=True))
-    lists = {url: answer for url, answer in answers.items() if not isinstance(answer, ConnectctlError)}
-    silent = [gap_of(answer, f"worker {url}") for url, answer in answers.items() if isinstance(answer, ConnectctlError)]
+    lists = {
+        url: answer for url, answer in answers.items() if not isinstance(answer, ConnectctlError)
+    }
+    silent = [
+        gap_of(answer, f"worker {url}")
+        for url, answer in answers.items()
+        if isinstance(answer, ConnectctlError)
+    ]
     return lists, silent
 
 
-def _with_facts(found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]) -> list[Connector]:
+def _with_facts(
+    found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]
+) -> list[Connector]:
     listed = {connector.name: facts.of(connector) for connector in found}
-    missing = {name: connector for name, connector in (facts.configured or {}).items() if name not in listed}
+    missing = {
+        name: connector
+        for name, connector in (facts.configured or {}).items()
+        if name not in listed
+    }
     every = [*listed.values(), *map(facts.of, assembled(missing, {}))]
     return [replace(connector, doubt=doubtful.get(connector.name)) for connector in every]
 
 
-def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: ConnectctlError) -> ConnectorListing:
+def _from_topics(
+    kafka: KafkaReads, group: ConnectGroup, named: Named, error: ConnectctlError
+) -> ConnectorListing:
     topics = find_internal_topics(kafka, group, named, needed=("config", "status"))
     if is_unknown(group) and "config" in topics.unproven:
         return ConnectorListing((), "nothing", (), error)  # the topics are another group's
     found = from_topics(kafka, str(topics.config), topics.status)
     # In a rebalance, the addresses of workers are unknown, and no request was sent.
     finding = cluster_findings.rebalancing(group) or cluster_findings.seen_in_topics(group, error)
-    return ConnectorListing(with_health(found, kafka.group(group.id)), "topics", (finding, *topics.findings), error)
+    return ConnectorListing(
+        with_health(found, kafka.group(group.id)), "topics", (finding, *topics.findings), error
+    )
 
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
@@ -346,13 +412,15 @@ def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredCon
 
 
 def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
-    """Return the connectors in ``names``, and those that match its globs; raises as ``select`` does."""
+    """Return the connectors in ``names``, and those that match its globs; raises as ``select``
+    does.
+    """
     return select(found, matching_names([health.name for health in found], names))
 
 
 def matching_names(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return ``names`` with each glob (``*``, ``?``, ``[…]``) replaced by its matches in ``known``. Raises ``BadInput``
-    for a glob without matches.
+    """Return ``names`` with each glob (``*``, ``?``, ``[…]``) replaced by its matches in ``known``.
+    Raises ``BadInput`` for a glob without matches.
     """
     selected: list[str] = []
     for name in names:
@@ -362,7 +430,9 @@ def matching_names(known: Sequence[str], names: Sequence[str]) -> list[str]:
         matches = [candidate for candidate in known if fnmatchcase(candidate, name)]
         if not matches:
             raise BadInput(
-                f"No connector matches {name}", next_step="See connectctl connectors list.", code="unknown-connector"
+                f"No connector matches {name}",
+                next_step="See connectctl connectors list.",
+                code="unknown-connector",
             )
         selected += matches
     return selected
@@ -374,23 +444,31 @@ def is_glob(name: str) -> bool:
 
 
 def exactly_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
-    """Return the only connector of a name or a glob. Raises ``BadInput`` if there is none, or several."""
+    """Return the only connector of a name or a glob. Raises ``BadInput`` if there is none, or
+    several.
+    """
     matches = matching(found, [name])
     if len(matches) != 1:
         names = ", ".join(health.name for health in matches)
-        raise BadInput(f"This needs one connector, and {name} matches {names}", next_step="Name one of them.")
+        raise BadInput(
+            f"This needs one connector, and {name} matches {names}", next_step="Name one of them."
+        )
     return matches[0]
 
 
 def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
-    """Return the connectors ``names``, in that order. Raises ``BadInput`` with all unknown names."""
+    """Return the connectors ``names``, in that order. Raises ``BadInput`` with all unknown
+    names.
+    """
     from difflib import get_close_matches
 
     known = {health.name: health for health in found}
     unknown = [name for name in names if name not in known]
     if unknown:
         similar = [match for name in unknown for match in get_close_matches(name, known, n=1)]
-        hint = f"Did you mean {', '.join(similar)}?" if similar else "See connectctl connectors list."
+        hint = (
+            f"Did you mean {', '.join(similar)}?" if similar else "See connectctl connectors list."
+        )
         what = f"Connector not found: {', '.join(unknown)}"
         raise BadInput(what, next_step=hint, code="unknown-connector")
     return tuple(known[name] for name in dict.fromkeys(names))

@@ -1,4 +1,6 @@
-"""Validates the source offsets that are set with a connector's configuration, with ``offset_rules``. Pure."""
+"""Validates the source offsets that are set with a connector's configuration, with
+``offset_rules``. Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,15 @@ NAMED = 3
 
 
 def refuse_invalid_offsets(
-    name: str, config: Config, entries: Iterable[tuple[str, str]], stored: Iterable[Pair] = (), *, force: bool
+    name: str,
+    config: Config,
+    entries: Iterable[tuple[str, str]],
+    stored: Iterable[Pair] = (),
+    *,
+    force: bool,
 ) -> None:
-    """Raise ``Refused`` if the connector ``name`` with ``config`` would refuse one of ``entries``; ``stored`` are its
-    current offsets.
+    """Raise ``Refused`` if the connector ``name`` with ``config`` would refuse one of ``entries``;
+    ``stored`` are its current offsets.
 
     Workers validate the offsets of a sink.
     """

@@ -32,10 +32,14 @@ class ConnectorOperation(Operation[R, ClusterAccess]):
         return observed_cluster(clients)
 
     def remaining(self, access: ClusterAccess, run: Run, plan: Plan) -> Remaining:
-        """Return what is left; what has failed since the run changed it is restarted, if it is to be RUNNING."""
+        """Return what is left; what has failed since the run changed it is restarted, if it is to
+        be RUNNING.
+        """
         return Remaining(instead=restarts_instead(run, plan.steps))
 
     def context(self, access: ClusterAccess, planned: Planned) -> StepContext:
         """Return the context of the steps."""
         clients = access.clients
-        return StepContext(access.calls, clients.timeout, facts=access.facts, journal=clients.journal())
+        return StepContext(
+            access.calls, clients.timeout, facts=access.facts, journal=clients.journal()
+        )

@@ -17,33 +17,43 @@ PATIENCE = 2.0
 
 
 def remember_passwords(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
-    """Register the passwords of a connector for masking, before a trace is shown that may contain one."""
+    """Register the passwords of a connector for masking, before a trace is shown that may contain
+    one.
+    """
     status, info = data.get("status") or {}, data.get("info") or {}
-    if any(part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))):
+    if any(
+        part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))
+    ):
         config = info.get("config") or {}
         remember(config, defined_passwords(calls, config))
 
 
 def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
-    """Return the properties of ``config`` that its plugins define with the type PASSWORD, according to a worker
-    (KIP-769).
+    """Return the properties of ``config`` that its plugins define with the type PASSWORD, according
+    to a worker (KIP-769).
 
-    The plugins are the connector's class, its converters, transforms and predicates, with their prefixes.
+    The plugins are the connector's class, its converters, transforms and predicates, with their
+    prefixes.
     """
     found: set[str] = set()
     for prefix, plugin in _plugins(config):
         if plugin not in _PASSWORDS_OF:
             try:
-                reported = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
+                reported = calls.get(
+                    path_of("connector-plugins", plugin, "config"), timeout=PATIENCE
+                )
             except ConnectctlError:
-                continue  # Workers before 3.2 do not list them; the masking uses names and values only.
+                # Workers before 3.2 do not list them; the masking uses names and values only.
+                continue
             definitions = (
                 (definitions for definitions in reported if isinstance(definitions, dict))
                 if isinstance(reported, list)
                 else ()
             )
             _PASSWORDS_OF[plugin] = frozenset(
-                str(definition.get("name")) for definition in definitions if definition.get("type") == "PASSWORD"
+                str(definition.get("name"))
+                for definition in definitions
+                if definition.get("type") == "PASSWORD"
             )
         found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
     return frozenset(found)
@@ -56,7 +66,8 @@ _PASSWORDS_OF: dict[str, frozenset[str]] = {}
 def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     properties = [("", "connector.class")]
     properties += [
-        (f"{converter}.", converter) for converter in ("key.converter", "value.converter", "header.converter")
+        (f"{converter}.", converter)
+        for converter in ("key.converter", "value.converter", "header.converter")
     ]
     for kind in ("transforms", "predicates"):
         for alias in (config.get(kind) or "").split(","):

@@ -1,4 +1,6 @@
-"""Resources that remain when a connector is deleted: Connect removes only its configuration and its tasks."""
+"""Resources that remain when a connector is deleted: Connect removes only its configuration and its
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ def remaining_resources(
     *,
     with_offsets: bool,
 ) -> tuple[str, ...]:
-    """Return the remaining resources as text, with those that are unknown. ``with_offsets``: its offsets are deleted as
-    well.
+    """Return the remaining resources as text, with those that are unknown. ``with_offsets``: its
+    offsets are deleted as well.
 
     ``transactions`` opens the client for coordinators, None without brokers.
     """
@@ -50,7 +52,11 @@ def _offsets(calls: ConnectCalls, connector: Connector) -> str:
         number = len(calls.get(path_of("connectors", connector.name, "offsets"))["offsets"])
     except (ConnectctlError, KeyError, TypeError):
         return f"its source offsets (how many is unknown){where}"
-    return f"its offsets of {counted(number, 'source partition')}{where}" if number else where.removeprefix(" and ")
+    return (
+        f"its offsets of {counted(number, 'source partition')}{where}"
+        if number
+        else where.removeprefix(" and ")
+    )
 
 
 def _topics(calls: ConnectCalls, connector: Connector) -> str:

@@ -1,8 +1,9 @@
 """The repair of a connector whose task configurations compaction removes: it publishes them again.
 
-Neither a restart nor an identical PUT causes this, because a worker writes task configurations only if they differ from
-those in its memory. A stop writes a commit of no tasks (KIP-875, Kafka 3.5). After a resume all of them differ, and the
-new ones follow the connector's configuration in the topic.
+Neither a restart nor an identical PUT causes this, because a worker writes task configurations only
+if they differ from those in its memory. A stop writes a commit of no tasks (KIP-875, Kafka 3.5).
+After a resume all of them differ, and the new ones follow the connector's configuration in the
+topic.
 """
 
 from __future__ import annotations
@@ -12,9 +13,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
-from connectctl.ops.connect.connector import Connector, State, requested_state, restoring_verb, verdict_of
+from connectctl.ops.connect.connector import (
+    Connector,
+    State,
+    requested_state,
+    restoring_verb,
+    verdict_of,
+)
 from connectctl.ops.connect.health import failed_parts
-from connectctl.ops.connect.task_config_commits import TaskConfigOrder, lost_task_configs, task_configs_lost
+from connectctl.ops.connect.task_config_commits import (
+    TaskConfigOrder,
+    lost_task_configs,
+    task_configs_lost,
+)
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
@@ -32,8 +43,8 @@ PATIENCE = 3.0
 
 
 def orders(kafka: KafkaReads, topic: str) -> tuple[TaskConfigOrder, ...]:
-    """Return the connectors that lose their tasks by the order of records in the config topic ``topic``. Raises
-    ``Unreachable``.
+    """Return the connectors that lose their tasks by the order of records in the config topic
+    ``topic``. Raises ``Unreachable``.
     """
     image = kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
     if image is None:
@@ -72,16 +83,24 @@ class AwaitPublished(Step[CureContext]):
 
         done = context.until(published, context.timeout, POLL)
         if order is not None:
-            why = f"its configuration is at offset {order.config}, the commit of its tasks at {order.commit}"
+            why = (
+                f"its configuration is at offset {order.config}, the commit of its tasks at "
+                f"{order.commit}"
+            )
             hint = f"See connectctl connectors show {self.subject}, and try again."
-            raise TimedOut(f"{self.subject} did not publish its tasks again", why=why, next_step=hint)
+            raise TimedOut(
+                f"{self.subject} did not publish its tasks again", why=why, next_step=hint
+            )
         return done
 
 
-def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder, *, group_id: str = "") -> Plan:
+def plan_republish(
+    cluster_id: str, connector: Connector, order: TaskConfigOrder, *, group_id: str = ""
+) -> Plan:
     """Return the plan that makes ``connector`` publish its tasks again, and restores its state.
 
-    Raises ``Refused`` if the connector itself has failed: it would publish no tasks, and lose its current ones.
+    Raises ``Refused`` if the connector itself has failed: it would publish no tasks, and lose its
+    current ones.
     """
     name = connector.name
     if CONNECTOR_INSTANCE in failed_parts(connector):

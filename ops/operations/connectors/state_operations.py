@@ -1,4 +1,6 @@
-"""Operations that stop, pause, resume and restart connectors, and that reset their active topics."""
+"""Operations that stop, pause, resume and restart connectors, and that reset their active
+topics.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ UNDO = "connectors undo"
 
 @dataclass(frozen=True)
 class StateRequest:
-    """``names`` are names or globs of connectors, None for all. ``wait``: the run waits until they are in the state."""
+    """``names`` are names or globs of connectors, None for all. ``wait``: the run waits until they
+    are in the state.
+    """
 
     names: tuple[str, ...] | None
     wait: bool = False
@@ -59,9 +63,15 @@ class ChangeState(ConnectorOperation[StateRequest]):
         return self.name.removeprefix("connectors ")
 
     def plan(self, access: ClusterAccess, request: StateRequest) -> Planned:
-        """Return the plan for the connectors that are not in the state. Raises ``BadInput`` for unknown ones."""
+        """Return the plan for the connectors that are not in the state. Raises ``BadInput`` for
+        unknown ones.
+        """
         found, verb = access.connectors(request.names), self.verb
-        return Planned(plan_state(access.cluster_id(), found, verb, wait=request.wait, group_id=access.group_id))
+        return Planned(
+            plan_state(
+                access.cluster_id(), found, verb, wait=request.wait, group_id=access.group_id
+            )
+        )
 
     def request_of(self, plan: Plan) -> StateRequest:
         """Return the connectors of the plan."""
@@ -91,7 +101,9 @@ class Resume(ChangeState):
 
 
 def plan_former_states(access: ClusterAccess, undone: Undone) -> Plan:
-    """Return the plan that restores the target states from before a run. Raises ``Refused`` if one was changed since."""
+    """Return the plan that restores the target states from before a run. Raises ``Refused`` if one
+    was changed since.
+    """
     changed = [step for _, step in undone.changed_steps() if isinstance(step, SetTargetState)]
     target_states = {step.subject: WANTED[step.verb] for step in reversed(changed)}
     former = {step.subject: former_state(step) for step in changed}
@@ -106,7 +118,11 @@ def plan_former_states(access: ClusterAccess, undone: Undone) -> Plan:
         if now is state:
             noops.append(Noop(name, f"already {state}"))
         elif now is not target_states[name]:
-            raise changed_since(undone.run, name, f"its target state is {now}, and the run set {target_states[name]}")
+            raise changed_since(
+                undone.run,
+                name,
+                f"its target state is {now}, and the run set {target_states[name]}",
+            )
         else:
             steps.append(SetTargetState(name, VERB_OF[state], str(found[name].verdict), now.value))
     waits = [Await(step.subject, WANTED[step.verb]) for step in steps] if undone.wait else []
@@ -126,14 +142,17 @@ def changed_since(run: Run, name: str, why: str | None = None) -> Refused:
     return Refused(
         f"{name} was changed since the run {run.id}; nothing was undone",
         why=why,
-        next_step=f"See connectctl connectors show {name}, and undo what came later first: connectctl runs list.",
+        next_step=f"See connectctl connectors show {name}, and undo what came later first: "
+        "connectctl runs list.",
         code="stale",
     )
 
 
 @dataclass(frozen=True)
 class RestartRequest(StateRequest):
-    """``task`` is the only one to restart. ``named``: the user named the connectors, and stopped ones are an error."""
+    """``task`` is the only one to restart. ``named``: the user named the connectors, and stopped
+    ones are an error.
+    """
 
     only_failed: bool = False
     task: int | None = None
@@ -148,7 +167,9 @@ class RestartConnectors(ConnectorOperation[RestartRequest]):
     irreversible = "a restart changes neither a configuration nor a state"
 
     def plan(self, access: ClusterAccess, request: RestartRequest) -> Planned:
-        """Return the plan that restarts connectors, or a task of each. Raises what ``plan_restart`` raises."""
+        """Return the plan that restarts connectors, or a task of each. Raises what ``plan_restart``
+        raises.
+        """
         plan = plan_restart(
             access.cluster_id(),
             access.connectors(request.names),
@@ -178,7 +199,9 @@ class ResetActiveTopics(ConnectorOperation[str]):
     def plan(self, access: ClusterAccess, request: str) -> Planned:
         """Return the plan that resets the active topics of the connector ``request``."""
         found = tracked_topics.read(access.calls, request)
-        return Planned(tracked_topics.plan_reset(access.cluster_id(), request, found, access.group_id))
+        return Planned(
+            tracked_topics.plan_reset(access.cluster_id(), request, found, access.group_id)
+        )
 
     def request_of(self, plan: Plan) -> str:
         """Return the connector of the plan."""

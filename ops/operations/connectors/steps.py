@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run
 
 QUICK_POLL = 0.15
-"""Seconds between two observations while a restart may be in progress: its RESTARTING may be short."""
+"""Seconds between two observations while a restart may be in progress: its RESTARTING may be
+short.
+"""
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
 VERB_OF = {state: verb for verb, state in WANTED.items()}
 
@@ -41,7 +43,9 @@ S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 
 @dataclass(frozen=True)
 class SetTargetState(Step[StepContext]):
-    """Stop, pause or resume a connector. ``former`` is its former target state, RUNNING, PAUSED or STOPPED."""
+    """Stop, pause or resume a connector. ``former`` is its former target state, RUNNING, PAUSED or
+    STOPPED.
+    """
 
     subject: str
     verb: str
@@ -60,7 +64,8 @@ class SetTargetState(Step[StepContext]):
         except ConnectctlError as e:
             if self.verb == "stop" and e.code in ("not-found", "unsupported"):
                 raise ConnectctlError(
-                    f"{self.subject} cannot be stopped: the state STOPPED requires workers of Kafka 3.5 or newer",
+                    f"{self.subject} cannot be stopped: the state STOPPED requires workers of "
+                    "Kafka 3.5 or newer",
                     why=e.why,
                     next_step=f"Pause it instead: connectctl connectors pause {self.subject}",
                     code="unsupported",
@@ -81,14 +86,22 @@ class Restart(Step[StepContext]):
         return f"restart {'the failed parts of ' if self.only_failed else ''}{self.subject}"
 
     def is_done(self, context: StepContext) -> str | None:
-        return "nothing has failed" if self.only_failed and not failed_parts(context.read(self.subject)) else None
+        return (
+            "nothing has failed"
+            if self.only_failed and not failed_parts(context.read(self.subject))
+            else None
+        )
 
     def apply(self, context: StepContext) -> str | None:
         only = str(self.only_failed).lower()
-        if context.change(self.subject, "POST", f"/restart?includeTasks=true&onlyFailed={only}") is None:
+        if (
+            context.change(self.subject, "POST", f"/restart?includeTasks=true&onlyFailed={only}")
+            is None
+        ):
             # Workers before 3.0 ignore the two parameters and answer without content.
             raise ConnectctlError(
-                f"Only the connector {self.subject} itself was restarted, not its tasks: the workers are older than 3.0",
+                f"Only the connector {self.subject} itself was restarted, not its tasks: the "
+                "workers are older than 3.0",
                 next_step=f"Restart each task: POST /connectors/{self.subject}/tasks/N/restart",
                 code="unsupported",
             )
@@ -113,8 +126,9 @@ class RestartTask(Step[StepContext]):
 class Await(Step[StepContext]):
     """Wait until a connector is in the state ``wanted``; fail immediately if it is FAILED instead.
 
-    After a change by this run, parts that failed only because of fencing are restarted once. A task that ends late uses
-    the transactional id of its successor, and workers do not restart the fenced one.
+    After a change by this run, parts that failed only because of fencing are restarted once. A task
+    that ends late uses the transactional id of its successor, and workers do not restart the fenced
+    one.
     """
 
     subject: str
@@ -161,12 +175,19 @@ class Await(Step[StepContext]):
             context.sleep(QUICK_POLL if context.now() - wait.began < GRACE else seconds)
 
         if wait.end is None:
-            wait_until(end, wait.began + context.timeout - context.now(), POLL, now=context.now, sleep=pause)
+            wait_until(
+                end,
+                wait.began + context.timeout - context.now(),
+                POLL,
+                now=context.now,
+                sleep=pause,
+            )
         if wait.end is None:
             raise TimedOut(
                 f"{self.subject} is not {self.wanted} after {context.timeout:g} s",
                 why=f"it is {wait.last}",
-                next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
+                next_step=f"See connectctl connectors show {self.subject}, or try a longer "
+                "--timeout.",
             )
         return wait.end
 
@@ -188,8 +209,8 @@ class VerifyState(Step[StepContext]):
             raise ConnectctlError(
                 f"{self.subject} is {other}, and its file means {self.wanted}",
                 why="its state was changed since it was applied",
-                next_step=f"Change it with connectctl connectors {VERB_OF[self.wanted]} {self.subject}, "
-                "or have the file say so.",
+                next_step=f"Change it with connectctl connectors {VERB_OF[self.wanted]} "
+                f"{self.subject}, or have the file say so.",
                 code="drifted",
             )
         # Without a change, every status is current. All connectors to verify are observed together.
@@ -224,10 +245,14 @@ class RestartAndAwait(Step[S_contra]):
 
 
 def restarts_instead(run: Run, steps: Sequence[Step[Any]]) -> dict[int, Step[Any]]:
-    """Return the restarts of a resumed run, by number, in place of waits that are left after the changes before them."""
+    """Return the restarts of a resumed run, by number, in place of waits that are left after the
+    changes before them.
+    """
 
     def only_awaited(number: int) -> bool:
-        earlier = [n for n, step in enumerate(steps[:number]) if step.subject == steps[number].subject]
+        earlier = [
+            n for n, step in enumerate(steps[:number]) if step.subject == steps[number].subject
+        ]
         return not run.done(number) and all(map(run.done, earlier))
 
     return {
@@ -238,20 +263,29 @@ def restarts_instead(run: Run, steps: Sequence[Step[Any]]) -> dict[int, Step[Any
 
 
 def former_state(step: SetTargetState) -> State:
-    """Return the target state before ``step``; if it is not recorded, the one in the observed status."""
+    """Return the target state before ``step``; if it is not recorded, the one in the observed
+    status.
+    """
     if step.former is not None:
         return State(step.former)
-    return next((state for state in (State.PAUSED, State.STOPPED) if step.now.startswith(state.value)), State.RUNNING)
+    return next(
+        (state for state in (State.PAUSED, State.STOPPED) if step.now.startswith(state.value)),
+        State.RUNNING,
+    )
 
 
 def steps_back(name: str, was: str) -> list[Any]:
-    """Return the steps that give a stopped connector its former state again: PAUSED, else RUNNING."""
+    """Return the steps that give a stopped connector its former state again: PAUSED, else
+    RUNNING.
+    """
     verb = restoring_verb(was)
     return [SetTargetState(name, verb, "STOPPED"), Await(name, WANTED[verb])]
 
 
 def other_state(connector: Connector, expected: State) -> State | None:
-    """Return the requested state of a connector if it is not ``expected``, otherwise None; from its status if unknown."""
+    """Return the requested state of a connector if it is not ``expected``, otherwise None; from its
+    status if unknown.
+    """
     state = requested_state(connector)
     return state if state is not expected else None
 
@@ -259,7 +293,8 @@ def other_state(connector: Connector, expected: State) -> State | None:
 def already_satisfied(verb: str, connector: Connector) -> str | None:
     """Return why ``verb`` would not change ``connector``, None if it would, or if that is unknown.
 
-    If the target state is unknown, the statuses must be unambiguous: a repeated request does no harm.
+    If the target state is unknown, the statuses must be unambiguous: a repeated request does no
+    harm.
     """
     if verb == "stop":
         return "already STOPPED" if at_rest(connector) else None
@@ -268,7 +303,9 @@ def already_satisfied(verb: str, connector: Connector) -> str | None:
         if not paused(connector):
             return None
         failed = verdict.state is State.FAILED
-        return f"its target state is PAUSED already; it is {verdict}" if failed else "already PAUSED"
+        return (
+            f"its target state is PAUSED already; it is {verdict}" if failed else "already PAUSED"
+        )
     if connector.target_state is None:
         return "already RUNNING" if verdict.state is State.RUNNING and connector.tasks else None
     if requested_state(connector) is not State.RUNNING:
@@ -280,24 +317,44 @@ def already_satisfied(verb: str, connector: Connector) -> str | None:
 
 
 def _failed_by_fencing(connector: Connector) -> bool:
-    """Return whether all failed parts were fenced, according to their stack traces; True if none is FAILED any longer."""
+    """Return whether all failed parts were fenced, according to their stack traces; True if none is
+    FAILED any longer.
+    """
     return all(may_be_fenced(status.trace) for status in failed_parts(connector).values())
 
 
 def plan_state(
-    cluster_id: str, selected: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
+    cluster_id: str,
+    selected: Sequence[ConnectorHealth],
+    verb: str,
+    *,
+    wait: bool,
+    group_id: str = "",
 ) -> Plan:
     refuse_doubtful(health.connector for health in selected)
-    already = {health.name: why for health in selected if (why := already_satisfied(verb, health.connector))}
+    already = {
+        health.name: why
+        for health in selected
+        if (why := already_satisfied(verb, health.connector))
+    }
     changes = [
-        SetTargetState(health.name, verb, str(health.verdict), requested_state(health.connector).value)
+        SetTargetState(
+            health.name, verb, str(health.verdict), requested_state(health.connector).value
+        )
         for health in selected
         if health.name not in already
     ]
-    # Connectors with the target state that are not yet in it are awaited as well, and fail if they are FAILED.
-    pending = [health for health in selected if health.name not in already or health.verdict.state is not WANTED[verb]]
+    # Connectors with the target state that are not yet in it are awaited as well, and fail if they
+    # are FAILED.
+    pending = [
+        health
+        for health in selected
+        if health.name not in already or health.verdict.state is not WANTED[verb]
+    ]
     already = {
-        name: why for name, why in already.items() if not wait or name not in {health.name for health in pending}
+        name: why
+        for name, why in already.items()
+        if not wait or name not in {health.name for health in pending}
     }
     waits = [Await(health.name, WANTED[verb]) for health in pending] if wait else []
     return _plan(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
@@ -315,14 +372,19 @@ def plan_restart(
 ) -> Plan:
     """Return the plan that restarts the connectors, or the ``task`` of each.
 
-    Raises ``Refused`` if a ``named`` connector is stopped or paused, ``BadInput`` if one has no such task.
+    Raises ``Refused`` if a ``named`` connector is stopped or paused, ``BadInput`` if one has no
+    such task.
     """
     refuse_doubtful(health.connector for health in selected)
-    not_running = [health for health in selected if requested_state(health.connector) is not State.RUNNING]
+    not_running = [
+        health for health in selected if requested_state(health.connector) is not State.RUNNING
+    ]
     if not_running and named:
         text = ", ".join(f"{health.name} is {health.verdict.state}" for health in not_running)
         hint = f"connectctl connectors resume {' '.join(health.name for health in not_running)}"
-        raise Refused(f"A restart does not start stopped or paused connectors: {text}", next_step=hint)
+        raise Refused(
+            f"A restart does not start stopped or paused connectors: {text}", next_step=hint
+        )
     idle = {health.name: f"it is {health.verdict.state}" for health in not_running}
     if only_failed:
         idle |= {
@@ -331,9 +393,13 @@ def plan_restart(
             if health.name not in idle and not failed_parts(health.connector)
         }
     todo = [health for health in selected if health.name not in idle]
-    if without := [health.name for health in todo if task is not None and task not in health.connector.tasks]:
+    if without := [
+        health.name for health in todo if task is not None and task not in health.connector.tasks
+    ]:
         hint = "Tasks are counted from 0: connectctl connectors show NAME."
-        raise BadInput(f"Task not found: {task} of {', '.join(without)}", next_step=hint, code="unknown-task")
+        raise BadInput(
+            f"Task not found: {task} of {', '.join(without)}", next_step=hint, code="unknown-task"
+        )
     changes = [
         Restart(health.name, only_failed, str(health.verdict))
         if task is None
@@ -341,11 +407,17 @@ def plan_restart(
         for health in todo
     ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
-    warnings = (restart_warning(health.connector, only_failed=only_failed) for health in todo if task is None)
+    warnings = (
+        restart_warning(health.connector, only_failed=only_failed)
+        for health in todo
+        if task is None
+    )
     plan = _plan("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
     return replace(plan, warnings=tuple(filter(None, warnings)))
 
 
-def _plan(operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], idle: dict[str, str]) -> Plan:
+def _plan(
+    operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], idle: dict[str, str]
+) -> Plan:
     noops = tuple(Noop(name, reason) for name, reason in idle.items())
     return Plan(operation, cluster_id, steps, noops, group_id, independent=True)

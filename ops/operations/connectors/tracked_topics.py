@@ -27,11 +27,17 @@ _NONE: Mapping[str, list[str]] = {"topics": []}
 def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
     """Return the topics that tasks of ``connector`` have used since its creation or the last reset.
 
-    Raises ``ConnectctlError`` with the code ``topic-tracking-off`` if workers do not track topics, and ``BadInput`` for
-    an unknown connector, for which workers return an empty list.
+    Raises ``ConnectctlError`` with the code ``topic-tracking-off`` if workers do not track topics,
+    and ``BadInput`` for an unknown connector, for which workers return an empty list.
     """
     try:
-        found = tuple(sorted(calls.get(path_of("connectors", connector, "topics")).get(connector, _NONE)["topics"]))
+        found = tuple(
+            sorted(
+                calls.get(path_of("connectors", connector, "topics")).get(connector, _NONE)[
+                    "topics"
+                ]
+            )
+        )
         if not found:
             calls.get(path_of("connectors", connector))
     except NotAuthorized as e:
@@ -40,18 +46,24 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
         if e.code != "not-found":
             raise
         hint = "See connectctl connectors list."
-        raise BadInput(f"Connector not found: {connector}", next_step=hint, code="unknown-connector") from e
+        raise BadInput(
+            f"Connector not found: {connector}", next_step=hint, code="unknown-connector"
+        ) from e
     return found
 
 
 def explained(error: NotAuthorized) -> ConnectctlError:
     """Return ``error``, or the error that tracking is off if this is the message of the workers."""
-    name = next((name for message, name in _OFF.items() if message.rstrip(".") in str(error.why)), None)
+    name = next(
+        (name for message, name in _OFF.items() if message.rstrip(".") in str(error.why)), None
+    )
     if name is None:
         return error
     hint = f"Set {name}=true on the workers, which is the default, and restart them."
     what = "Topics are not tracked" if name.endswith("enable") else "Active topics cannot be reset"
-    return ConnectctlError(f"{what}: {name} is off", why=error.why, next_step=hint, code="topic-tracking-off")
+    return ConnectctlError(
+        f"{what}: {name} is off", why=error.why, next_step=hint, code="topic-tracking-off"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Fences many ids at once: requests to all coordinators in parallel, with retries after a backoff, until a timeout."""
+"""Fences many ids at once: requests to all coordinators in parallel, with retries after a backoff,
+until a timeout.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.fence_attempt import FenceAttempt, Fenced, Problem, after_answer, after_describe, out_of_time
+from connectctl.ops.kafka.fence_attempt import (
+    FenceAttempt,
+    Fenced,
+    Problem,
+    after_answer,
+    after_describe,
+    out_of_time,
+)
 from connectctl.ops.kafka.transactions import Transaction, task_timeout
-from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import (
+    FenceAction,
+    FenceOutcome,
+    FenceTarget,
+    IdResult,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
@@ -34,10 +48,11 @@ _EXPIRED = "The coordinators no longer know the id: it expired after the plan wa
 
 @dataclass
 class BatchFencer:
-    """Fencing of ``rows`` until ``deadline`` (of ``now``). Its results can be read at any time, from any thread.
+    """Fencing of ``rows`` until ``deadline`` (of ``now``). Its results can be read at any time,
+    from any thread.
 
-    ``held`` are the open transactions that were observed, with their producers and partitions. ``on_result`` is called
-    with each result when it is final, possibly from another thread.
+    ``held`` are the open transactions that were observed, with their producers and partitions.
+    ``on_result`` is called with each result when it is final, possibly from another thread.
     """
 
     calls: TransactionCalls
@@ -85,31 +100,43 @@ class BatchFencer:
                     continue
                 outcome = FenceOutcome.FAILED if row.id in self.sent else FenceOutcome.SKIPPED
                 message = (
-                    "Interrupted after the request may have been sent. Check the state: connectctl transactions show."
+                    "Interrupted after the request may have been sent. Check the state: "
+                    "connectctl transactions show."
                     if row.id in self.sent
                     else "Interrupted before the request was sent."
                 )
-                self.results[row.id] = _result(row, outcome, problem=Problem("interrupted", message))
+                self.results[row.id] = _result(
+                    row, outcome, problem=Problem("interrupted", message)
+                )
 
     def _describe_first(self) -> list[str]:
-        """Refresh the plan's epochs, which can change with every commit; return the ids to fence."""
+        """Refresh the plan's epochs, which can change with every commit; return the ids to
+        fence.
+        """
         ids = list(self._pending)
         found = self._described(ids)
         for id in ids:
             description = found.get(id, Code.NO_ANSWER)
             if isinstance(description, Transaction):
                 self._pending[id] = FenceAttempt(description)
-            elif description is Code.TRANSACTIONAL_ID_NOT_FOUND and self._rows[id].action is FenceAction.FENCE:
+            elif (
+                description is Code.TRANSACTIONAL_ID_NOT_FOUND
+                and self._rows[id].action is FenceAction.FENCE
+            ):
                 # It expired since the plan was made; InitProducerId would create it.
                 del self._pending[id]
                 self.results[id] = _result(
-                    self._rows[id], FenceOutcome.UNKNOWN, problem=Problem(description.name, _EXPIRED)
+                    self._rows[id],
+                    FenceOutcome.UNKNOWN,
+                    problem=Problem(description.name, _EXPIRED),
                 )
         self._before = {id: attempt.seen for id, attempt in self._pending.items()}
         return list(self._pending)
 
     def _describe_again(self) -> list[str]:
-        """Describe the pending ids, finish those that are done, and return the ids to fence again."""
+        """Describe the pending ids, finish those that are done, and return the ids to fence
+        again.
+        """
         ready = []
         found = self._described(list(self._pending))
         for id, attempt in list(self._pending.items()):
@@ -145,7 +172,11 @@ class BatchFencer:
         timeouts = {id: task_timeout(self._pending[id].seen) for id in ids}
         self.sent |= timeouts.keys()
         try:
-            self.calls.fence(timeouts, min(remaining, max(MIN_REQUEST_TIMEOUT, self.timeout / 3)), self._on_answer)
+            self.calls.fence(
+                timeouts,
+                min(remaining, max(MIN_REQUEST_TIMEOUT, self.timeout / 3)),
+                self._on_answer,
+            )
         except ConnectctlError as e:
             for id in ids:
                 if id in self._pending:
@@ -165,7 +196,9 @@ class BatchFencer:
             known = {"epoch_before": epoch, "epoch_after": end.epoch, "aborted": end.aborted}
             result = _result(row, FenceOutcome.FENCED, producer_id=end.producer_id, **known)
         else:
-            result = _result(row, FenceOutcome.FAILED, producer_id=producer, epoch_before=epoch, problem=end)
+            result = _result(
+                row, FenceOutcome.FAILED, producer_id=producer, epoch_before=epoch, problem=end
+            )
         with self._lock:
             self.results.setdefault(id, result)
         del self._pending[id]
@@ -180,8 +213,12 @@ def fence_ids(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[IdResult]:
-    """Fence each of ``ids`` that a coordinator knows, and return the results of those that failed."""
-    fencer = BatchFencer(calls, [FenceTarget(id_, FenceAction.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
+    """Fence each of ``ids`` that a coordinator knows, and return the results of those that
+    failed.
+    """
+    fencer = BatchFencer(
+        calls, [FenceTarget(id_, FenceAction.FENCE) for id_ in ids], timeout, now=now, sleep=sleep
+    )
     fencer.run()
     return [result for result in fencer.results.values() if result.outcome is FenceOutcome.FAILED]
 

@@ -15,8 +15,9 @@ _LISTS = ("results", "transactions", "hanging", "transactionalIds")
 def parse_ids(text: str, source: str) -> tuple[str, ...]:
     """Return the ids in ``text`` without duplicates, in their order.
 
-    JSON is an array of ids or of objects with a ``transactionalId``, an object with such an array, as ``fence`` and
-    ``transactions list`` print it, or one such value per line. Other text has one id per line. Raises ``BadInput``.
+    JSON is an array of ids or of objects with a ``transactionalId``, an object with such an array,
+    as ``fence`` and ``transactions list`` print it, or one such value per line. Other text has one
+    id per line. Raises ``BadInput``.
     """
     stripped = text.lstrip("\ufeff \t\r\n")
     found = list(_from_json(stripped, source)) if stripped[:1] in ("[", "{", '"') else _lines(text)
@@ -54,7 +55,9 @@ def _ids(value: Any, source: str) -> Iterator[str]:
             yield from _ids(item, source)
     elif isinstance(value, dict) and isinstance(value.get("transactionalId"), str):
         yield value["transactionalId"]
-    elif isinstance(value, dict) and (name := next((n for n in _LISTS if isinstance(value.get(n), list)), None)):
+    elif isinstance(value, dict) and (
+        name := next((n for n in _LISTS if isinstance(value.get(n), list)), None)
+    ):
         yield from _ids(value[name], source)
     else:
         raise BadInput(f"{source}: no transactional id found in {json.dumps(value)[:60]}")

@@ -1,4 +1,6 @@
-"""Observes the state on which fencing depends: the config topic, the worker groups, the transaction coordinators."""
+"""Observes the state on which fencing depends: the config topic, the worker groups, the transaction
+coordinators.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,32 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, ConfigState, ConfiguredConnector, newest
+from connectctl.ops.connect.config_topic import (
+    COMMIT,
+    FENCING,
+    MEMBERS,
+    ConfigState,
+    ConfiguredConnector,
+    newest,
+)
 from connectctl.ops.connect.connector import owners_of
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.rest_membership import NotAMember
-from connectctl.ops.connect.transactional_ids import LeaderId, TaskRef, TransactionalIdIndex, leader_id, of_connector
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable, did_you_mean
+from connectctl.ops.connect.transactional_ids import (
+    LeaderId,
+    TaskRef,
+    TransactionalIdIndex,
+    leader_id,
+    of_connector,
+)
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    Unreachable,
+    did_you_mean,
+)
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.wait import observe_again, observe_until
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
@@ -33,8 +54,20 @@ from connectctl.ops.kafka.visibility import (
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, connector_listing
-from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, refuse_running_tasks, select
-from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, Snapshot, TaskIdRange
+from connectctl.ops.operations.fencing.planning import (
+    candidates,
+    check,
+    incomplete,
+    refuse_running_tasks,
+    select,
+)
+from connectctl.ops.operations.fencing.snapshot import (
+    FenceAction,
+    FenceRequest,
+    FenceSelection,
+    Snapshot,
+    TaskIdRange,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
@@ -46,15 +79,20 @@ if TYPE_CHECKING:
 PAUSE = 0.2
 """Seconds between two observations of a group that is rebalancing."""
 LISTING = 3.0
-"""Seconds to wait for the end of a rebalance, which hides the connectors of a group, in a list of all connectors."""
+"""Seconds to wait for the end of a rebalance, which hides the connectors of a group, in a list of
+all connectors.
+"""
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds between describe requests for an id whose coordinator is loading or moving, before the id is not observable.
+"""Seconds between describe requests for an id whose coordinator is loading or moving, before the id
+is not observable.
 """
 
 
 @dataclass(frozen=True)
 class Configured:
-    """The state of the config topic, and the task id range of each connector, deleted ones included."""
+    """The state of the config topic, and the task id range of each connector, deleted ones
+    included.
+    """
 
     state: ConfigState
     reach: Mapping[str, TaskIdRange]
@@ -62,7 +100,8 @@ class Configured:
 
 @dataclass(frozen=True)
 class FencingSources:
-    """The clients to read from. ``group`` describes a worker group; ``running`` returns its tasks that have not failed.
+    """The clients to read from. ``group`` describes a worker group; ``running`` returns its tasks
+    that have not failed.
 
     ``configured`` reads the config topic; it is called only if ids may belong to connectors.
     """
@@ -104,26 +143,34 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
         skipped=skipped,
         findings=(*gap_findings(unread), *(incomplete(listed) if listed else ())),
         gaps=tuple(dict.fromkeys((*visible.gaps, *running.gaps))),
-        unlisted=listed is not None and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
+        unlisted=listed is not None
+        and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
     )
 
 
 def request_of(step: FenceIds) -> FenceRequest:
     """Return the request for the ids of ``step``, and for new ids of its connectors."""
     creates = any(row.action is FenceAction.CREATE for row in step.rows)
-    return FenceRequest(connectors=step.connectors, ids=_ids(step), leader=True, create=creates, force=step.force)
+    return FenceRequest(
+        connectors=step.connectors, ids=_ids(step), leader=True, create=creates, force=step.force
+    )
 
 
 def select_again(sources: FencingSources, step: FenceIds) -> FenceSelection:
-    """Return the current state of the ids of ``step``. Their epochs may have changed, but neither their owners nor the
-    set of ids.
+    """Return the current state of the ids of ``step``. Their epochs may have changed, but neither
+    their owners nor the set of ids.
 
     Raises ``Refused`` for a stale plan, and if tasks run with its ids.
     """
     request = request_of(step)
     selection = select(observe(sources, request), request)
-    expected_ids = {*_ids(step), *(row.id for row in selection.rows if row.connector in step.connectors)}
-    now = replace(selection, rows=tuple(row for row in selection.to_fence if row.id in expected_ids))
+    expected_ids = {
+        *_ids(step),
+        *(row.id for row in selection.rows if row.connector in step.connectors),
+    }
+    now = replace(
+        selection, rows=tuple(row for row in selection.to_fence if row.id in expected_ids)
+    )
     if now.essence != replace(now, rows=step.rows).essence:
         hint = "Make a new plan: connectctl fence … --dry-run -o json."
         raise stale("the ids to fence or their running tasks have changed", hint)
@@ -138,12 +185,17 @@ def _ids(step: FenceIds) -> tuple[str, ...]:
 def refuse_running(sources: FencingSources, rows: Sequence[FenceTarget]) -> None:
     """Raise ``Refused`` if a task with one of the ids of ``rows`` runs, or if this is unknown."""
     running = running_now(sources, {owner for row in rows for owner in row.owners})
-    now = [replace(row, running=tuple(o for o in row.owners if o in running.seen.running)) for row in rows]
+    now = [
+        replace(row, running=tuple(o for o in row.owners if o in running.seen.running))
+        for row in rows
+    ]
     refuse_running_tasks(now, running.seen.unsettled, running.gaps)
 
 
 def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction | Code]:
-    """Return the coordinator's state of every id, with retries while coordinators are loading or moving."""
+    """Return the coordinator's state of every id, with retries while coordinators are loading or
+    moving.
+    """
     found: dict[str, Transaction | Code] = {}
     pending = list(ids)
 
@@ -151,7 +203,9 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
         found.update(calls.describe(pending) if pending else {})
         passing = (ErrorAction.RETRY, ErrorAction.REDISCOVER)
         pending[:] = [
-            i for i, state in found.items() if isinstance(state, Code) and verdict(DESCRIBE, state).move in passing
+            i
+            for i, state in found.items()
+            if isinstance(state, Code) and verdict(DESCRIBE, state).move in passing
         ]
         return not pending
 
@@ -160,8 +214,13 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
 
 
 def id_gap(id: str, found: Transaction | Code, subject: str) -> Gap | None:
-    """Return the gap of ``id``; None if its coordinator described it, or if no coordinator has it."""
-    if isinstance(found, Transaction) or (answer := verdict(DESCRIBE, found, id)).move is ErrorAction.ABSENT:
+    """Return the gap of ``id``; None if its coordinator described it, or if no coordinator has
+    it.
+    """
+    if (
+        isinstance(found, Transaction)
+        or (answer := verdict(DESCRIBE, found, id)).move is ErrorAction.ABSENT
+    ):
         return None
     if answer.right is not None:
         return Gap(subject, Reason.NOT_AUTHORIZED, answer.right)
@@ -169,8 +228,8 @@ def id_gap(id: str, found: Transaction | Code, subject: str) -> Gap | None:
 
 
 def observe_leader_id(calls: TransactionCalls, group_id: str) -> LeaderId | Gap:
-    """Return the transactional id of the leader of ``group_id`` with its holder, or the gap if it could not be
-    described.
+    """Return the transactional id of the leader of ``group_id`` with its holder, or the gap if it
+    could not be described.
     """
     id = leader_id(group_id)
     subject = f"the leader's transactional id {id}"
@@ -187,13 +246,19 @@ def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> C
     assert topic is not None
     image = kafka.image([topic], patience=PATIENCE)[topic]
     image = with_former(kafka, image, patience=PATIENCE)
-    return Configured(config_topic.state_of(image), task_id_ranges([*image.latest, *image.superseded]))
+    return Configured(
+        config_topic.state_of(image), task_id_ranges([*image.latest, *image.superseded])
+    )
 
 
 def running_tasks(
-    connect: Callable[[ConnectGroup], ConnectCalls], kafka: KafkaReads, group: ConnectGroup, named: Named
+    connect: Callable[[ConnectGroup], ConnectCalls],
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    named: Named,
 ) -> frozenset[TaskRef]:
-    """Return the tasks that are assigned to workers of the group, without those whose worker reports FAILED.
+    """Return the tasks that are assigned to workers of the group, without those whose worker
+    reports FAILED.
 
     Raises ``NotAMember`` if the addresses in use are not the group's workers.
     """
@@ -202,15 +267,23 @@ def running_tasks(
         listing = connector_listing(connect(group), kafka, group, named)
         if isinstance(listing.blind, NotAMember):
             raise listing.blind
-        failed = {(health.name, part) for health in listing.connectors for part in failed_parts(health.connector)}
+        failed = {
+            (health.name, part)
+            for health in listing.connectors
+            for part in failed_parts(health.connector)
+        }
     assigned = owners_of(group)
     parts = assigned.by_part if assigned else {}
-    return frozenset(TaskRef(group.id, connector, n) for connector, n in parts if (connector, n) not in failed)
+    return frozenset(
+        TaskRef(group.id, connector, n) for connector, n in parts if (connector, n) not in failed
+    )
 
 
 @dataclass(frozen=True)
 class RunningTasks:
-    """The running tasks, and the groups whose running tasks are unknown, because they are rebalancing."""
+    """The running tasks, and the groups whose running tasks are unknown, because they are
+    rebalancing.
+    """
 
     running: frozenset[TaskRef]
     unsettled: frozenset[str] = frozenset()
@@ -221,7 +294,9 @@ def running_now(sources: FencingSources, owners: Collection[TaskRef]) -> Observa
 
     For other groups only the assignment is known, and an assigned task may run.
     """
-    groups = settled(sources, {name: sources.group(name) for name in sorted({owner.group for owner in owners})})
+    groups = settled(
+        sources, {name: sources.group(name) for name in sorted({owner.group for owner in owners})}
+    )
     found: set[TaskRef] = set()
     for name, group in groups.items():
         by_part = known.by_part if (known := owners_of(group)) else {}
@@ -229,18 +304,22 @@ def running_now(sources: FencingSources, owners: Collection[TaskRef]) -> Observa
         if assigned:
             found |= assigned & sources.running(group) if name == sources.group_id else assigned
     unsettled = frozenset(name for name, group in groups.items() if not group.settled)
-    return observation_of(RunningTasks(frozenset(found), unsettled), map(_rebalancing, sorted(unsettled)))
+    return observation_of(
+        RunningTasks(frozenset(found), unsettled), map(_rebalancing, sorted(unsettled))
+    )
 
 
 def settled(
     sources: FencingSources, found: dict[str, ConnectGroup], patience: float | None = None
 ) -> dict[str, ConnectGroup]:
-    """Return the groups, where rebalancing ones are read again until they have settled, or until ``patience`` has
-    expired.
+    """Return the groups, where rebalancing ones are read again until they have settled, or until
+    ``patience`` has expired.
     """
 
     def settle() -> bool:
-        found.update({name: sources.group(name) for name, group in found.items() if not group.settled})
+        found.update(
+            {name: sources.group(name) for name, group in found.items() if not group.settled}
+        )
         return all(group.settled for group in found.values())
 
     if not all(group.settled for group in found.values()):
@@ -253,20 +332,30 @@ def _rebalancing(group: str) -> Gap:
     return Gap(f"group {group}", Reason.NO_ANSWER, None, why)
 
 
-def common_overrides(known: Mapping[str, ConfiguredConnector], names: Iterable[str]) -> dict[str, str]:
-    """Return the producer overrides of these connectors. Raises ``BadInput`` if they write to different clusters."""
+def common_overrides(
+    known: Mapping[str, ConfiguredConnector], names: Iterable[str]
+) -> dict[str, str]:
+    """Return the producer overrides of these connectors. Raises ``BadInput`` if they write to
+    different clusters.
+    """
     clusters: dict[str, dict[str, str]] = {}
     for name in names:
         overrides = client_overrides(known[name].config if name in known else {}, "producer")
         clusters[overrides.get("bootstrap.servers", "")] = overrides
     if len(clusters) > 1:
         hint = "Fence those of one Kafka cluster at a time."
-        raise BadInput("The connectors write to different Kafka clusters", why=", ".join(clusters), next_step=hint)
+        raise BadInput(
+            "The connectors write to different Kafka clusters",
+            why=", ".join(clusters),
+            next_step=hint,
+        )
     return next(iter(clusters.values()))
 
 
 def task_id_ranges(records: Iterable[ConsumerRecord]) -> dict[str, TaskIdRange]:
-    """Return the task id range of each connector from the latest records of the config topic, with deleted connectors."""
+    """Return the task id range of each connector from the latest records of the config topic, with
+    deleted connectors.
+    """
     found: dict[str, TaskIdRange] = {}
     for key, (_, value) in newest(records, lambda key: key.startswith((FENCING, COMMIT))).items():
         prefix, field = (FENCING, "record") if key.startswith(FENCING) else (COMMIT, "configs")
@@ -276,8 +365,8 @@ def task_id_ranges(records: Iterable[ConsumerRecord]) -> dict[str, TaskIdRange]:
 
 
 def visible_groups(sources: FencingSources) -> Observation[dict[str, ConnectGroup]]:
-    """Return every group of Connect workers, the own group first. Raises the error if the own group cannot be
-    described.
+    """Return every group of Connect workers, the own group first. Raises the error if the own group
+    cannot be described.
     """
     listed = sources.calls.connect_groups()
     own_group = [sources.group_id] if sources.group_id else []
@@ -296,7 +385,9 @@ def visible_groups(sources: FencingSources) -> Observation[dict[str, ConnectGrou
 
 
 def visible_connectors(sources: FencingSources) -> Observation[TransactionalIdIndex]:
-    """Return all connectors: of the own group from its config topic, of other groups from their assignments."""
+    """Return all connectors: of the own group from its config topic, of other groups from their
+    assignments.
+    """
     configured = None
     gaps: list[Gap] = []
     if sources.configured is not None:
@@ -308,7 +399,9 @@ def visible_connectors(sources: FencingSources) -> Observation[TransactionalIdIn
         groups = visible_groups(sources)
     except NotAuthorized as e:
         groups = Partial({}, (gap_of(e, f"group {sources.group_id}"),))
-    directory = TransactionalIdIndex(_connectors(groups.seen, sources.group_id, configured, FenceRequest()))
+    directory = TransactionalIdIndex(
+        _connectors(groups.seen, sources.group_id, configured, FenceRequest())
+    )
     return observation_of(directory, (*gaps, *groups.gaps))
 
 
@@ -333,9 +426,15 @@ def _configured(
 
 
 def _connectors(
-    groups: Mapping[str, ConnectGroup], group_id: str | None, configured: Configured | None, request: FenceRequest
+    groups: Mapping[str, ConnectGroup],
+    group_id: str | None,
+    configured: Configured | None,
+    request: FenceRequest,
 ) -> dict[str, frozenset[str]]:
-    found = {name: frozenset(connector for connector, _ in group.owners) for name, group in groups.items()}
+    found = {
+        name: frozenset(connector for connector, _ in group.owners)
+        for name, group in groups.items()
+    }
     if group_id:
         own_connectors = {*request.connectors, *(configured.reach if configured else ())}
         own_connectors |= set(configured.state.connectors) if configured else set()
@@ -343,22 +442,33 @@ def _connectors(
     return found
 
 
-def _listed(sources: FencingSources, request: FenceRequest) -> Observation[tuple[Listing, ...]] | None:
-    prefixes = [f"{sources.group_id}-{connector}-" for connector in request.connectors] + list(request.prefixes)
+def _listed(
+    sources: FencingSources, request: FenceRequest
+) -> Observation[tuple[Listing, ...]] | None:
+    prefixes = [f"{sources.group_id}-{connector}-" for connector in request.connectors] + list(
+        request.prefixes
+    )
     return sources.calls.listed(prefixes=prefixes) if prefixes else None
 
 
 def _check_connectors(
-    configured: Configured | None, group_id: str | None, request: FenceRequest, listed: Sequence[str]
+    configured: Configured | None,
+    group_id: str | None,
+    request: FenceRequest,
+    listed: Sequence[str],
 ) -> None:
-    """Raise ``BadInput`` for an unknown connector, and for a sink without ids. A transform is a sink with ids."""
+    """Raise ``BadInput`` for an unknown connector, and for a sink without ids. A transform is a
+    sink with ids.
+    """
     known = configured.state.connectors if configured else {}
     reach = configured.reach if configured else {}
     for name in request.connectors:
         has_ids = bool(of_connector(listed, str(group_id), name))
         if name in known and known[name].looks_like == "sink":
             if known[name].task_count_record is None and not has_ids:
-                raise BadInput(f"{name} is a sink connector; its tasks have no transactional producers")
+                raise BadInput(
+                    f"{name} is a sink connector; its tasks have no transactional producers"
+                )
             continue
         if name not in known and name not in reach and not has_ids:
             hint = did_you_mean(name, known, "See connectctl connectors list.")

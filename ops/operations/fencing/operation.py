@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.operation import Operation, Planned, Remaining
-from connectctl.ops.operations.fencing.observe import FencingSources, observe, refuse_running, request_of, select_again
+from connectctl.ops.operations.fencing.observe import (
+    FencingSources,
+    observe,
+    refuse_running,
+    request_of,
+    select_again,
+)
 from connectctl.ops.operations.fencing.planning import check, check_request, refuse_denied, select
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection
 from connectctl.ops.operations.fencing.steps import (
@@ -58,14 +64,18 @@ class FenceAndRestart:
 
 @dataclass(frozen=True, kw_only=True)
 class FencePlan(Planned):
-    """A plan with its selection of ids; ``saved``: it was made earlier, and its owners were compared."""
+    """A plan with its selection of ids; ``saved``: it was made earlier, and its owners were
+    compared.
+    """
 
     selection: FenceSelection
     request: FenceRequest
     saved: bool = False
 
     def check(self, *, dry_run: bool) -> None:
-        """Raise ``Refused`` if running tasks would fail, and in a dry run ``NotAuthorized`` if no id may be fenced."""
+        """Raise ``Refused`` if running tasks would fail, and in a dry run ``NotAuthorized`` if no
+        id may be fenced.
+        """
         if not self.saved:
             check(self.selection, self.request)
         if dry_run:
@@ -81,7 +91,9 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
     irreversible = "a fenced producer can never commit again"
 
     def access(self, clients: Clients, request: FenceAndRestart) -> FenceAccess:
-        """Return the sources. Raises ``BadInput`` for an incomplete request, and for connectors of different clusters."""
+        """Return the sources. Raises ``BadInput`` for an incomplete request, and for connectors of
+        different clusters.
+        """
         check_request(request.ids, group_of(clients))
         return FenceAccess(clients, sources_of(clients, request.ids))
 
@@ -97,14 +109,26 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
         group_id = group_of(access.clients)
         restart = selection.connectors_of(group_id) if request.restart else ()
         named, force = request.ids.connectors, request.ids.force
-        plan = plan_fence(selection, restart=restart, group_id=group_id, connectors=named, force=force)
-        return FencePlan(plan, findings=selection.findings, selection=selection, request=request.ids)
+        plan = plan_fence(
+            selection, restart=restart, group_id=group_id, connectors=named, force=force
+        )
+        return FencePlan(
+            plan, findings=selection.findings, selection=selection, request=request.ids
+        )
 
     def plan_again(self, access: FenceAccess, saved: Plan) -> FencePlan:
-        """Return the saved plan. Raises ``Refused`` if its ids or their running tasks have changed; epochs may have."""
+        """Return the saved plan. Raises ``Refused`` if its ids or their running tasks have changed;
+        epochs may have.
+        """
         step = _ids_of(saved)
         selection = select_again(access.sources, step)
-        return FencePlan(saved, findings=selection.findings, selection=selection, request=request_of(step), saved=True)
+        return FencePlan(
+            saved,
+            findings=selection.findings,
+            selection=selection,
+            request=request_of(step),
+            saved=True,
+        )
 
     def check_confirmed(self, access: FenceAccess, planned: Planned) -> None:
         """Raise ``Refused`` if the ids or their owners changed during a prompt."""
@@ -114,9 +138,13 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
             select_again(access.sources, _ids_of(planned.plan))
             return
         is_old = time.time() - selection.taken_at > STALE
-        if is_old and select(observe(access.sources, request), request).essence != selection.essence:
+        if (
+            is_old
+            and select(observe(access.sources, request), request).essence != selection.essence
+        ):
             raise Refused(
-                "The cluster changed during confirmation; nothing was fenced", next_step="Run the command again."
+                "The cluster changed during confirmation; nothing was fenced",
+                next_step="Run the command again.",
             )
 
     def context(self, access: FenceAccess, planned: Planned) -> FenceContext:
@@ -132,8 +160,8 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
         )
 
     def remaining(self, access: FenceAccess, run: Run, plan: Plan) -> Remaining:
-        """Return all steps: the first skips the ids that it fenced. Raises ``Refused`` if a task uses one of the other
-        ids.
+        """Return all steps: the first skips the ids that it fenced. Raises ``Refused`` if a task
+        uses one of the other ids.
         """
         step = _ids_of(plan)
         fenced = fenced_before(access.clients.journal().path(run.id, "fenced-0.jsonl"))

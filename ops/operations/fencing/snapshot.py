@@ -18,8 +18,8 @@ from connectctl.ops.kafka.visibility import Gap
 
 @dataclass(frozen=True)
 class FenceRequest:
-    """The ids to fence. ``leader`` adds the id of the group's leader and allows leaders' ids; ``create`` allows unknown
-    ids.
+    """The ids to fence. ``leader`` adds the id of the group's leader and allows leaders' ids;
+    ``create`` allows unknown ids.
     """
 
     connectors: tuple[str, ...] = ()
@@ -32,7 +32,9 @@ class FenceRequest:
 
 @dataclass(frozen=True)
 class TaskIdRange:
-    """The number of task ids of a connector: by its task count record, and by its current task configs."""
+    """The number of task ids of a connector: by its task count record, and by its current task
+    configs.
+    """
 
     record: int = 0
     configs: int = 0
@@ -46,9 +48,10 @@ class TaskIdRange:
 class Snapshot:
     """The input of the planner.
 
-    ``skipped`` are ids that matched but are not fenced, with the reason. ``taken_at`` is in seconds since the epoch.
-    ``gaps`` are groups that could not be described; their tasks may use the ids. ``unsettled`` are groups that are
-    rebalancing, whose running tasks are unknown. ``unlisted``: there may be more ids.
+    ``skipped`` are ids that matched but are not fenced, with the reason. ``taken_at`` is in seconds
+    since the epoch. ``gaps`` are groups that could not be described; their tasks may use the ids.
+    ``unsettled`` are groups that are rebalancing, whose running tasks are unknown. ``unlisted``:
+    there may be more ids.
     """
 
     cluster_id: str
@@ -75,7 +78,9 @@ class FenceAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FenceTarget:
-    """An id in the plan: its owners, its transaction, the running tasks that use it, and the action, or the problem."""
+    """An id in the plan: its owners, its transaction, the running tasks that use it, and the
+    action, or the problem.
+    """
 
     id: str
     action: FenceAction
@@ -101,7 +106,9 @@ class FenceTarget:
             "action": self.action.value,
             "state": found.state if found else None,
             "openSeconds": None if seconds is None else round(seconds, 3),
-            "topicPartitions": [{"topic": p.topic, "partition": p.partition} for p in found.partitions]
+            "topicPartitions": [
+                {"topic": p.topic, "partition": p.partition} for p in found.partitions
+            ]
             if found
             else [],
             "running": bool(self.running),
@@ -110,10 +117,12 @@ class FenceTarget:
 
 @dataclass(frozen=True)
 class FenceSelection:
-    """The selection of a request: its targets in its order, with findings; ``taken_at`` in seconds since the epoch.
+    """The selection of a request: its targets in its order, with findings; ``taken_at`` in seconds
+    since the epoch.
 
-    ``gaps`` are groups that could not be described; their tasks may use ids without an owner here. ``unlisted``: a
-    coordinator did not list its ids, or this principal may lack the right to describe some that match the request.
+    ``gaps`` are groups that could not be described; their tasks may use ids without an owner here.
+    ``unlisted``: a coordinator did not list its ids, or this principal may lack the right to
+    describe some that match the request.
     """
 
     cluster_id: str
@@ -127,7 +136,9 @@ class FenceSelection:
 
     @cached_property
     def to_fence(self) -> tuple[FenceTarget, ...]:
-        return tuple(row for row in self.rows if row.action in (FenceAction.FENCE, FenceAction.CREATE))
+        return tuple(
+            row for row in self.rows if row.action in (FenceAction.FENCE, FenceAction.CREATE)
+        )
 
     def connectors_of(self, group_id: str | None) -> tuple[str, ...]:
         """Return the connectors of the group with an id that will be fenced."""
@@ -136,8 +147,8 @@ class FenceSelection:
 
     @property
     def essence(self) -> frozenset[tuple[str, FenceAction, tuple[TaskRef, ...]]]:
-        """Return the part that the user confirms, without the epochs and transactions of running tasks, which change
-        continuously.
+        """Return the part that the user confirms, without the epochs and transactions of running
+        tasks, which change continuously.
         """
         return frozenset((row.id, row.action, row.running) for row in self.rows)
 
@@ -173,5 +184,7 @@ class IdResult:
             "epochBefore": self.epoch_before,
             "epochAfter": self.epoch_after,
             "abortedTransaction": self.aborted,
-            "error": {"code": self.problem.code, "message": self.problem.message} if self.problem else None,
+            "error": {"code": self.problem.code, "message": self.problem.message}
+            if self.problem
+            else None,
         }

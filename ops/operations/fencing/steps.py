@@ -1,4 +1,6 @@
-"""The steps of ``fence``: fence the ids, then, with --restart-failed, restart the tasks that failed."""
+"""The steps of ``fence``: fence the ids, then, with --restart-failed, restart the tasks that
+failed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ from connectctl.ops.core.step import Step, from_data, to_data
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.steps import RestartAndAwait
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer, without_request
-from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceSelection, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import (
+    FenceAction,
+    FenceOutcome,
+    FenceSelection,
+    FenceTarget,
+    IdResult,
+)
 from connectctl.ops.operations.fencing.verify import verify
 
 if TYPE_CHECKING:
@@ -36,10 +44,11 @@ DETECTION_TIMEOUT = 10.0
 
 @dataclass
 class FenceContext(StepContext):
-    """The context of the steps: workers, coordinators, and the results, which are kept after an interruption.
+    """The context of the steps: workers, coordinators, and the results, which are kept after an
+    interruption.
 
-    ``fencing`` is the timeout of fencing in seconds. ``on_id`` is called with each final result, possibly from another
-    thread; ``on_interrupt`` after an interruption, when ``results`` are set.
+    ``fencing`` is the timeout of fencing in seconds. ``on_id`` is called with each final result,
+    possibly from another thread; ``on_interrupt`` after an interruption, when ``results`` are set.
     """
 
     transactions: TransactionCalls = field(kw_only=True)
@@ -67,7 +76,8 @@ class FenceContext(StepContext):
 class FenceIds(Step[FenceContext]):
     """Fence all ids of ``rows`` at once, and verify the fence.
 
-    ``connectors`` are those whose Kafka cluster has the ids; none: the workers' cluster. ``force``: tasks may use them.
+    ``connectors`` are those whose Kafka cluster has the ids; none: the workers' cluster. ``force``:
+    tasks may use them.
     """
 
     subject: str
@@ -104,9 +114,12 @@ class FenceIds(Step[FenceContext]):
             )
             try:
                 fencer.run()
-                proof = verify(context.transactions, [fencer.results[row.id] for row in self.rows], fencer.held)
+                proof = verify(
+                    context.transactions, [fencer.results[row.id] for row in self.rows], fencer.held
+                )
             except KeyboardInterrupt:
-                # Only this process has the list of fenced ids: a second ^C ends it, a watchdog does not.
+                # Only this process has the list of fenced ids: a second ^C ends it, a watchdog does
+                # not.
                 with put_in_order("the results are printed"):
                     fencer.interrupted()
                     context.results = tuple(fencer.results[row.id] for row in self.rows)
@@ -120,7 +133,9 @@ class FenceIds(Step[FenceContext]):
 
 
 def fenced_before(record: Path) -> dict[str, IdResult]:
-    """Return the ids that an earlier attempt of the run fenced; a truncated last line is ignored."""
+    """Return the ids that an earlier attempt of the run fenced; a truncated last line is
+    ignored.
+    """
     found: dict[str, IdResult] = {}
     for line in record.read_bytes().splitlines() if record.exists() else ():
         with suppress(ValueError, TypeError, KeyError, AttributeError, IndexError):
@@ -131,7 +146,9 @@ def fenced_before(record: Path) -> dict[str, IdResult]:
 
 @contextmanager
 def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
-    """Yield a function that appends a result to the file if the id is fenced. A line survives a crash of this process."""
+    """Yield a function that appends a result to the file if the id is fenced. A line survives a
+    crash of this process.
+    """
     handle = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     encode = json.JSONEncoder().encode
 
@@ -153,7 +170,9 @@ class AwaitFailed(Step[FenceContext]):
 
     def describe(self) -> str:
         numbers = ", ".join(map(str, self.tasks))
-        return f"wait for task{'s' if len(self.tasks) > 1 else ''} {numbers} of {self.subject} to fail"
+        return (
+            f"wait for task{'s' if len(self.tasks) > 1 else ''} {numbers} of {self.subject} to fail"
+        )
 
     def apply(self, context: FenceContext) -> str | None:
         if context.error is not None:
@@ -186,7 +205,9 @@ class RestartFenced(RestartAndAwait[FenceContext]):
 
 
 def _not_fenced(connector: str, error: ConnectctlError) -> ConnectctlError:
-    return ConnectctlError(f"Not restarting {connector}: its transactional ids are not fenced", why=error.what)
+    return ConnectctlError(
+        f"Not restarting {connector}: its transactional ids are not fenced", why=error.what
+    )
 
 
 def plan_fence(
@@ -197,8 +218,8 @@ def plan_fence(
     connectors: tuple[str, ...] = (),
     force: bool = False,
 ) -> Plan:
-    """Return the plan that fences the ids. ``restart`` are connectors of ``group_id`` whose failed tasks are restarted
-    afterwards.
+    """Return the plan that fences the ids. ``restart`` are connectors of ``group_id`` whose failed
+    tasks are restarted afterwards.
 
     ``connectors`` are those of the request; ``force``: their tasks may be running.
     """
@@ -217,7 +238,9 @@ def plan_fence(
         tasks = tuple(sorted(number for number in numbers if number is not None))
         steps += [AwaitFailed(connector, tasks)] if tasks else []
         steps += [RestartFenced(connector)]
-    return Plan("fence", selection.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)
+    return Plan(
+        "fence", selection.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True
+    )
 
 
 def results_of(selection: FenceSelection, fenced: Iterable[IdResult]) -> list[IdResult]:
@@ -243,5 +266,7 @@ def sentence(selection: FenceSelection) -> str:
 
 def summary_of(counts: Counter[str]) -> str:
     return ", ".join(
-        f"{counts[outcome]:,} {outcome}" for outcome in ("fenced", "unknown", "failed", "skipped") if counts[outcome]
+        f"{counts[outcome]:,} {outcome}"
+        for outcome in ("fenced", "unknown", "failed", "skipped")
+        if counts[outcome]
     )

@@ -1,8 +1,10 @@
-"""Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction is open.
+"""Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction
+is open.
 
-A higher epoch alone proves nothing: with transaction version 2 it is bumped at every commit, and the producer id
-changes when epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing
-returned, and if the partitions of the older producer have no open transaction of it.
+A higher epoch alone proves nothing: with transaction version 2 it is bumped at every commit, and
+the producer id changes when epochs are exhausted. The fence is verified if the coordinator's entry
+for the id is the one that fencing returned, and if the partitions of the older producer have no
+open transaction of it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 Held = Mapping[str, Sequence[Transaction]]
 VERIFY_TIMEOUT = 5.0
-"""Seconds within which coordinators and partitions must show the fence; it is in effect when InitProducerId returns."""
+"""Seconds within which coordinators and partitions must show the fence; it is in effect when
+InitProducerId returns.
+"""
 _PAUSE = 0.1
 
 NEWER_PRODUCER = Rule("FENCE005", Severity.WARNING)
@@ -49,9 +53,13 @@ def verify(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Verification:
-    """Describe every fenced id and the partitions of its transaction, until verified or ``VERIFY_TIMEOUT``."""
+    """Describe every fenced id and the partitions of its transaction, until verified or
+    ``VERIFY_TIMEOUT``.
+    """
     fenced = {result.id: result for result in results if result.outcome is FenceOutcome.FENCED}
-    partitions = sorted({partition for id in fenced for older in held.get(id, ()) for partition in older.partitions})
+    partitions = sorted(
+        {partition for id in fenced for older in held.get(id, ()) for partition in older.partitions}
+    )
 
     def verified() -> dict[str, Finding | Problem | None]:
         described = calls.describe(list(fenced)) if fenced else {}
@@ -66,7 +74,9 @@ def verify(
 
     verdicts = observe_until(verified, clear, VERIFY_TIMEOUT, _PAUSE, now=now, sleep=sleep)
     proven = [_after(result, verdicts.get(result.id)) for result in results]
-    return Verification(tuple(proven), tuple(v for v in verdicts.values() if isinstance(v, Finding)))
+    return Verification(
+        tuple(proven), tuple(v for v in verdicts.values() if isinstance(v, Finding))
+    )
 
 
 def verify_id(
@@ -75,7 +85,9 @@ def verify_id(
     held: Sequence[Transaction],
     producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code],
 ) -> Problem | Finding | None:
-    """Return the problem if the fence of one id is not verified, or a finding on a fence that is in effect; else None."""
+    """Return the problem if the fence of one id is not verified, or a finding on a fence that is in
+    effect; else None.
+    """
     if not isinstance(found, Transaction):
         message = f"Fenced, but not verified: the coordinator returned {name_of(found)} for the id."
         return Problem("not-proven", message)
@@ -86,7 +98,9 @@ def verify_id(
                 if known is not Code.UNKNOWN_TOPIC_OR_PARTITION:
                     return _unverified(result.id, partition, known)
             elif any(_is_older(producer, older, result) for producer in known):
-                message = f"Fenced, but a transaction of the older producer is still open on {partition}."
+                message = (
+                    f"Fenced, but a transaction of the older producer is still open on {partition}."
+                )
                 hint = f"See connectctl transactions hanging --topic {partition.topic}."
                 return Problem("transaction-still-open", f"{message} {hint}")
     if found.who == (result.producer_id, result.epoch_after):
@@ -101,15 +115,22 @@ def _is_older(producer: PartitionProducer, older: Transaction, result: IdResult)
 
 
 def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
-    """Return the finding of a newer producer of the id (FENCE005), or the problem of an older epoch."""
+    """Return the finding of a newer producer of the id (FENCE005), or the problem of an older
+    epoch.
+    """
     if found.producer_id == result.producer_id and found.epoch < (result.epoch_after or 0):
-        message = f"Fenced at epoch {result.epoch_after}, but the coordinator now has the older epoch {found.epoch}."
+        message = (
+            f"Fenced at epoch {result.epoch_after}, but the coordinator now has the older "
+            f"epoch {found.epoch}."
+        )
         return Problem("not-proven", f"{message} Fence it again.")
     message = (
-        f"A newer producer has used this id since it was fenced (now producer {found.producer_id}, epoch {found.epoch}, "
-        f"{found.state}). Older producers stay fenced."
+        "A newer producer has used this id since it was fenced (now producer "
+        f"{found.producer_id}, epoch {found.epoch}, {found.state}). Older producers stay fenced."
     )
-    return NEWER_PRODUCER.found(result.id, message, "If its task should be stopped, find out which process runs it.")
+    return NEWER_PRODUCER.found(
+        result.id, message, "If its task should be stopped, find out which process runs it."
+    )
 
 
 def _unverified(id: str, partition: TopicPartition, code: Code) -> Finding:

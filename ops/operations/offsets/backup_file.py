@@ -1,4 +1,6 @@
-"""A backup of source offsets: one line per record, from which the record is restored byte for byte to its topic."""
+"""A backup of source offsets: one line per record, from which the record is restored byte for byte
+to its topic.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,11 @@ def backup_lines(states: Sequence[OffsetsTopicState]) -> Iterator[str]:
 
 
 def read_backup(path: Path, connector: str | None = None) -> Saved:
-    """Return the records of a backup by topic, of one ``connector`` or of all; ``-`` is standard input.
+    """Return the records of a backup by topic, of one ``connector`` or of all; ``-`` is standard
+    input.
 
     Topics without records of the connector are included. Raises ``BadInput``.
     """
-    return topic_dump.read_dump(blocks_of(path), name_of(path), by_cluster=True, connector=connector)
+    return topic_dump.read_dump(
+        blocks_of(path), name_of(path), by_cluster=True, connector=connector
+    )

@@ -1,8 +1,8 @@
-"""The first and the last line of a backup: the first identifies it, and the last holds the SHA-256 of the lines between
-them.
+"""The first and the last line of a backup: the first identifies it, and the last holds the SHA-256
+of the lines between them.
 
-A truncated or changed backup is refused before it is used. Files without these lines are read without verification:
-dumps of kcat, and lines that ``grep`` selected.
+A truncated or changed backup is refused before it is used. Files without these lines are read
+without verification: dumps of kcat, and lines that ``grep`` selected.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ SEALS = _KIND, _END_KIND = "OffsetsBackup", "OffsetsBackupEnd"
 FIRST = json.dumps({"apiVersion": "connectctl/v1", "kind": _KIND}) + "\n"
 SEAL_LINES = 2
 PARTS, SUMS = "part-*", "_sha256.json"
-"""The part files of a backup that Spark's tasks write, and the file beside them with the SHA-256 of each."""
+"""The part files of a backup that Spark's tasks write, and the file beside them with the SHA-256 of
+each.
+"""
 _HINT = "Use another copy of it. If the change is intended, delete its first and its last line."
 
 
 def sealed(texts: Iterable[str]) -> Iterator[str]:
-    """Yield ``texts``, of one or more whole lines each, between the first and the last line of a backup."""
+    """Yield ``texts``, of one or more whole lines each, between the first and the last line of a
+    backup.
+    """
     hashed, unread = sha256(), iter(texts)
     first = next(unread, "")  # An error here leaves the output empty.
     yield FIRST
@@ -41,7 +45,9 @@ def _last(digest: str) -> str:
 
 
 def verified(blocks: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """Yield ``blocks`` of whole lines unchanged. Raises ``BadInput`` at their end if they differ from the sealed ones."""
+    """Yield ``blocks`` of whole lines unchanged. Raises ``BadInput`` at their end if they differ
+    from the sealed ones.
+    """
     hashed, last, is_backup = sha256(), b"", None
     for block in blocks:
         if is_backup is None:
@@ -72,8 +78,8 @@ def seal_directory(directory: Path) -> None:
 
 
 def verified_part(blocks: Iterable[bytes], part: Path) -> Iterator[bytes]:
-    """Yield ``blocks`` of a part file. Raises ``BadInput`` at their end if the file has changed since
-    ``seal_directory``.
+    """Yield ``blocks`` of a part file. Raises ``BadInput`` at their end if the file has changed
+    since ``seal_directory``.
     """
     hashed = sha256()
     for block in blocks:
@@ -86,7 +92,9 @@ def verified_part(blocks: Iterable[bytes], part: Path) -> Iterator[bytes]:
 
 def check_parts(directory: Path) -> None:
     """Raise ``BadInput`` if a part file of a backup in ``directory`` is missing."""
-    if missing := sorted((_sums(directory) or {}).keys() - {part.name for part in directory.glob(PARTS)}):
+    if missing := sorted(
+        (_sums(directory) or {}).keys() - {part.name for part in directory.glob(PARTS)}
+    ):
         raise _changed(str(directory), f"{missing[0]} is missing")
 
 

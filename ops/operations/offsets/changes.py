@@ -1,7 +1,7 @@
 """Requested changes of source offsets, which are stored in plans.
 
-The records to write are decided when a request is executed, and again when an interrupted run is resumed. Therefore a
-request is idempotent.
+The records to write are decided when a request is executed, and again when an interrupted run is
+resumed. Therefore a request is idempotent.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from connectctl.ops.core.step import to_data as to_json
 class MergePolicy(StrEnum):
     """The topic that takes precedence if both have a record of a source partition.
 
-    ``effective`` is KIP-618's precedence: the dedicated topic, or the global one if the dedicated has no offset or a
-    tombstone, or if the connector's tasks commit to the global one and have done so since. The other policies treat a
-    tombstone like any other record.
+    ``effective`` is KIP-618's precedence: the dedicated topic, or the global one if the dedicated
+    has no offset or a tombstone, or if the connector's tasks commit to the global one and have done
+    so since. The other policies treat a tombstone like any other record.
     """
 
     EFFECTIVE = "effective"
@@ -29,8 +29,8 @@ class MergePolicy(StrEnum):
 
 
 Ends = tuple[tuple[str | None, str, tuple[int, ...]], ...]
-"""The end offsets of topics: bootstrap servers (None for the workers' own cluster), name, and the offset of each
-partition.
+"""The end offsets of topics: bootstrap servers (None for the workers' own cluster), name, and the
+offset of each partition.
 """
 
 
@@ -38,8 +38,8 @@ partition.
 class MergeOffsets:
     """Merge a connector's offsets into one of its topics. ``chosen``: the user selected the policy.
 
-    ``running``: its tasks ran when the plan was made; offsets that they commit until they are stopped are merged as
-    well.
+    ``running``: its tasks ran when the plan was made; offsets that they commit until they are
+    stopped are merged as well.
     """
 
     connector: str
@@ -52,10 +52,11 @@ class MergeOffsets:
 
 @dataclass(frozen=True)
 class CopyOffsets:
-    """Copy the effective offsets of another connector; ``entries`` are its raw keys and values as text.
+    """Copy the effective offsets of another connector; ``entries`` are its raw keys and values as
+    text.
 
-    ``context`` is the context of the cluster of ``source``, None for this one. ``force``, here and in other requests:
-    offsets that the connector would refuse are written as well.
+    ``context`` is the context of the cluster of ``source``, None for this one. ``force``, here and
+    in other requests: offsets that the connector would refuse are written as well.
     """
 
     connector: str
@@ -67,7 +68,9 @@ class CopyOffsets:
 
 @dataclass(frozen=True)
 class SetOffsets:
-    """Set source partitions of ``connector``: ``entries`` are JSON texts of partition and offset, ``null`` to delete."""
+    """Set source partitions of ``connector``: ``entries`` are JSON texts of partition and offset,
+    ``null`` to delete.
+    """
 
     connector: str
     entries: tuple[tuple[str, str], ...]
@@ -84,11 +87,13 @@ class ResetOffsets:
 
 @dataclass(frozen=True)
 class RestoreBackup:
-    """Restore ``connector``'s records from a backup; ``file`` is relative to the run ``run``, or absolute.
+    """Restore ``connector``'s records from a backup; ``file`` is relative to the run ``run``, or
+    absolute.
 
-    ``properties`` of its configuration are restored as well: names, and values or None to remove. ``since`` are the end
-    offsets of the topics after the writes of the run; later records were committed after it. ``keeps``: the restore
-    keeps such offsets; otherwise it is refused because of them.
+    ``properties`` of its configuration are restored as well: names, and values or None to remove.
+    ``since`` are the end offsets of the topics after the writes of the run; later records were
+    committed after it. ``keeps``: the restore keeps such offsets; otherwise it is refused because
+    of them.
     """
 
     connector: str
@@ -122,7 +127,9 @@ def from_data(data: dict[str, Any]) -> OffsetRequest:
     try:
         request: OffsetRequest = _KINDS[data["kind"]](**values)
     except (KeyError, TypeError) as e:
-        raise BadInput("The plan has an offset change that this version does not know", why=str(e)) from e
+        raise BadInput(
+            "The plan has an offset change that this version does not know", why=str(e)
+        ) from e
     return request
 
 

@@ -19,7 +19,12 @@ from connectctl.ops.operations.offsets.engine import Engine, Local, ReadRequest,
 from connectctl.ops.operations.offsets.incomplete import check_complete
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites, RightsReads
+    from connectctl.ops.clients.protocols import (
+        ClusterLock,
+        GroupOffsetWrites,
+        KafkaWrites,
+        RightsReads,
+    )
     from connectctl.ops.connect.connector import Owners
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.kafka.acls import Right
@@ -28,7 +33,9 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.observe import Sources
 
 SETTLING = 10.0
-"""Seconds that a rebalance may hide the running tasks, or keep a connector UNASSIGNED, before a change is refused."""
+"""Seconds that a rebalance may hide the running tasks, or keep a connector UNASSIGNED, before a
+change is refused.
+"""
 UNSETTLED = "its group is rebalancing, so that it is not known who runs its tasks"
 ProducerEpochs = Mapping[str, tuple[int, int]]
 """Producer id and epoch by transactional id."""
@@ -36,7 +43,9 @@ ProducerEpochs = Mapping[str, tuple[int, int]]
 
 @dataclass
 class OffsetContext(StepContext):
-    """The context of steps that change offsets. ``lock`` is the lock of the cluster, for the executor."""
+    """The context of steps that change offsets. ``lock`` is the lock of the cluster, for the
+    executor.
+    """
 
     sources: Sources = field(kw_only=True)
     group_id: str = field(kw_only=True)
@@ -45,7 +54,9 @@ class OffsetContext(StepContext):
     fenced: dict[str, ProducerEpochs] = field(default_factory=dict)
     """Producer id and epoch of the task's ids after fencing in this run, by connector."""
     origin: Callable[[CopyOffsets], Iterable[tuple[str, str]]] | None = None
-    """Reads the current effective offsets of the source connector of a copy: raw keys and values as text."""
+    """Reads the current effective offsets of the source connector of a copy: raw keys and values as
+    text.
+    """
     groups: Callable[[], GroupOffsetWrites] = field(kw_only=True)
     """The client for committed offsets of consumer groups."""
     lock: ClusterLock = field(kw_only=True)
@@ -56,16 +67,23 @@ class OffsetContext(StepContext):
         return denied(self.own_rights(), rights)
 
     def obstacles(self, request: OffsetRequest) -> list[str]:
-        """Return the reason against ``request`` if the offsets that it copies have moved since the plan was made."""
+        """Return the reason against ``request`` if the offsets that it copies have moved since the
+        plan was made.
+        """
         if not isinstance(request, CopyOffsets) or self.origin is None:
             return []
         planned, now = dict(request.entries), dict(self.origin(request))
         count = sum(planned.get(key) != now.get(key) for key in {*planned, *now})
-        moved = f"{counted(count, 'source partition')} of {request.source} moved since the plan was made"
+        moved = (
+            f"{counted(count, 'source partition')} of {request.source} moved since the plan "
+            "was made"
+        )
         return [f"{moved}: stop {request.source}, and make a new plan"] if count else []
 
     def view(self, request: ReadRequest) -> View:
-        """Read the topics of one connector. Raises ``ConnectctlError`` if they cannot be read completely."""
+        """Read the topics of one connector. Raises ``ConnectctlError`` if they cannot be read
+        completely.
+        """
         connector = request.purpose.connector
         found = self.engine.view(self.sources, [request])
         check_complete(found.topic_states[connector], connector)
@@ -90,12 +108,23 @@ class OffsetContext(StepContext):
             if at_rest(found):
                 return None, False
             if requested_state(found) is State.STOPPED:
-                # It is at rest once its tasks have left the assignment, which is unknown during a rebalance.
-                return "STOPPED with tasks still stopping" if facts.owners else f"STOPPED, and {UNSETTLED}", True
+                # It is at rest once its tasks have left the assignment, which is unknown during a
+                # rebalance.
+                return (
+                    "STOPPED with tasks still stopping"
+                    if facts.owners
+                    else f"STOPPED, and {UNSETTLED}",
+                    True,
+                )
             return self._verdict(facts, connector) or "not stopped", False
 
         return observe_until(
-            observed, lambda evidence: not evidence[1], SETTLING, POLL, now=self.now, sleep=self.sleep
+            observed,
+            lambda evidence: not evidence[1],
+            SETTLING,
+            POLL,
+            now=self.now,
+            sleep=self.sleep,
         )[0]
 
     def _running_by_workers(self, connector: str) -> tuple[str | None, bool]:
@@ -118,10 +147,15 @@ class OffsetContext(StepContext):
         return str(verdict) if verdict.state is not State.STOPPED else None
 
     def refuse_while_running(self, connector: str) -> None:
-        """Raise ``Refused`` if a task of ``connector`` may write offsets, on a worker or in a run of connectctl."""
+        """Raise ``Refused`` if a task of ``connector`` may write offsets, on a worker or in a run
+        of connectctl.
+        """
         if state := self.running(connector):
             hint = f"connectctl connectors stop {connector} --wait"
-            raise Refused(f"{connector} is {state}; it must be stopped while its offsets are changed", next_step=hint)
+            raise Refused(
+                f"{connector} is {state}; it must be stopped while its offsets are changed",
+                next_step=hint,
+            )
         holders: tuple[Holder, ...] = ()
         with suppress(NotAuthorized):  # The plan relies on fencing.
             holders = self.sources.kafka.holders(self.group_id, connector)
@@ -129,7 +163,9 @@ class OffsetContext(StepContext):
             raise in_use(connector, holders)
 
     def kafka(self, bootstrap: str | None) -> KafkaWrites:
-        """Return the client of the cluster at ``bootstrap``, of the workers' own cluster for None."""
+        """Return the client of the cluster at ``bootstrap``, of the workers' own cluster for
+        None.
+        """
         if bootstrap is None:
             return self.sources.writes()
         if bootstrap not in self.others:
@@ -138,7 +174,9 @@ class OffsetContext(StepContext):
 
 
 def _running_without_config(owners: Owners | None, connector: str) -> tuple[str | None, bool]:
-    """Return the evidence on a connector without a configuration: tasks of a deleted one stop after a delay."""
+    """Return the evidence on a connector without a configuration: tasks of a deleted one stop after
+    a delay.
+    """
     if owners is None:
         return f"not configured, and {UNSETTLED}", True
     return ("deleted, and workers still run it", True) if owners.parts(connector) else (None, False)
@@ -148,6 +186,7 @@ def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
     return Refused(
         f"The offsets of {connector} are not written: another connectctl run is running it",
         why="; ".join(map(str, holders)),
-        next_step="Stop that run first (SIGTERM), and start it again afterwards: it resumes from the written offsets.",
+        next_step="Stop that run first (SIGTERM), and start it again afterwards: it resumes from "
+        "the written offsets.",
         code="in-use",
     )

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 def denied(reads: RightsReads, rights: Iterable[Right]) -> Right | None:
     """Return the first of ``rights`` that brokers report as missing, None if they report none.
 
-    For a topic that does not exist, brokers report only whether it can be created. For a transactional id, they report
-    only whether it may be described.
+    For a topic that does not exist, brokers report only whether it can be created. For a
+    transactional id, they report only whether it may be described.
     """
     needed = list(dict.fromkeys(rights))
     topics = reads.on_topics(_names(needed, Resource.TOPIC, creates=False))
     creates = reads.creates(new) if (new := _names(needed, Resource.TOPIC, creates=True)) else {}
-    described = reads.describes(ids) if (ids := _names(needed, Resource.TRANSACTIONAL_ID, creates=False)) else {}
+    described = (
+        reads.describes(ids)
+        if (ids := _names(needed, Resource.TRANSACTIONAL_ID, creates=False))
+        else {}
+    )
     for right in needed:
         allowed = topics[right.name].operations if right.name in topics else None
         if right.operation is Operation.CREATE:

@@ -27,13 +27,20 @@ class Difference:
     right: str | None
 
     def as_json(self) -> dict[str, Any]:
-        return {"connector": self.connector, "key": self.key, "left": self.left, "right": self.right}
+        return {
+            "connector": self.connector,
+            "key": self.key,
+            "left": self.left,
+            "right": self.right,
+        }
 
 
 def differences(left: LiveValues, right: LiveValues) -> tuple[Difference, ...]:
     keys = sorted({*left, *right})
     return tuple(
-        Difference(c, k, left.get((c, k)), right.get((c, k))) for c, k in keys if left.get((c, k)) != right.get((c, k))
+        Difference(c, k, left.get((c, k)), right.get((c, k)))
+        for c, k in keys
+        if left.get((c, k)) != right.get((c, k))
     )
 
 
@@ -42,8 +49,8 @@ def without_equal_values(
 ) -> tuple[OffsetsSnapshot, OffsetsSnapshot]:
     """Return both snapshots without the keys that have equal values in the same topics.
 
-    Their effective offsets are equal, and need not be parsed. If a connector in ``names`` has no configuration, one key
-    of each connector is kept.
+    Their effective offsets are equal, and need not be parsed. If a connector in ``names`` has no
+    configuration, one key of each connector is kept.
     """
     configured = first.configs.connectors if first.configs else {}
     known = all(name in configured and configured[name].looks_like != "sink" for name in names)
@@ -53,7 +60,9 @@ def without_equal_values(
     differ = {
         key
         for owner, key in keys
-        if not _is_equal(left_records.get(owner, {}).get(key), right_records.get(owner, {}).get(key))
+        if not _is_equal(
+            left_records.get(owner, {}).get(key), right_records.get(owner, {}).get(key)
+        )
     }
     if not known:  # the first key of each connector, by its name
         differ.update({owner_of(key): key for _, key in keys}.values())
@@ -66,7 +75,9 @@ ByKey = dict[bytes | None, list[ConsumerRecord]]
 
 
 def _by_owner(snapshot: OffsetsSnapshot) -> dict[Owner, ByKey]:
-    topics: list[tuple[Owner, ReadTopic]] = [(None, snapshot.global_topic)] if snapshot.global_topic else []
+    topics: list[tuple[Owner, ReadTopic]] = (
+        [(None, snapshot.global_topic)] if snapshot.global_topic else []
+    )
     found: dict[Owner, ByKey] = {}
     for owner, topic in [*topics, *snapshot.dedicated.items()]:
         by_key = found.setdefault(owner, {})
@@ -77,7 +88,12 @@ def _by_owner(snapshot: OffsetsSnapshot) -> dict[Owner, ByKey]:
 
 def _is_equal(left: list[ConsumerRecord] | None, right: list[ConsumerRecord] | None) -> bool:
     """Return whether each side has exactly one record of a key, with the same value."""
-    return left is not None and right is not None and len(left) == len(right) == 1 and left[0].value == right[0].value
+    return (
+        left is not None
+        and right is not None
+        and len(left) == len(right) == 1
+        and left[0].value == right[0].value
+    )
 
 
 def _only(snapshot: OffsetsSnapshot, keys: Collection[bytes | None]) -> OffsetsSnapshot:
@@ -86,7 +102,11 @@ def _only(snapshot: OffsetsSnapshot, keys: Collection[bytes | None]) -> OffsetsS
         return replace(topic, image=replace(topic.image, latest=latest, superseded=(), made={}))
 
     dedicated = {name: only(topic) for name, topic in snapshot.dedicated.items()}
-    return replace(snapshot, global_topic=snapshot.global_topic and only(snapshot.global_topic), dedicated=dedicated)
+    return replace(
+        snapshot,
+        global_topic=snapshot.global_topic and only(snapshot.global_topic),
+        dedicated=dedicated,
+    )
 
 
 def live_values(connector: str, state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:
@@ -94,7 +114,9 @@ def live_values(connector: str, state: OffsetsTopicState) -> dict[tuple[str, str
     for key in state.records:
         value = state.value(key)
         if value is not None:
-            found[connector, key.decode(errors="backslashreplace")] = value.decode(errors="backslashreplace")
+            found[connector, key.decode(errors="backslashreplace")] = value.decode(
+                errors="backslashreplace"
+            )
     return found
 
 

@@ -1,8 +1,10 @@
-"""The lines of a saved topic: one JSON object each, in the format of ``kcat -C -J`` or of connectctl.
+"""The lines of a saved topic: one JSON object each, in the format of ``kcat -C -J`` or of
+connectctl.
 
-``key`` and ``value`` (kcat: ``payload``) are the record's bytes as text, null where the record has none; ``keyBase64``
-and ``valueBase64`` carry what is not UTF-8. ``topic``, ``partition``, ``offset`` and ``timestamp`` (kcat: ``ts``) may
-be omitted, except ``topic`` in a dump of several topics.
+``key`` and ``value`` (kcat: ``payload``) are the record's bytes as text, null where the record has
+none; ``keyBase64`` and ``valueBase64`` carry what is not UTF-8. ``topic``, ``partition``,
+``offset`` and ``timestamp`` (kcat: ``ts``) may be omitted, except ``topic`` in a dump of several
+topics.
 """
 
 from __future__ import annotations
@@ -19,7 +21,13 @@ from typing import IO, Any, NamedTuple
 import msgspec
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.offsets.backup_seal import PARTS, SEALS, check_parts, verified, verified_part
+from connectctl.ops.operations.offsets.backup_seal import (
+    PARTS,
+    SEALS,
+    check_parts,
+    verified,
+    verified_part,
+)
 from msgspec import UNSET, UnsetType
 
 FORM = (
@@ -63,7 +71,9 @@ class _Line(_Origin, gc=False):
 
     @property
     def is_record(self) -> bool:
-        """Return whether the line is a record, and not the committed offsets of a group or a seal of a backup."""
+        """Return whether the line is a record, and not the committed offsets of a group or a seal
+        of a backup.
+        """
         if self.key is not UNSET or self.keyBase64 is not UNSET:
             return True
         if self.group is UNSET and self.kind not in SEALS:
@@ -83,7 +93,11 @@ class _Line(_Origin, gc=False):
         )
 
 
-_LINES, _ORIGINS, _ENCODER = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Origin), msgspec.json.Encoder()
+_LINES, _ORIGINS, _ENCODER = (
+    msgspec.json.Decoder(_Line),
+    msgspec.json.Decoder(_Origin),
+    msgspec.json.Encoder(),
+)
 
 
 def lines_of(records: Iterable[ConsumerRecord], topic: str, bootstrap: str | None) -> Iterator[str]:
@@ -100,8 +114,8 @@ def read_records(
 ) -> Iterator[tuple[TopicOrigin, ConsumerRecord]]:
     """Yield each record of a dump with its topic. Raises ``BadInput`` with the number of the line.
 
-    In a part of a dump, which is not ``complete``, each line needs an offset: line numbers do not show the newest
-    record.
+    In a part of a dump, which is not ``complete``, each line needs an offset: line numbers do not
+    show the newest record.
     """
     number = 1
     for block in blocks:
@@ -119,7 +133,9 @@ def checked(path: Path) -> Iterator[bytes]:
 
 
 def topics_in(path: Path) -> set[TopicOrigin]:
-    """Return the topics of the records of a dump. Raises ``BadInput`` for a line that is not JSON."""
+    """Return the topics of the records of a dump. Raises ``BadInput`` for a line that is not
+    JSON.
+    """
     found, number = set[TopicOrigin](), 1
     for block in blocks_of(path):
         try:
@@ -127,7 +143,11 @@ def topics_in(path: Path) -> set[TopicOrigin]:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             found.update(where for where, _ in _records(block, name_of(path), number))
         else:
-            found.update(origin.where for origin in origins if origin.group is UNSET and origin.kind not in SEALS)
+            found.update(
+                origin.where
+                for origin in origins
+                if origin.group is UNSET and origin.kind not in SEALS
+            )
         number += block.count(b"\n")
     return found
 
@@ -138,7 +158,8 @@ def _records(
     found: list[_Line] = []
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _LINES.decode_lines(block)
-    # The decoder takes any white space between objects: each has a line of its own only if each line feed divides two.
+    # The decoder takes any white space between objects: each has a line of its own only if each
+    # line feed divides two.
     lines_there = block.count(b"\n") + (not block.endswith(b"\n"))
     alone = len(found) == lines_there == block.count(b"}\n{") + 1
     lines = enumerate(found, first) if alone else _by_line(block, source, first)
@@ -167,7 +188,9 @@ def _by_line(block: bytes, source: str, first: int) -> Iterator[tuple[int, _Line
 
 
 def _no_record(source: str, number: int, error: Exception) -> BadInput:
-    return BadInput(f"{source}, line {number}: this is not a record", why=str(error), next_step=FORM)
+    return BadInput(
+        f"{source}, line {number}: this is not a record", why=str(error), next_step=FORM
+    )
 
 
 def _no_text(source: str) -> BadInput:
@@ -193,15 +216,21 @@ def name_of(path: Path) -> str:
 
 
 def blocks_of(path: Path) -> Iterator[bytes]:
-    """Yield blocks of whole lines in ``path``, of standard input for ``-``, of the part files of a directory.
+    """Yield blocks of whole lines in ``path``, of standard input for ``-``, of the part files of a
+    directory.
 
-    Raises ``BadInput``; at the end of a backup, if it was truncated or changed. Lines end only at a line feed.
+    Raises ``BadInput``; at the end of a backup, if it was truncated or changed. Lines end only at a
+    line feed.
     """
     with _readable(path):
         for part in _files(path):
             with nullcontext(sys.stdin.buffer) if str(part) == "-" else part.open("rb") as file:
                 blocks = _blocks(file)
-                yield from verified_part(blocks, part) if path.is_dir() else verified(blocks, name_of(part))
+                yield from (
+                    verified_part(blocks, part)
+                    if path.is_dir()
+                    else verified(blocks, name_of(part))
+                )
 
 
 class Range(NamedTuple):
@@ -213,7 +242,9 @@ class Range(NamedTuple):
 
 
 def ranges_of(path: Path, size: int) -> list[Range]:
-    """Return the ranges of ``size`` bytes of a dump, or of a directory's part files. Raises ``BadInput``."""
+    """Return the ranges of ``size`` bytes of a dump, or of a directory's part files. Raises
+    ``BadInput``.
+    """
     with _readable(path):
         ends = [(file, file.stat().st_size) for file in _files(path)]
     return [Range(file, n, min(n + size, end)) for file, end in ends for n in range(0, end, size)]

@@ -22,7 +22,12 @@ from connectctl.ops.connect.source_offsets import (
 from connectctl.ops.core.errors import BadInput, did_you_mean
 from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.operations.connectors.observe import is_glob
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
+from connectctl.ops.operations.offsets.snapshot import (
+    OffsetsQuery,
+    OffsetsSnapshot,
+    ReadTopic,
+    SourceOffsets,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
@@ -31,12 +36,14 @@ if TYPE_CHECKING:
 
 
 def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
-    """Return the requested connectors with their source partitions, and the findings. Raises ``BadInput`` for unknown
-    names.
+    """Return the requested connectors with their source partitions, and the findings. Raises
+    ``BadInput`` for unknown names.
     """
     found = list(snapshot.findings)
     in_global = _index(snapshot.global_topic, found)
-    dedicated = {name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()}
+    dedicated = {
+        name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()
+    }
     configured = snapshot.configs.connectors if snapshot.configs else {}
     names = known_names(snapshot, {*in_global, *dedicated})
     if query.connectors:
@@ -55,7 +62,9 @@ def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
         connector = ConnectorOffsets(
             name,
             store.topic if store else None,
-            tuple(Sides(partitions, partitions_in(topic), store is not None, is_read).offsets(pairs)),
+            tuple(
+                Sides(partitions, partitions_in(topic), store is not None, is_read).offsets(pairs)
+            ),
             configured=snapshot.configs is None or name in configured,
             bootstrap=store.bootstrap if store else None,
         )
@@ -69,23 +78,31 @@ def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
 
 
 def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
-    """Return the global topic and the dedicated ones, without duplicates: connectors may share a dedicated topic."""
+    """Return the global topic and the dedicated ones, without duplicates: connectors may share a
+    dedicated topic.
+    """
     distinct = {(t.bootstrap, t.image.topic): t for t in snapshot.dedicated.values()}.values()
     return [t for t in (snapshot.global_topic, *distinct) if t is not None]
 
 
 def known_names(snapshot: OffsetsSnapshot, names: Iterable[str]) -> list[str]:
-    """Return the names of all source connectors: ``names``, which have offsets, and configured ones."""
+    """Return the names of all source connectors: ``names``, which have offsets, and configured
+    ones.
+    """
     configured = snapshot.configs.connectors if snapshot.configs else {}
     left_out = snapshot.global_topic.image.left_out if snapshot.global_topic else ()
-    return sorted({*names, *left_out, *(n for n, c in configured.items() if c.looks_like != "sink")})
+    return sorted(
+        {*names, *left_out, *(n for n, c in configured.items() if c.looks_like != "sink")}
+    )
 
 
 def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
     """Raise ``BadInput`` for an unknown connector, with the nearest name, and for a sink."""
     records = snapshot.global_topic.image.latest if snapshot.global_topic else ()
     configured = snapshot.configs.connectors if snapshot.configs else {}
-    check_known([name], known_names(snapshot, {*names_in(records), *snapshot.dedicated}), configured)
+    check_known(
+        [name], known_names(snapshot, {*names_in(records), *snapshot.dedicated}), configured
+    )
 
 
 def names_in(records: Iterable[ConsumerRecord]) -> set[str]:
@@ -100,11 +117,15 @@ def partitions_in(topic: ReadTopic | None) -> int:
 def selected_names(
     patterns: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]
 ) -> list[str]:
-    """Return the names in ``patterns``, and those of the source connectors ``names`` that match its globs.
+    """Return the names in ``patterns``, and those of the source connectors ``names`` that match its
+    globs.
 
     Raises ``BadInput`` for unknown names, for globs without a match, and for sinks.
     """
-    known, sinks = set(names), {name for name, connector in configured.items() if connector.looks_like == "sink"}
+    known, sinks = (
+        set(names),
+        {name for name, connector in configured.items() if connector.looks_like == "sink"},
+    )
     found: list[str] = []
     for pattern in patterns:
         if pattern in known or not is_glob(pattern):
@@ -112,16 +133,25 @@ def selected_names(
             continue
         matches = [name for name in names if fnmatchcase(name, pattern) and name not in sinks]
         if not matches and any(fnmatchcase(name, pattern) for name in sinks):
-            raise BadInput(f"{pattern} matches sink connectors alone; they have no source offsets", code="sink")
+            raise BadInput(
+                f"{pattern} matches sink connectors alone; they have no source offsets", code="sink"
+            )
         if not matches:
-            raise BadInput(f"No source connector matches {pattern}", next_step="See connectctl connectors list.")
+            raise BadInput(
+                f"No source connector matches {pattern}",
+                next_step="See connectctl connectors list.",
+            )
         found += matches
     check_known(found, names, configured)
     return list(dict.fromkeys(found))
 
 
-def check_known(requested: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> None:
-    """Raise ``BadInput`` for a name in ``requested`` that is not in ``names``, the known source connectors."""
+def check_known(
+    requested: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]
+) -> None:
+    """Raise ``BadInput`` for a name in ``requested`` that is not in ``names``, the known source
+    connectors.
+    """
     known = set(names)
     for name in requested:
         # A sink may have the offsets of a former source of its name.
@@ -137,7 +167,9 @@ ByKey = dict[bytes, "Entry"]
 
 
 def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
-    """Return the records by connector and raw key: the newest of each Kafka partition, and the superseded ones."""
+    """Return the records by connector and raw key: the newest of each Kafka partition, and the
+    superseded ones.
+    """
     index: dict[str, ByKey] = {}
     if topic is None:
         return index
@@ -147,7 +179,8 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
         for record in records:
             raw = record.key
             if raw is not None and raw in indexed:
-                indexed[raw][raw][n].append(record)  # type: ignore[union-attr]  # n is 1 or 2: a list
+                # n is 1 or 2: a list
+                indexed[raw][raw][n].append(record)  # type: ignore[union-attr]
                 continue
             key = parse_key(raw)
             if isinstance(key, str) or raw is None:
@@ -172,7 +205,8 @@ TOGETHER = 4096
 class Sides:
     """The global and the dedicated topic of a connector.
 
-    ``dedicated_seen`` is False if the dedicated topic could not be read: then the effective offsets are unknown.
+    ``dedicated_seen`` is False if the dedicated topic could not be read: then the effective offsets
+    are unknown.
     """
 
     global_partitions: int
@@ -180,12 +214,18 @@ class Sides:
     has_dedicated: bool
     dedicated_seen: bool = True
 
-    def offsets(self, pairs: Iterable[tuple[bytes, Entry | None, Entry | None]]) -> Iterator[SourceOffset]:
-        """Yield an entry for each raw key, with its records in the global and in the dedicated topic."""
+    def offsets(
+        self, pairs: Iterable[tuple[bytes, Entry | None, Entry | None]]
+    ) -> Iterator[SourceOffset]:
+        """Yield an entry for each raw key, with its records in the global and in the dedicated
+        topic.
+        """
         pairs = iter(pairs)
         while chunk := list(islice(pairs, TOGETHER)):
             raws = [raw for raw, _, _ in chunk]
-            global_homes = dedicated_homes = partitions_of(raws, self.global_partitions or self.dedicated_partitions)
+            global_homes = dedicated_homes = partitions_of(
+                raws, self.global_partitions or self.dedicated_partitions
+            )
             if self.dedicated_partitions not in (0, self.global_partitions):
                 dedicated_homes = partitions_of(raws, self.dedicated_partitions)
             for (_, in_global, in_dedicated), global_home, dedicated_home in zip(
@@ -194,19 +234,38 @@ class Sides:
                 yield self._offset(in_global, in_dedicated, global_home, dedicated_home)
 
     def _offset(
-        self, in_global: Entry | None, in_dedicated: Entry | None, global_home: int, dedicated_home: int
+        self,
+        in_global: Entry | None,
+        in_dedicated: Entry | None,
+        global_home: int,
+        dedicated_home: int,
     ) -> SourceOffset:
         key = (in_global or in_dedicated or _NO_ENTRY)[0]
         global_offset, strays = _choose(in_global, global_home) if in_global else _NO_OFFSET
-        dedicated_offset, dedicated_strays = _choose(in_dedicated, dedicated_home) if in_dedicated else _NO_OFFSET
+        dedicated_offset, dedicated_strays = (
+            _choose(in_dedicated, dedicated_home) if in_dedicated else _NO_OFFSET
+        )
         value, origin, reads = None, UNKNOWN, None
         if self.dedicated_seen:
             value, origin = effective(global_offset, dedicated_offset)
-            reads = worker_reads(key, global_offset, dedicated_offset, has_dedicated=self.has_dedicated)
+            reads = worker_reads(
+                key, global_offset, dedicated_offset, has_dedicated=self.has_dedicated
+            )
         older = [*(in_global[2] if in_global else ()), *(in_dedicated[2] if in_dedicated else ())]
-        earlier = tuple(map(read_offset, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
+        earlier = (
+            tuple(map(read_offset, sorted(older, key=lambda r: (r.timestamp or 0, r.offset))))
+            if older
+            else ()
+        )
         return SourceOffset(
-            key, global_offset, dedicated_offset, value, origin, reads, strays + dedicated_strays, earlier
+            key,
+            global_offset,
+            dedicated_offset,
+            value,
+            origin,
+            reads,
+            strays + dedicated_strays,
+            earlier,
         )
 
 
@@ -217,10 +276,11 @@ _NO_OFFSET: tuple[None, tuple[StoredOffset, ...]] = (None, ())
 def _choose(
     entry: tuple[SourceKey, list[ConsumerRecord], list[ConsumerRecord]], home: int
 ) -> tuple[StoredOffset | None, tuple[StoredOffset, ...]]:
-    """Return the record that workers use, and the records on other partitions than ``home``, the one of Java's
-    partitioner.
+    """Return the record that workers use, and the records on other partitions than ``home``, the
+    one of Java's partitioner.
 
-    Workers use the record on ``home``, because they write the next one there; without one, the newest.
+    Workers use the record on ``home``, because they write the next one there; without one, the
+    newest.
     """
     records = entry[1]
     if not records:
@@ -229,5 +289,9 @@ def _choose(
         return read_offset(records[0]), ()
     strays = [record for record in records if record.partition != home]
     at_home = [record for record in records if record.partition == home]
-    counts = at_home[0] if at_home else max(strays, key=lambda r: (r.timestamp or 0, r.offset, r.partition))
+    counts = (
+        at_home[0]
+        if at_home
+        else max(strays, key=lambda r: (r.timestamp or 0, r.offset, r.partition))
+    )
     return read_offset(counts), tuple(map(read_offset, strays))

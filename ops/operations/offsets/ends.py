@@ -1,6 +1,8 @@
-"""The end offsets of offsets topics when a plan was made, or after a step of a run had read or written them.
+"""The end offsets of offsets topics when a plan was made, or after a step of a run had read or
+written them.
 
-Records from these offsets on were committed later. Offsets prove the order; the clocks of workers and operators do not.
+Records from these offsets on were committed later. Offsets prove the order; the clocks of workers
+and operators do not.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 def ends_of(states: Sequence[OffsetsTopicState]) -> Ends:
     """Return the end offsets of the topics ``states`` when they were read."""
-    return tuple((state.bootstrap, state.topic, tuple(state.ends)) for state in states if state.partitions_exist)
+    return tuple(
+        (state.bootstrap, state.topic, tuple(state.ends))
+        for state in states
+        if state.partitions_exist
+    )
 
 
 def write_ends(journal: Journal, run: Run, step: int, states: Sequence[OffsetsTopicState]) -> None:
@@ -33,15 +39,22 @@ def read_ends(journal: Journal, run: Run, step: int) -> Ends | None:
     path = journal.path(run.id, _file(step))
     if not path.exists():
         return None
-    return tuple((bootstrap, topic, tuple(offsets)) for bootstrap, topic, offsets in read_json(path.read_bytes()))
+    return tuple(
+        (bootstrap, topic, tuple(offsets))
+        for bootstrap, topic, offsets in read_json(path.read_bytes())
+    )
 
 
 def later_records(state: OffsetsTopicState, since: Ends) -> Iterator[tuple[bytes, ConsumerRecord]]:
     """Yield the keys of ``state`` whose records are later than ``since``, with these records."""
-    ends = {(bootstrap, topic): offsets for bootstrap, topic, offsets in since}.get((state.bootstrap, state.topic), ())
+    ends = {(bootstrap, topic): offsets for bootstrap, topic, offsets in since}.get(
+        (state.bootstrap, state.topic), ()
+    )
     for key in state.records:
         record = state.record(key)
-        if record is not None and record.offset >= (ends[record.partition] if record.partition < len(ends) else 0):
+        if record is not None and record.offset >= (
+            ends[record.partition] if record.partition < len(ends) else 0
+        ):
             yield key, record
 
 

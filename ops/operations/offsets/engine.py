@@ -1,4 +1,6 @@
-"""The engines that read offsets topics: this process, or Spark for topics beyond memory, with equal results."""
+"""The engines that read offsets topics: this process, or Spark for topics beyond memory, with equal
+results.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,20 @@ from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.purpose import Purpose
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot
-from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_connector, topic_states
+from connectctl.ops.operations.offsets.topic_state import (
+    OffsetsTopicState,
+    by_connector,
+    topic_states,
+)
 
 
 @dataclass(frozen=True)
 class ReadRequest:
     """The purpose for which one connector is read.
 
-    ``dedicated_topic`` is read if the configuration does not name one; ``backup`` is the one that a restore reads.
-    ``streamed``: the records are iterated once, with ``View.lines``, and need not be held by key.
+    ``dedicated_topic`` is read if the configuration does not name one; ``backup`` is the one that a
+    restore reads. ``streamed``: the records are iterated once, with ``View.lines``, and need not be
+    held by key.
     """
 
     purpose: Purpose
@@ -37,8 +44,8 @@ class ReadRequest:
 class View:
     """The topics that were read; by connector its offsets topics, and the records of its backup.
 
-    Spark omits the keys that are irrelevant to the requests. ``decisions`` are those of its tasks, ``records`` are the
-    streamed records of each topic.
+    Spark omits the keys that are irrelevant to the requests. ``decisions`` are those of its tasks,
+    ``records`` are the streamed records of each topic.
     """
 
     snapshot: OffsetsSnapshot
@@ -49,23 +56,33 @@ class View:
 
     def decide(self, request: OffsetRequest) -> OffsetChanges:
         name = request.connector
-        return self.decisions.get(name) or decide(request, self.topic_states[name], self.saved.get(name))
+        return self.decisions.get(name) or decide(
+            request, self.topic_states[name], self.saved.get(name)
+        )
 
     def config_of(self, connector: str) -> dict[str, str] | None:
-        """Return the connector's configuration; None if it is not configured, or the config topic was not read."""
-        configured = self.snapshot.configs.connectors.get(connector) if self.snapshot.configs else None
+        """Return the connector's configuration; None if it is not configured, or the config topic
+        was not read.
+        """
+        configured = (
+            self.snapshot.configs.connectors.get(connector) if self.snapshot.configs else None
+        )
         return None if configured is None else configured.config
 
     def lines(self, connector: str) -> Iterator[str]:
         """Yield the lines of a backup of ``connector``."""
         states = self.topic_states[connector]
-        records = self.records.get(connector) or [list(chain(*state.records.values())) for state in states]
+        records = self.records.get(connector) or [
+            list(chain(*state.records.values())) for state in states
+        ]
         for state, topic_records in zip(states, records, strict=True):
             yield from lines_of(topic_records, state.topic, state.bootstrap)
 
 
 class Engine(Protocol):
-    """Reads the topics of connectors. Raises what ``KafkaReads`` raises, and ``BadInput`` for a bad backup."""
+    """Reads the topics of connectors. Raises what ``KafkaReads`` raises, and ``BadInput`` for a bad
+    backup.
+    """
 
     def view(self, sources: Sources, requests: Sequence[ReadRequest]) -> View:
         """Return the topics of the connectors in ``requests``, which has each of them once."""
@@ -76,7 +93,9 @@ class Local:
     """Reads the topics in this process, into a dictionary of the newest record of each key."""
 
     def view(self, sources: Sources, requests: Sequence[ReadRequest]) -> View:
-        snapshot = observe(sources, OffsetsQuery(tuple(request.purpose.connector for request in requests)))
+        snapshot = observe(
+            sources, OffsetsQuery(tuple(request.purpose.connector for request in requests))
+        )
         backups = {
             (name := request.purpose.connector): read_backup(request.backup, name)
             for request in requests
@@ -90,5 +109,7 @@ def layout(
 ) -> dict[str, list[OffsetsTopicState]]:
     """Return the offsets topics of each connector, with its records."""
     names = [(request.purpose.connector, request.dedicated_topic) for request in requests]
-    known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) > 1 else None
+    known = (
+        by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) > 1 else None
+    )
     return {name: topic_states(sources, snapshot, name, topic, known) for name, topic in names}

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
 
 AUDIT_THRESHOLD = 1_000_000
-"""The number of records from which ``auto`` audits with Spark: this process reads as many while a session starts."""
+"""The number of records from which ``auto`` audits with Spark: this process reads as many while a
+session starts.
+"""
 
 
 class Choice(StrEnum):
@@ -21,12 +23,18 @@ class Choice(StrEnum):
 
 
 def wants_spark(choice: Choice, kafka: KafkaReads, topic: str, *, installed: bool) -> bool:
-    """Return whether Spark reads ``topic``: because it was requested, or is installed and memory might not suffice."""
+    """Return whether Spark reads ``topic``: because it was requested, or is installed and memory
+    might not suffice.
+    """
     if choice is not Choice.AUTO:
         return choice is Choice.SPARK
     return installed and not memory.holds(size(kafka, topic))
 
 
 def size(kafka: KafkaReads, topic: str) -> int:
-    """Return the maximum number of records in ``topic``; offsets that compaction has removed are counted."""
-    return sum(extent.end - extent.first for extent in kafka.extents([topic]).get(topic, {}).values())
+    """Return the maximum number of records in ``topic``; offsets that compaction has removed are
+    counted.
+    """
+    return sum(
+        extent.end - extent.first for extent in kafka.extents([topic]).get(topic, {}).values()
+    )

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 
 def check_complete(states: Iterable[OffsetsTopicState], of: str | None = None) -> None:
-    """Raise an error unless all records of ``states`` could be read: a part of them is no basis for a change."""
+    """Raise an error unless all records of ``states`` could be read: a part of them is no basis for
+    a change.
+    """
     found = [state for state in states if state.problem]
     _raise_error(
-        [(str(state.problem), state.hint) for state in found], [state.unread for state in found if state.unread], of
+        [(str(state.problem), state.hint) for state in found],
+        [state.unread for state in found if state.unread],
+        of,
     )
 
 
@@ -30,13 +34,21 @@ def check_readable(states: Iterable[OffsetsTopicState]) -> None:
         check_complete(found)
 
 
-def check_findings(findings: Iterable[Finding], snapshot: OffsetsSnapshot, of: str | None = None) -> None:
+def check_findings(
+    findings: Iterable[Finding], snapshot: OffsetsSnapshot, of: str | None = None
+) -> None:
     """Raise an error if, according to ``findings``, ``snapshot`` is incomplete."""
     found = [finding for finding in findings if finding.id in INCOMPLETE]
-    _raise_error([(finding.statement, finding.next_step) for finding in found], list(snapshot.unread.values()), of)
+    _raise_error(
+        [(finding.statement, finding.next_step) for finding in found],
+        list(snapshot.unread.values()),
+        of,
+    )
 
 
-def _raise_error(reasons: list[tuple[str, str | None]], causes: list[ConnectctlError], of: str | None) -> None:
+def _raise_error(
+    reasons: list[tuple[str, str | None]], causes: list[ConnectctlError], of: str | None
+) -> None:
     """Raise the error for ``reasons``, which have their hints; nothing without reasons."""
     if not reasons:
         return
@@ -44,14 +56,22 @@ def _raise_error(reasons: list[tuple[str, str | None]], causes: list[ConnectctlE
     for cause in causes:
         if isinstance(cause, NotAuthorized):
             why = _joined(reasons, cause.next_step)
-            raise NotAuthorized(what, why=why, next_step=cause.next_step, right=cause.right) from cause
+            raise NotAuthorized(
+                what, why=why, next_step=cause.next_step, right=cause.right
+            ) from cause
     for cause in causes:
         if isinstance(cause, Unreachable):
-            raise Unreachable(what, why=_joined(reasons, cause.next_step), next_step=cause.next_step) from cause
+            raise Unreachable(
+                what, why=_joined(reasons, cause.next_step), next_step=cause.next_step
+            ) from cause
     hint = next((hint for _, hint in reasons if hint), None)
     raise ConnectctlError(what, why=_joined(reasons, hint), next_step=hint, code="hidden")
 
 
 def _joined(reasons: list[tuple[str, str | None]], next_step: str | None = None) -> str:
-    """Return the reasons in one line, without the hint ``next_step``, which the error has itself."""
-    return "; ".join(dict.fromkeys(with_hint(why, hint if hint != next_step else None) for why, hint in reasons))
+    """Return the reasons in one line, without the hint ``next_step``, which the error has
+    itself.
+    """
+    return "; ".join(
+        dict.fromkeys(with_hint(why, hint if hint != next_step else None) for why, hint in reasons)
+    )

@@ -1,4 +1,6 @@
-"""Source offsets in a file of the user, in the format of ``offsets show -o json`` or of Connect's REST API."""
+"""Source offsets in a file of the user, in the format of ``offsets show -o json`` or of Connect's
+REST API.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ FORM = 'It should be like {"offsets": [{"partition": {…}, "offset": {…}}]}.'
 
 
 def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
-    """Return partitions and offsets, as JSON texts, from a JSON or YAML file. Raises ``BadInput`` with all invalid
-    entries.
+    """Return partitions and offsets, as JSON texts, from a JSON or YAML file. Raises ``BadInput``
+    with all invalid entries.
     """
     source = "standard input" if str(path) == "-" else str(path)
     try:
@@ -31,16 +33,28 @@ def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
     except OSError as e:
         raise BadInput(f"{source} cannot be read", why=e.strerror) from e
     except ValueError as e:
-        raise BadInput(f"{source} is neither JSON nor YAML", why=str(e).split("\n", 1)[0], next_step=FORM) from e
+        raise BadInput(
+            f"{source} is neither JSON nor YAML", why=str(e).split("\n", 1)[0], next_step=FORM
+        ) from e
     if twice := repeated(text):
-        raise BadInput(f"{source} sets a name more than once", why=twice, next_step="Leave one of them out.")
+        raise BadInput(
+            f"{source} sets a name more than once", why=twice, next_step="Leave one of them out."
+        )
     entries = _entries(data, connector, source)
     if not entries:
         raise BadInput(f"{source} names no source partition", next_step=FORM)
-    problems = [p for n, (partition, offset) in enumerate(entries, 1) for p in _problems(n, partition, offset)]
+    problems = [
+        p
+        for n, (partition, offset) in enumerate(entries, 1)
+        for p in _problems(n, partition, offset)
+    ]
     problems = problems or list(_repeated(entries))
     if problems:
-        raise BadInput(f"{source} holds offsets that Connect would not accept", why="; ".join(problems), next_step=FORM)
+        raise BadInput(
+            f"{source} holds offsets that Connect would not accept",
+            why="; ".join(problems),
+            next_step=FORM,
+        )
     return tuple((json.dumps(partition), json.dumps(offset)) for partition, offset in entries)
 
 
@@ -50,10 +64,16 @@ def partition_text(text: str) -> str:
         partition = read_json(text)
     except ValueError as e:
         raise BadInput(
-            f"{_short(text)} is not JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
+            f"{_short(text)} is not JSON",
+            why=str(e),
+            next_step='Quote it for the shell: \'{"table": "t"}\'.',
         ) from e
     if twice := repeated(text):
-        raise BadInput(f"{_short(text)} sets a name more than once", why=twice, next_step="Leave one of them out.")
+        raise BadInput(
+            f"{_short(text)} sets a name more than once",
+            why=twice,
+            next_step="Leave one of them out.",
+        )
     if problems := format_problems("the source partition", partition):
         raise BadInput(f"{_short(text)} is not a source partition", why="; ".join(problems))
     return json.dumps(partition)
@@ -92,15 +112,21 @@ def _entries(data: Any, connector: str, source: str) -> list[tuple[Any, Any]]:
     if isinstance(data, dict) and data.get("kind") == "SinkOffsets":
         data = _chosen(data.get("connectors", []), connector, source)
     offsets = data.get("offsets") if isinstance(data, dict) else data
-    if not isinstance(offsets, list) or not all(isinstance(entry, dict) and "partition" in entry for entry in offsets):
+    if not isinstance(offsets, list) or not all(
+        isinstance(entry, dict) and "partition" in entry for entry in offsets
+    ):
         raise BadInput(f"{source} holds no source offsets", next_step=FORM)
     return [(entry["partition"], entry.get("offset")) for entry in offsets]
 
 
 def _chosen(shown: list[dict[str, Any]], connector: str, source: str) -> dict[str, Any]:
-    matching = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
+    matching = [c for c in shown if c.get("name") == connector] or (
+        shown if len(shown) == 1 else []
+    )
     if not matching:
-        raise BadInput(f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors")
+        raise BadInput(
+            f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors"
+        )
     return matching[0]
 
 

@@ -1,5 +1,5 @@
-"""Reads source offsets from the offsets topics. It works without workers, and with workers that have no offsets
-endpoint.
+"""Reads source offsets from the offsets topics. It works without workers, and with workers that
+have no offsets endpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.bootstrap import NAME_IT
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, WorkerFacts
+from connectctl.ops.operations.offsets.snapshot import (
+    OffsetsQuery,
+    OffsetsSnapshot,
+    ReadTopic,
+    WorkerFacts,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TransactionCalls
@@ -36,8 +41,8 @@ MAYBE_DEDICATED = Rule("OFFSETS016", Severity.INFO)
 class Sources:
     """The Kafka cluster, its internal topics, and clients that are opened when they are needed.
 
-    ``coordinators`` opens the client for the coordinators of a connector's producers, from its ``producer.override.``
-    properties.
+    ``coordinators`` opens the client for the coordinators of a connector's producers, from its
+    ``producer.override.`` properties.
     """
 
     kafka: KafkaReads
@@ -56,32 +61,47 @@ class Sources:
         for role, topic in self.unproven.items():
             raise Refused(
                 f"The {role} topic {topic} may be another group's",
-                why="it is only the last one left: nothing in it names a worker or a connector of this group",
-                next_step=f"Check --group-id; or give --{role}-topic TOPIC, or topics.{role} in the context.",
+                why="it is only the last one left: nothing in it names a worker or a connector of "
+                "this group",
+                next_step=f"Check --group-id; or give --{role}-topic TOPIC, or topics.{role} in "
+                "the context.",
                 code="topic-not-proven",
             )
 
     def facts(self, group_id: str) -> Facts:
         return read_facts(self.kafka, group_id, self.config_topic) if self.config_topic else Facts()
 
-    def writes(self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})) -> KafkaWrites:
-        """Return the writing client of the cluster at ``bootstrap``, of the workers' own cluster for None.
+    def writes(
+        self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})
+    ) -> KafkaWrites:
+        """Return the writing client of the cluster at ``bootstrap``, of the workers' own cluster
+        for None.
 
         Raises ``Refused`` as ``check_proven`` does.
         """
         self.check_proven()
-        return cast("KafkaWrites", self.kafka if bootstrap is None else self.other_kafka(bootstrap, overrides))
+        return cast(
+            "KafkaWrites",
+            self.kafka if bootstrap is None else self.other_kafka(bootstrap, overrides),
+        )
 
 
 def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
-    topics = [t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t]
-    images = sources.kafka.image(topics, patience=sources.patience, superseded=query.superseded, includes=query.chosen)
+    topics = [
+        t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t
+    ]
+    images = sources.kafka.image(
+        topics, patience=sources.patience, superseded=query.superseded, includes=query.chosen
+    )
     configs = None
     findings: list[Finding] = []
     if sources.config_topic in images:
         image = images[sources.config_topic]
         configs = state_in(sources.kafka, image, patience=sources.patience)
-        findings += [*configs.findings, *offsets_findings.of_open_transactions(sources.config_topic, image.held_back)]
+        findings += [
+            *configs.findings,
+            *offsets_findings.of_open_transactions(sources.config_topic, image.held_back),
+        ]
     global_topic = None
     if query.read_global and sources.offsets_topic in images:
         global_topic = ReadTopic(images[sources.offsets_topic], "global")
@@ -106,17 +126,21 @@ def _stores(
     workers = sources.workers()
     if older(workers.version, EXACTLY_ONCE):
         return {}
-    return {name: store for name, store in found.items() if _applies(name, store, workers, findings)}
+    return {
+        name: store for name, store in found.items() if _applies(name, store, workers, findings)
+    }
 
 
 def _applies(name: str, store: Store, workers: WorkerFacts, findings: list[Finding]) -> bool:
-    """Return whether workers use the store: an implicit one is used only with exactly-once support."""
+    """Return whether workers use the store: an implicit one is used only with exactly-once
+    support.
+    """
     if not store.implicit or workers.enabled:
         return True
     if workers.enabled is None:
         message = (
-            f"It writes to {store.bootstrap}. With exactly-once enabled on the workers its offsets live there, in "
-            f"{store.topic}; no worker answered. Both places are shown."
+            f"It writes to {store.bootstrap}. With exactly-once enabled on the workers its "
+            f"offsets live there, in {store.topic}; no worker answered. Both places are shown."
         )
         findings.append(MAYBE_DEDICATED.found(name, message))
         return True
@@ -140,7 +164,8 @@ def _read_dedicated(
         try:
             images = _images(sources, bootstrap, on_cluster, query, findings)
         except NotAuthorized:
-            # Read the topics one by one: a topic that this principal may not read must not hide the others.
+            # Read the topics one by one: a topic that this principal may not read must not hide the
+            # others.
             for name, store in on_cluster.items():
                 try:
                     images |= _images(sources, bootstrap, {name: store}, query, findings)
@@ -165,7 +190,10 @@ def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
     location = f" on {store.bootstrap}" if store.bootstrap else ""
     denied = isinstance(error, NotAuthorized) and error.right is not None
     reason = f"{error.what}: {error.why}" if error.why else error.what
-    message = f"Its dedicated topic {store.topic}{location} cannot be read: {error.why if denied else reason}."
+    message = (
+        f"Its dedicated topic {store.topic}{location} cannot be read: "
+        f"{error.why if denied else reason}."
+    )
     hint = NAME_IT
     if denied:
         hint = str(error.next_step)
@@ -175,20 +203,27 @@ def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
 def _missing(name: str, store: Store) -> Finding:
     where = f" on {store.bootstrap}" if store.bootstrap else ""
     message = (
-        f"Its dedicated topic {store.topic}{where} does not exist yet. The workers create it when the connector next "
-        "starts, empty, and its tasks then start from the beginning, even if the global topic has their offsets."
+        f"Its dedicated topic {store.topic}{where} does not exist yet. The workers create it when "
+        "the connector next starts, empty, and its tasks then start from the beginning, even if "
+        "the global topic has their offsets."
     )
     return MISSING.found(name, message)
 
 
 def _images(
-    sources: Sources, bootstrap: str | None, stores: dict[str, Store], query: OffsetsQuery, findings: list[Finding]
+    sources: Sources,
+    bootstrap: str | None,
+    stores: dict[str, Store],
+    query: OffsetsQuery,
+    findings: list[Finding],
 ) -> dict[str, TopicImage]:
     kafka = sources.kafka
     if bootstrap is not None:
         kafka = sources.other_kafka(bootstrap, next(iter(stores.values())).overrides)
     topics = sorted({store.topic for store in stores.values()})
-    images = kafka.image(topics, patience=sources.patience, superseded=query.superseded, includes=query.chosen)
+    images = kafka.image(
+        topics, patience=sources.patience, superseded=query.superseded, includes=query.chosen
+    )
     if bootstrap is not None and kafka.cluster_id() == sources.kafka.cluster_id():
         findings += _same_cluster(sources, stores)
     findings += _policies(kafka, topics)
@@ -206,7 +241,8 @@ def _policies(kafka: KafkaReads, topics: list[str]) -> Iterator[Finding]:
 def _same_cluster(sources: Sources, stores: dict[str, Store]) -> Iterator[Finding]:
     for name, store in stores.items():
         message = (
-            f"producer.override.bootstrap.servers={store.bootstrap} is this same cluster in another spelling than "
-            f"{sources.bootstrap}: Connect compares the text, and keeps two stores where one would be enough."
+            f"producer.override.bootstrap.servers={store.bootstrap} is this same cluster in "
+            f"another spelling than {sources.bootstrap}: Connect compares the text, and keeps two "
+            "stores where one would be enough."
         )
         yield SAME_CLUSTER.found(name, message)

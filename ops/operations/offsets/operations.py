@@ -12,7 +12,12 @@ from connectctl.ops.core.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, restarts_instead
 from connectctl.ops.operations.offsets import sources as clients_of
 from connectctl.ops.operations.offsets.planning import Changes, first_to_do, plan_changes
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, check_workers, observe_targets, targets_of
+from connectctl.ops.operations.offsets.prepare import (
+    OffsetAccess,
+    check_workers,
+    observe_targets,
+    targets_of,
+)
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.task_producers import FenceTasks
@@ -43,12 +48,12 @@ class OffsetClients(OffsetAccess):
 
 @dataclass(frozen=True)
 class OffsetsRequest:
-    """The change of connectors in ``sources``; of the groups that ``groups`` returns if ``sources`` is empty or has a
-    sink.
+    """The change of connectors in ``sources``; of the groups that ``groups`` returns if ``sources``
+    is empty or has a sink.
 
-    ``stop``: running connectors are stopped during the change. ``via`` is the interface that changes groups, None for
-    the default. ``typed`` is the name that the user must type, because all of its offsets are deleted. ``undoes`` is
-    the run that is undone.
+    ``stop``: running connectors are stopped during the change. ``via`` is the interface that
+    changes groups, None for the default. ``typed`` is the name that the user must type, because all
+    of its offsets are deleted. ``undoes`` is the run that is undone.
     """
 
     sources: Sequence[OffsetTarget]
@@ -92,18 +97,29 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
     )
 
     def access(self, clients: Clients, request: OffsetsRequest) -> OffsetClients:
-        """Return the clients; the workers' group is described, and the internal topics are found."""
+        """Return the clients; the workers' group is described, and the internal topics are
+        found.
+        """
         return self.access_for(clients, None)
 
     def access_for(self, clients: Clients, plan: Plan | None) -> OffsetClients:
         """Return the clients, which do not depend on the plan."""
         found, _ = clients_of.observe_connectors(clients, [])
-        return OffsetClients(found.sources, found.calls, found.group, found.named_topics, found.engine, clients=clients)
+        return OffsetClients(
+            found.sources,
+            found.calls,
+            found.group,
+            found.named_topics,
+            found.engine,
+            clients=clients,
+        )
 
     def plan(self, access: OffsetClients, request: OffsetsRequest) -> OffsetsPlan:
         """Return the plan. Raises ``Refused`` with all reasons against it."""
         try:
-            planned = (self._plan_sources if request.sources else self._plan_groups)(access, request)
+            planned = (self._plan_sources if request.sources else self._plan_groups)(
+                access, request
+            )
         except BadInput as e:
             if e.code != "sink" or request.groups is None:
                 raise
@@ -143,7 +159,8 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
         targets = request.groups() if request.groups else ()
         if request.stop and not all(target.connector for target in targets):
             raise BadInput(
-                "--stop requires a connector, not a group", next_step="Stop the members of the group yourself."
+                "--stop requires a connector, not a group",
+                next_step="Stop the members of the group yourself.",
             )
         states = observe_groups(access, access.clients.group_offsets, targets)
         pairs = [(state, target.change) for state, target in zip(states, targets, strict=True)]
@@ -159,7 +176,9 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
         typed = (f"committed offsets of {request.typed}", request.typed) if request.typed else None
         names = tuple(target.name for target in targets)
         notes = changes.warnings if changes.plan.steps else ()
-        return OffsetsPlan(changes.plan, notes=notes, typed=typed, changes=changes, access=access, subjects=names)
+        return OffsetsPlan(
+            changes.plan, notes=notes, typed=typed, changes=changes, access=access, subjects=names
+        )
 
     def request_of(self, plan: Plan) -> OffsetsRequest:
         """Return the change that the steps make."""
@@ -168,7 +187,9 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
             targets, typed = targets_of(plan)
             return OffsetsRequest(targets, stop=True, typed=typed, undoes=plan.undoes)
         every = [step.subject for step in groups if step.change.exact and not step.change.entries]
-        targets_of_groups = [GroupTarget(step.subject, step.change, step.connector) for step in groups]
+        targets_of_groups = [
+            GroupTarget(step.subject, step.change, step.connector) for step in groups
+        ]
         return OffsetsRequest(
             (),
             lambda: targets_of_groups,
@@ -183,7 +204,9 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
         return clients_of.context_of(access.clients, access, access.clients.journal())
 
     def remaining(self, access: OffsetClients, run: Run, plan: Plan) -> Remaining:
-        """Return the remaining steps: from the connector's first step while its offsets are not written and verified."""
+        """Return the remaining steps: from the connector's first step while its offsets are not
+        written and verified.
+        """
         return Remaining(first_to_do(run, plan.steps), instead=restarts_instead(run, plan.steps))
 
     def undo_hint(self, run: Run) -> str:
@@ -191,17 +214,24 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
         return f"Undo it with: connectctl offsets undo {run.id} --stop"
 
     def undo(self, access: OffsetClients, undone: Undone) -> OffsetsPlan:
-        """Return the plan that restores every record, and every committed offset, from the run's backups."""
+        """Return the plan that restores every record, and every committed offset, from the run's
+        backups.
+        """
         journal, run = undone.journal, undone.run
         # An upgrade includes the steps of a change of offsets.
-        steps = [step.inner if isinstance(step, IncludedStep) else step for step in undone.plan.steps]
+        steps = [
+            step.inner if isinstance(step, IncludedStep) else step for step in undone.plan.steps
+        ]
         restores, groups = rollbacks(journal, run, steps), group_rollbacks(journal, run, steps)
         if not restores and not groups:
             raise Refused(
-                f"The run {run.id} saved no offsets, so it changed none", next_step="There is nothing to undo."
+                f"The run {run.id} saved no offsets, so it changed none",
+                next_step="There is nothing to undo.",
             )
         if groups:
-            return UndoOffsets().plan(access, OffsetsRequest((), lambda: groups, stop=undone.stop, undoes=run.id))
+            return UndoOffsets().plan(
+                access, OffsetsRequest((), lambda: groups, stop=undone.stop, undoes=run.id)
+            )
         targets = [
             OffsetTarget(
                 name,

@@ -52,14 +52,17 @@ class OffsetAccess:
         return self.group.id
 
     def states(self, read: Callable[[], Facts], names: Collection[str]) -> dict[str, State]:
-        """Return the states of the configured connectors in ``names`` for a plan; none if the group has no workers.
+        """Return the states of the configured connectors in ``names`` for a plan; none if the group
+        has no workers.
 
-        ``read`` reads the facts about them. Raises ``Refused`` if the addresses are not the group's workers, and if
-        workers and config topic contradict each other.
+        ``read`` reads the facts about them. Raises ``Refused`` if the addresses are not the group's
+        workers, and if workers and config topic contradict each other.
         """
         if not self.group.members:
             return {}
-        listing = connector_listing(self.calls, self.sources.kafka, self.group, self.named_topics, read)
+        listing = connector_listing(
+            self.calls, self.sources.kafka, self.group, self.named_topics, read
+        )
         if isinstance(listing.blind, NotAMember):
             raise listing.blind
         found = [health for health in listing.connectors if health.name in names]
@@ -67,13 +70,19 @@ class OffsetAccess:
         return {health.name: state_for_plan(health.connector, health.verdict) for health in found}
 
 
-def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
-    """Return ``access`` with the view that was read, and the state of each connector. Raises ``BadInput`` for unknown
-    ones.
+def observe_targets(
+    access: OffsetAccess, targets: Sequence[OffsetTarget]
+) -> tuple[OffsetAccess, list[ConnectorState]]:
+    """Return ``access`` with the view that was read, and the state of each connector. Raises
+    ``BadInput`` for unknown ones.
     """
     sources, group_id = access.sources, access.group_id
-    target_states = access.states(partial(sources.facts, group_id), [target.name for target in targets])
-    workers = sources.workers() if any(target.via == "rest" for target in targets) else WorkerFacts()
+    target_states = access.states(
+        partial(sources.facts, group_id), [target.name for target in targets]
+    )
+    workers = (
+        sources.workers() if any(target.via == "rest" for target in targets) else WorkerFacts()
+    )
     running = {name for name, state in target_states.items() if state is State.RUNNING}
     view = access.engine.view(sources, [_read_request(target, running) for target in targets])
     configs = view.snapshot.configs.connectors if view.snapshot.configs else {}
@@ -82,14 +91,20 @@ def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tu
         name, configured = target.name, configs.get(target.name)
         topic_states = tuple(view.topic_states[name])
         is_sink = configured is not None and configured.looks_like == "sink"
-        if is_sink or not (target.new or configured or any(topic_state.records for topic_state in topic_states)):
+        if is_sink or not (
+            target.new or configured or any(topic_state.records for topic_state in topic_states)
+        ):
             check_names(name, view.snapshot)
         config = configured.config if configured else {}
         producers, _ = producers_of(sources, group_id, name)
         holders, unseen = runs_of(sources, group_id, name)
         up = bool(access.group.members)
         state, silent = target_states.get(name), access.group.without_rest
-        found.append(ConnectorState(name, topic_states, state, up, config, workers, producers, holders, unseen, silent))
+        found.append(
+            ConnectorState(
+                name, topic_states, state, up, config, workers, producers, holders, unseen, silent
+            )
+        )
     return replace(access, view=view), found
 
 
@@ -101,7 +116,9 @@ def _read_request(target: OffsetTarget, running: Collection[str]) -> ReadRequest
     return ReadRequest(target.purpose or AllKeys(target.name), target.topic)
 
 
-def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], NotAuthorized | None]:
+def runs_of(
+    sources: Sources, group_id: str, connector: str
+) -> tuple[tuple[Holder, ...], NotAuthorized | None]:
     """Return the runs of connectctl that run the connector, and the error if there may be more."""
     try:
         return sources.kafka.holders(group_id, connector), None
@@ -118,21 +135,29 @@ def entries_to_copy(origin: ConnectorState) -> tuple[tuple[str, str], ...]:
     refuse(state.reason for state in origin.topic_states if state.reason)
     entries = effective_entries(origin.topic_states, running=origin.running)
     if not entries:
-        raise BadInput(f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show.")
+        raise BadInput(
+            f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show."
+        )
     return entries
 
 
 def check_workers(plan: Plan, access: OffsetAccess) -> None:
-    """Send a request to a worker if steps of the plan send one. Raises its error, which would end a run at its first
-    step.
+    """Send a request to a worker if steps of the plan send one. Raises its error, which would end a
+    run at its first step.
     """
     if access.group.members and any(isinstance(step, SetTargetState) for step in plan.steps):
         access.calls.get("/connectors")
 
 
 def targets_of(saved: Plan) -> tuple[list[OffsetTarget], str | None]:
-    """Return the targets of a saved plan, and the first connector of which it resets all offsets."""
-    requests = {step.subject: changes.from_data(step.request) for step in saved.steps if isinstance(step, Change)}
+    """Return the targets of a saved plan, and the first connector of which it resets all
+    offsets.
+    """
+    requests = {
+        step.subject: changes.from_data(step.request)
+        for step in saved.steps
+        if isinstance(step, Change)
+    }
     targets = [
         OffsetTarget(
             step.subject,
@@ -146,4 +171,6 @@ def targets_of(saved: Plan) -> tuple[list[OffsetTarget], str | None]:
         if isinstance(step, Change) and (request := requests[step.subject])
     ]
     resets = (request for request in requests.values() if isinstance(request, ResetOffsets))
-    return targets, next((request.connector for request in resets if request.partitions is None), None)
+    return targets, next(
+        (request.connector for request in resets if request.partitions is None), None
+    )

@@ -1,4 +1,6 @@
-"""The purposes for which an engine reads a connector's offsets, and the keys that are relevant to them."""
+"""The purposes for which an engine reads a connector's offsets, and the keys that are relevant to
+them.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,28 @@ class DifferingKeys:
 Purpose = AllKeys | DifferingKeys | MergeOffsets | RestoreBackup
 
 
-def is_decided(purpose: Purpose, states: Sequence[OffsetsTopicState]) -> TypeGuard[MergeOffsets | RestoreBackup]:
+def is_decided(
+    purpose: Purpose, states: Sequence[OffsetsTopicState]
+) -> TypeGuard[MergeOffsets | RestoreBackup]:
     """Return whether the changes for ``purpose`` can be decided on a part of the keys at a time."""
-    return isinstance(purpose, RestoreBackup) or (isinstance(purpose, MergeOffsets) and len(states) == len(Side))
+    return isinstance(purpose, RestoreBackup) or (
+        isinstance(purpose, MergeOffsets) and len(states) == len(Side)
+    )
 
 
 def relevant(purpose: Purpose, states: Sequence[OffsetsTopicState], saved: Saved) -> set[bytes]:
-    """Return the keys whose records are needed in addition to the decision for ``purpose``, or instead of it."""
+    """Return the keys whose records are needed in addition to the decision for ``purpose``, or
+    instead of it.
+    """
     keys = {key for state in states for key in state.records}
-    if isinstance(purpose, RestoreBackup):  # It counts the offsets in topics that the backup does not include.
-        return {key for state in states if (state.bootstrap, state.topic) not in saved for key in state.records}
+    # It counts the offsets in topics that the backup does not include.
+    if isinstance(purpose, RestoreBackup):
+        return {
+            key
+            for state in states
+            if (state.bootstrap, state.topic) not in saved
+            for key in state.records
+        }
     if isinstance(purpose, AllKeys) or len(states) < len(Side):
         return keys
     if isinstance(purpose, DifferingKeys):

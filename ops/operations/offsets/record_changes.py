@@ -1,7 +1,7 @@
 """Decides the records to write for a request, from the records of the topics. Pure.
 
-A record is written to the partition to which Java's partitioner assigns its key. Records of the key on other partitions
-are deleted with it, because a worker could still read them.
+A record is written to the partition to which Java's partitioner assigns its key. Records of the key
+on other partitions are deleted with it, because a worker could still read them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.last_commit import Commits, Side, last_commit_of_records
-from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
+from connectctl.ops.connect.source_keys import (
+    SourceKey,
+    parse_key,
+    respelled,
+    spelled_by_rest,
+    value_by_rest,
+)
 from connectctl.ops.connect.source_offsets import problem_of
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.partitioner import java_partition, partitions_of
@@ -32,7 +38,9 @@ from connectctl.ops.operations.offsets.last_commits import commits_of, text_of
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
 Where = tuple[str | None, str]
-"""A topic: the bootstrap servers of its cluster, None for the workers' own cluster, and its name."""
+"""A topic: the bootstrap servers of its cluster, None for the workers' own cluster, and its
+name.
+"""
 Saved = Mapping[Where, Collection["ConsumerRecord"]]
 """The records of a backup by topic. Topics of one name on two clusters are two topics."""
 
@@ -60,7 +68,9 @@ class RecordChange(NamedTuple):
 
 @dataclass(frozen=True)
 class Conflict:
-    """A source partition with different offsets in the two topics: both, the one that is taken, and the reason."""
+    """A source partition with different offsets in the two topics: both, the one that is taken, and
+    the reason.
+    """
 
     key: str
     global_: str | None
@@ -76,10 +86,11 @@ class Conflict:
 
 @dataclass(frozen=True)
 class OffsetChanges:
-    """The changes of a request. ``refusals`` are reasons against it; ``writes`` must not be executed then.
+    """The changes of a request. ``refusals`` are reasons against it; ``writes`` must not be
+    executed then.
 
-    ``moved`` is the number of source partitions that were committed since the run that a restore undoes, ``merged`` the
-    number of those with an offset in the source topic of a merge.
+    ``moved`` is the number of source partitions that were committed since the run that a restore
+    undoes, ``merged`` the number of those with an offset in the source topic of a merge.
     """
 
     writes: Collection[RecordChange]
@@ -90,7 +101,8 @@ class OffsetChanges:
 
 
 def digest(writes: Collection[RecordChange]) -> str:
-    """Return a digest of the writes and of the records that they replace, which does not depend on their order.
+    """Return a digest of the writes and of the records that they replace, which does not depend on
+    their order.
 
     If it changes, the plan is stale.
     """
@@ -100,29 +112,39 @@ def digest(writes: Collection[RecordChange]) -> str:
     return f"{total % (1 << 256):064x}"
 
 
-def decide(request: OffsetRequest, states: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
-    """Return the changes for ``request`` of the connector with the topics ``states``; ``backup`` is for a
-    ``RestoreBackup``.
+def decide(
+    request: OffsetRequest, states: Sequence[OffsetsTopicState], backup: Saved | None = None
+) -> OffsetChanges:
+    """Return the changes for ``request`` of the connector with the topics ``states``; ``backup`` is
+    for a ``RestoreBackup``.
     """
     if isinstance(request, MergeOffsets):
         return _merge(request, states)
     if isinstance(request, RestoreBackup):
         return _restore(request, states, backup or {})
     values = dict(_wanted(request, states))
-    return OffsetChanges(tuple(write for state in _in_order(states, values) for write in changes_to(state, values)))
+    return OffsetChanges(
+        tuple(write for state in _in_order(states, values) for write in changes_to(state, values))
+    )
 
 
-def _in_order(states: Sequence[OffsetsTopicState], values: Mapping[bytes, bytes | None]) -> list[OffsetsTopicState]:
-    """Return the topics in the order of writing: deletions begin with the global topic, or its old offset would
-    reappear (KAFKA-15018).
+def _in_order(
+    states: Sequence[OffsetsTopicState], values: Mapping[bytes, bytes | None]
+) -> list[OffsetsTopicState]:
+    """Return the topics in the order of writing: deletions begin with the global topic, or its old
+    offset would reappear (KAFKA-15018).
     """
     deletes = any(value is None for value in values.values())
     return sorted(states, key=lambda state: (state.side is Side.DEDICATED) == deletes)
 
 
-def changes_to(state: OffsetsTopicState, values: Mapping[bytes, bytes | None]) -> Iterator[RecordChange]:
+def changes_to(
+    state: OffsetsTopicState, values: Mapping[bytes, bytes | None]
+) -> Iterator[RecordChange]:
     """Yield the records that give ``state`` the ``values``, key by key."""
-    for (key, value), home in zip(values.items(), partitions_of(list(values), state.partitions), strict=True):
+    for (key, value), home in zip(
+        values.items(), partitions_of(list(values), state.partitions), strict=True
+    ):
         found = {record.partition: record.value for record in state.records.get(key, ())}
         if found.get(home) != value:
             yield RecordChange(state.topic, home, key, value, found.get(home), state.bootstrap)
@@ -155,14 +177,19 @@ def _wanted(
         found = [raw for raw, as_connect in spellings.items() if as_connect]
         chosen = found[0] if found else spelled_by_rest(request.connector, source_key.partition)
         yield chosen, value_by_rest(read_json(offset))
-        # Other spellings of the same source partition are deleted: workers could still read one of them.
+        # Other spellings of the same source partition are deleted: workers could still read one of
+        # them.
         yield from ((spelling, None) for spelling in spellings if spelling != chosen)
 
 
 def _by_meaning(states: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bool]]:
-    """Return the raw keys of each source partition, those with an offset first, and whether workers find them."""
+    """Return the raw keys of each source partition, those with an offset first, and whether workers
+    find them.
+    """
     found: dict[str, dict[bytes, bool]] = {}
-    live = {raw: any(state.live(raw) for state in states) for state in states for raw in state.records}
+    live = {
+        raw: any(state.live(raw) for state in states) for state in states for raw in state.records
+    }
     for raw in sorted(live, key=lambda raw: not live[raw]):
         key = parse_key(raw)
         if isinstance(key, SourceKey):
@@ -170,36 +197,51 @@ def _by_meaning(states: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bo
     return found
 
 
-def _restore(request: RestoreBackup, states: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
-    """Return the records of the backup for every Kafka partition, and tombstones for keys that it does not have.
+def _restore(
+    request: RestoreBackup, states: Sequence[OffsetsTopicState], saved: Saved
+) -> OffsetChanges:
+    """Return the records of the backup for every Kafka partition, and tombstones for keys that it
+    does not have.
 
-    Offsets that were committed since the undone run are kept, and are written to every topic of the connector.
+    Offsets that were committed since the undone run are kept, and are written to every topic of the
+    connector.
     """
     saved_records = {
-        where: [record for record in records if record.key is not None and is_of(record.key, request.connector)]
+        where: [
+            record
+            for record in records
+            if record.key is not None and is_of(record.key, request.connector)
+        ]
         for where, records in saved.items()
     }
     writes: list[RecordChange] = []
     backup = {
-        state.side: _by_partition(saved_records.get((state.bootstrap, state.topic), []), state.partitions)
+        state.side: _by_partition(
+            saved_records.get((state.bootstrap, state.topic), []), state.partitions
+        )
         for state in states
     }
     moved = _moved(request, states, backup)
     for state in states:
         now = {(key, r.partition): r.value for key, found in state.records.items() for r in found}
         before = {at: value for at, value in backup[state.side].items() if at[0] not in moved}
-        writes += changes_back(state, before, {at: value for at, value in now.items() if at[0] not in moved})
+        writes += changes_back(
+            state, before, {at: value for at, value in now.items() if at[0] not in moved}
+        )
         writes += changes_to(state, moved)
-    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(request, states, saved_records)), moved=len(moved))
+    return OffsetChanges(
+        tuple(writes), refusals=tuple(_misfits(request, states, saved_records)), moved=len(moved)
+    )
 
 
 def _moved(
     request: RestoreBackup, states: Sequence[OffsetsTopicState], backup: Mapping[Side, ByPartition]
 ) -> dict[bytes, bytes | None]:
-    """Return the offsets that tasks committed after the run that ``request`` undoes, in the topic that they commit to.
+    """Return the offsets that tasks committed after the run that ``request`` undoes, in the topic
+    that they commit to.
 
-    An offset of the key that is in the backup, in any topic, is not a later one: a merge may have written it. A
-    tombstone is not a later offset either: it is the result of a reset.
+    An offset of the key that is in the backup, in any topic, is not a later one: a merge may have
+    written it. A tombstone is not a later offset either: it is the result of a reset.
     """
     state = next((state for state in states if state.in_use), None)
     if state is None or not request.since:
@@ -209,14 +251,18 @@ def _moved(
         known.setdefault(key, {None}).add(value)
 
     later = later_records(state, request.since)
-    return {key: record.value for key, record in later if record.value not in known.get(key, {None})}
+    return {
+        key: record.value for key, record in later if record.value not in known.get(key, {None})
+    }
 
 
 ByPartition = dict[tuple[bytes, int], bytes | None]
 """Values by key and partition."""
 
 
-def changes_back(state: OffsetsTopicState, saved: ByPartition, now: ByPartition) -> Iterator[RecordChange]:
+def changes_back(
+    state: OffsetsTopicState, saved: ByPartition, now: ByPartition
+) -> Iterator[RecordChange]:
     """Yield the records that give every partition of ``state`` its values in ``saved`` again."""
     for key, partition in sorted({**saved, **now}):
         value, before = saved.get((key, partition)), now.get((key, partition))
@@ -225,21 +271,32 @@ def changes_back(state: OffsetsTopicState, saved: ByPartition, now: ByPartition)
 
 
 def _by_partition(records: Iterable[ConsumerRecord], partitions: int) -> ByPartition:
-    """Return the newest value of each key on each partition; without partitions in the backup, by Java's partitioner."""
+    """Return the newest value of each key on each partition; without partitions in the backup, by
+    Java's partitioner.
+    """
     found: ByPartition = {}
     for record in sorted(records, key=lambda r: r.offset):
         key = record.key or b""
-        found[key, record.partition if record.partition >= 0 else java_partition(key, partitions)] = record.value
+        found[
+            key, record.partition if record.partition >= 0 else java_partition(key, partitions)
+        ] = record.value
     return found
 
 
-def _misfits(request: RestoreBackup, states: Sequence[OffsetsTopicState], saved: Saved) -> Iterator[str]:
-    """Yield the reasons why a backup does not match the connector's topics: restoring it would delete other records."""
+def _misfits(
+    request: RestoreBackup, states: Sequence[OffsetsTopicState], saved: Saved
+) -> Iterator[str]:
+    """Yield the reasons why a backup does not match the connector's topics: restoring it would
+    delete other records.
+    """
     current = {(state.bootstrap, state.topic): state for state in states}
     for where, records in saved.items():
         if records and where not in current:
             now = " and ".join(topic for _, topic in current) or "no topic"
-            yield f"the backup has offsets of {request.connector} in {where[1]}, but the connector uses {now}"
+            yield (
+                f"the backup has offsets of {request.connector} in {where[1]}, but the "
+                f"connector uses {now}"
+            )
     if request.run is not None:
         return  # The run saved all topics: a topic that is not in its backup did not exist.
     if not any(saved.values()):
@@ -267,13 +324,21 @@ def _merge(request: MergeOffsets, states: Sequence[OffsetsTopicState]) -> Offset
         if global_record and dedicated_record and global_record.value != dedicated_record.value:
             policy_value = "deleted" if value is None else _shown(value)
             conflicts.append(
-                Conflict(_shown(key), text_of(global_record.value), text_of(dedicated_record.value), policy_value, why)
+                Conflict(
+                    _shown(key),
+                    text_of(global_record.value),
+                    text_of(dedicated_record.value),
+                    policy_value,
+                    why,
+                )
             )
         if value is not None or target.live(key):
             values[key] = value
     source = dedicated if target is global_ else global_
     merged = sum(source.value(key) is not None for key in source.records)
-    return OffsetChanges(tuple(changes_to(target, values)), tuple(conflicts), tuple(refusals), merged=merged)
+    return OffsetChanges(
+        tuple(changes_to(target, values)), tuple(conflicts), tuple(refusals), merged=merged
+    )
 
 
 def _shown(raw: bytes) -> str:
@@ -281,12 +346,21 @@ def _shown(raw: bytes) -> str:
 
 
 def _select(
-    policy: MergePolicy, global_record: ConsumerRecord | None, dedicated_record: ConsumerRecord | None, commits: Commits
+    policy: MergePolicy,
+    global_record: ConsumerRecord | None,
+    dedicated_record: ConsumerRecord | None,
+    commits: Commits,
 ) -> tuple[ConsumerRecord | None, str]:
-    """Return the record that ``policy`` selects of the global and the dedicated one, and the reason."""
+    """Return the record that ``policy`` selects of the global and the dedicated one, and the
+    reason.
+    """
     if policy is MergePolicy.EFFECTIVE:
         last = last_commit_of_records(global_record, dedicated_record, commits)
-        if dedicated_record is None or dedicated_record.value is None or (last.stale and not last.in_doubt):
+        if (
+            dedicated_record is None
+            or dedicated_record.value is None
+            or (last.stale and not last.in_doubt)
+        ):
             return global_record, last.why
         return dedicated_record, "the dedicated topic takes precedence"
     if global_record is None or dedicated_record is None:
@@ -300,10 +374,14 @@ def _select(
             if newer
             else (dedicated_record, "the dedicated record is not older")
         )
-    return (global_record if policy is MergePolicy.GLOBAL else dedicated_record), f"--policy {policy}"
+    return (
+        global_record if policy is MergePolicy.GLOBAL else dedicated_record
+    ), f"--policy {policy}"
 
 
-def effective_entries(states: Sequence[OffsetsTopicState], *, running: bool = False) -> tuple[tuple[str, str], ...]:
+def effective_entries(
+    states: Sequence[OffsetsTopicState], *, running: bool = False
+) -> tuple[tuple[str, str], ...]:
     """Return raw key and raw value, as text, of every effective offset: the entries of a copy.
 
     Raises ``Refused`` if one is unreadable for workers.
@@ -312,7 +390,9 @@ def effective_entries(states: Sequence[OffsetsTopicState], *, running: bool = Fa
     found, unreadable = [], []
     for key in sorted({key for state in states for key in state.records}):
         records = {side: state.record(key) for side, state in by_side.items()}
-        chosen, _ = _select(MergePolicy.EFFECTIVE, records.get(Side.GLOBAL), records.get(Side.DEDICATED), commits)
+        chosen, _ = _select(
+            MergePolicy.EFFECTIVE, records.get(Side.GLOBAL), records.get(Side.DEDICATED), commits
+        )
         if chosen is None or chosen.value is None:
             continue
         if problem := problem_of(chosen):
@@ -320,5 +400,7 @@ def effective_entries(states: Sequence[OffsetsTopicState], *, running: bool = Fa
         else:
             found.append((key.decode(), chosen.value.decode()))
     if unreadable:
-        raise Refused("Some offsets are unreadable for workers", why="; ".join(unreadable), code="unreadable")
+        raise Refused(
+            "Some offsets are unreadable for workers", why="; ".join(unreadable), code="unreadable"
+        )
     return tuple(found)

@@ -1,8 +1,9 @@
-"""Translates a change of source offsets into requests to the workers' offsets endpoint (KIP-875). Pure.
+"""Translates a change of source offsets into requests to the workers' offsets endpoint (KIP-875).
+Pure.
 
-With ``PATCH`` and ``DELETE`` of ``/connectors/{c}/offsets`` a worker serializes every key and value itself, uses the
-partition of Java's partitioner, and writes to the global and the dedicated topic. A change is possible through REST if
-its result is the same.
+With ``PATCH`` and ``DELETE`` of ``/connectors/{c}/offsets`` a worker serializes every key and value
+itself, uses the partition of Java's partitioner, and writes to the global and the dedicated topic.
+A change is possible through REST if its result is the same.
 """
 
 from __future__ import annotations
@@ -50,16 +51,26 @@ def _entry(raw: bytes, value: bytes | None) -> dict[str, Any]:
     return {"partition": key.partition, "offset": None if value is None else read_json(value)}
 
 
-def obstacles(decision: OffsetChanges, states: Sequence[OffsetsTopicState], workers: WorkerFacts) -> list[str]:
-    """Return the reasons why the workers cannot execute ``decision``, or would write other records."""
+def obstacles(
+    decision: OffsetChanges, states: Sequence[OffsetsTopicState], workers: WorkerFacts
+) -> list[str]:
+    """Return the reasons why the workers cannot execute ``decision``, or would write other
+    records.
+    """
     found = list(_of_workers(workers))
     dedicated = [state for state in states if state.side is Side.DEDICATED]
-    if dedicated and workers.enabled is not False and any(write.value is None for write in decision.writes):
+    if (
+        dedicated
+        and workers.enabled is not False
+        and any(write.value is None for write in decision.writes)
+    ):
         found.append(
-            "with exactly-once and a dedicated topic, workers from 3.8 to 4.3 fail to delete offsets and leave the topics "
-            "contradicting each other"
+            "with exactly-once and a dedicated topic, workers from 3.8 to 4.3 fail to delete "
+            "offsets and leave the topics contradicting each other"
         )
-    found += _reason("are in a spelling that workers do not write", filter(_respelled, decision.writes))
+    found += _reason(
+        "are in a spelling that workers do not write", filter(_respelled, decision.writes)
+    )
     found += _reason("lie on partitions that workers ignore", _strays(decision, states))
     found += _reason("would also be written to another topic", _contradictions(decision, states))
     return found
@@ -80,7 +91,9 @@ def _reason(what: str, writes: Iterator[RecordChange]) -> list[str]:
 
 
 def _respelled(write: RecordChange) -> bool:
-    """Return whether a worker would write other bytes, or cannot write the key: its endpoint has no null partition."""
+    """Return whether a worker would write other bytes, or cannot write the key: its endpoint has no
+    null partition.
+    """
     key = parse_key(write.key)
     if (
         not isinstance(key, SourceKey)
@@ -96,15 +109,26 @@ def _respelled(write: RecordChange) -> bool:
 
 def _strays(decision: OffsetChanges, states: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
     count = {(state.bootstrap, state.topic): state.partitions for state in states}
-    return (w for w in decision.writes if w.partition != java_partition(w.key, count[w.bootstrap, w.topic]))
+    return (
+        w
+        for w in decision.writes
+        if w.partition != java_partition(w.key, count[w.bootstrap, w.topic])
+    )
 
 
-def _contradictions(decision: OffsetChanges, states: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
-    """Yield writes whose key a worker would also write to a topic in which ``decision`` does not set that value."""
+def _contradictions(
+    decision: OffsetChanges, states: Sequence[OffsetsTopicState]
+) -> Iterator[RecordChange]:
+    """Yield writes whose key a worker would also write to a topic in which ``decision`` does not
+    set that value.
+    """
     ends: Mapping[tuple[str | None, str, bytes], bytes | None] = {
         (w.bootstrap, w.topic, w.key): w.value for w in decision.writes
     }
     for write in decision.writes:
         for state in states:
-            if ends.get((state.bootstrap, state.topic, write.key), state.value(write.key)) != write.value:
+            if (
+                ends.get((state.bootstrap, state.topic, write.key), state.value(write.key))
+                != write.value
+            ):
                 yield write

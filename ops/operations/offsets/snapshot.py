@@ -24,7 +24,9 @@ INCOMPLETE = ("OFFSETS009", "OFFSETS011")
 
 @dataclass(frozen=True)
 class ReadTopic:
-    """A topic that was read, its role (``global`` or ``dedicated``), and the bootstrap servers of another cluster."""
+    """A topic that was read, its role (``global`` or ``dedicated``), and the bootstrap servers of
+    another cluster.
+    """
 
     image: TopicImage
     role: str
@@ -33,10 +35,11 @@ class ReadTopic:
 
 @dataclass(frozen=True)
 class OffsetsSnapshot:
-    """The topics that were read: the global one, and the dedicated ones by connector. ``configs`` is None if unknown.
+    """The topics that were read: the global one, and the dedicated ones by connector. ``configs``
+    is None if unknown.
 
-    ``stores`` are the separate offset stores of connectors; their topics may not exist. ``unread`` has the errors of
-    dedicated topics that could not be read, by connector.
+    ``stores`` are the separate offset stores of connectors; their topics may not exist. ``unread``
+    has the errors of dedicated topics that could not be read, by connector.
     """
 
     global_topic: ReadTopic | None
@@ -63,7 +66,9 @@ class SourceOffsets:
 
 @dataclass(frozen=True)
 class OffsetsQuery:
-    """The offsets to read: of connectors by name or glob (none: all), by topic, and with superseded records or without."""
+    """The offsets to read: of connectors by name or glob (none: all), by topic, and with superseded
+    records or without.
+    """
 
     connectors: tuple[str, ...] = ()
     read_global: bool = True

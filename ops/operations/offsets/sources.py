@@ -32,8 +32,12 @@ PATIENCE = OPEN_TRANSACTIONS_PATIENCE
 """Seconds to wait for open transactions before a change is refused."""
 
 
-def sources_of(clients: Clients, patience: float) -> tuple[Sources, ConnectGroup, tuple[Finding, ...]]:
-    """Return the sources of this cluster's offsets, its group, and the findings of their discovery."""
+def sources_of(
+    clients: Clients, patience: float
+) -> tuple[Sources, ConnectGroup, tuple[Finding, ...]]:
+    """Return the sources of this cluster's offsets, its group, and the findings of their
+    discovery.
+    """
     kafka = clients.kafka
     group = clients.group()
     topics = find_internal_topics(kafka, group, clients.named_topics, needed=("config", "offsets"))
@@ -49,11 +53,17 @@ def sources_of(clients: Clients, patience: float) -> tuple[Sources, ConnectGroup
         unproven=topics.unproven,
         coordinators=partial(coordinators_of, clients),
     )
-    return sources, group, (*topics.findings, *(() if group.members else (of_empty_group(group.id),)))
+    return (
+        sources,
+        group,
+        (*topics.findings, *(() if group.members else (of_empty_group(group.id),))),
+    )
 
 
 def _workers(clients: Clients, group: ConnectGroup) -> WorkerFacts:
-    """Return the facts that a worker reports; none if no worker responds, which is not an error here."""
+    """Return the facts that a worker reports; none if no worker responds, which is not an error
+    here.
+    """
     if not group.members:
         return WorkerFacts()
     worker = first_answering(clients.connect_to(group), group)
@@ -63,8 +73,12 @@ def _workers(clients: Clients, group: ConnectGroup) -> WorkerFacts:
     return WorkerFacts(worker.version, proven.get(worker.support))
 
 
-def observe_connectors(clients: Clients, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
-    """Return the clients, and the current state of the connectors. Raises ``BadInput`` for unknown ones."""
+def observe_connectors(
+    clients: Clients, targets: Sequence[OffsetTarget]
+) -> tuple[OffsetAccess, list[ConnectorState]]:
+    """Return the clients, and the current state of the connectors. Raises ``BadInput`` for unknown
+    ones.
+    """
     sources, group, _ = sources_of(clients, PATIENCE)
     engine = clients.offsets_engine(sources.kafka, sources.offsets_topic)
     access = OffsetAccess(sources, clients.connect_to(group), group, clients.named_topics, engine)
@@ -91,6 +105,8 @@ def context_of(clients: Clients, access: OffsetAccess, journal: Journal) -> Offs
 def entries_now(clients: Clients, request: CopyOffsets) -> tuple[tuple[str, str], ...]:
     """Return the current effective offsets of the source connector of a copy."""
     source_clients = clients if request.context is None else clients.in_context(request.context)
-    _, (origin,) = observe_connectors(source_clients, [OffsetTarget(request.source, None, new=True)])
+    _, (origin,) = observe_connectors(
+        source_clients, [OffsetTarget(request.source, None, new=True)]
+    )
     check_complete(origin.topic_states)
     return effective_entries(origin.topic_states, running=origin.running)

@@ -23,7 +23,12 @@ from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.backup_file import read_backup
 from connectctl.ops.operations.offsets.backup_renewal import renewed
 from connectctl.ops.operations.offsets.begun import change_begun
-from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, OffsetRequest, RestoreBackup
+from connectctl.ops.operations.offsets.changes import (
+    Ends,
+    MergeOffsets,
+    OffsetRequest,
+    RestoreBackup,
+)
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.ends import later_records, write_ends
@@ -51,7 +56,9 @@ REST_POLL = 0.3
 
 @dataclass(frozen=True)
 class Backup(Step["OffsetContext"]):
-    """Save every offset record of the connector, keys and values byte for byte, before the change."""
+    """Save every offset record of the connector, keys and values byte for byte, before the
+    change.
+    """
 
     subject: str
     topics: tuple[str, ...]
@@ -76,25 +83,39 @@ class Backup(Step["OffsetContext"]):
         return f"{next(written)} records in {path}"
 
     def _renew(self, context: OffsetContext, change: Mapping[str, Any]) -> str:
-        """Add the records that were committed since an earlier attempt to its backup. The attempt may have written
-        offsets.
+        """Add the records that were committed since an earlier attempt to its backup. The attempt
+        may have written offsets.
         """
         journal, run = context.journal_and_run()
-        request, path = changes.from_data(change["request"]), journal.path(run.id, backup_file(context.step))
+        request, path = (
+            changes.from_data(change["request"]),
+            journal.path(run.id, backup_file(context.step)),
+        )
         reading = read_request(request, journal)
-        states = context.view(ReadRequest(AllKeys(self.subject), self.dedicated_topic)).topic_states[self.subject]
+        states = context.view(
+            ReadRequest(AllKeys(self.subject), self.dedicated_topic)
+        ).topic_states[self.subject]
         restored = {self.subject: read_backup(reading.backup)} if reading.backup else {}
         found = renewed(states, read_backup(path), request, restored.get(self.subject))
         if not found.committed:
             return "already backed up"
-        lines = (f"{line}\n".encode() for topic_records in found.records for line in lines_of(*topic_records))
+        lines = (
+            f"{line}\n".encode()
+            for topic_records in found.records
+            for line in lines_of(*topic_records)
+        )
         journal.write_all(run.id, lambda: backup_file(context.step), lines)
         write_ends(journal, run, context.step, states)
-        return f"{counted(found.committed, 'record')} committed since the first attempt added to {path}"
+        return (
+            f"{counted(found.committed, 'record')} committed since the first attempt added to "
+            f"{path}"
+        )
 
 
 def backup_file(step: int) -> str:
-    """Return the file name of the backup that step ``step`` of a run writes to the run's directory."""
+    """Return the file name of the backup that step ``step`` of a run writes to the run's
+    directory.
+    """
     return f"backup-{step}.jsonl"
 
 
@@ -115,13 +136,21 @@ class CreateTopic(Step["OffsetContext"]):
             yield Right(Operation.CREATE, Resource.TOPIC, self.topic)
 
     def is_done(self, context: OffsetContext) -> str | None:
-        return f"{self.topic} exists" if those_that_exist(context.kafka(self.bootstrap), self.topic) else None
+        return (
+            f"{self.topic} exists"
+            if those_that_exist(context.kafka(self.bootstrap), self.topic)
+            else None
+        )
 
     def apply(self, context: OffsetContext) -> str | None:
         context.refuse_while_running(self.subject)
-        model = context.sources.kafka.topics([context.sources.offsets_topic])[context.sources.offsets_topic]
+        model = context.sources.kafka.topics([context.sources.offsets_topic])[
+            context.sources.offsets_topic
+        ]
         replicas = max(model.replicas.values(), default=1)
-        context.kafka(self.bootstrap).create_topic(self.topic, model.partitions, replicas, TOPIC_CONFIG)
+        context.kafka(self.bootstrap).create_topic(
+            self.topic, model.partitions, replicas, TOPIC_CONFIG
+        )
         return None
 
 
@@ -129,11 +158,13 @@ class CreateTopic(Step["OffsetContext"]):
 class Change(Step["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
-    ``agreed`` is the digest of the confirmed changes, and ``since`` has the end offsets of the topics then; None and
-    empty if the connector was running, because its offsets advance. ``via`` is ``kafka``, or ``rest`` for the workers'
-    endpoint. ``was`` is the state of the connector before the run stopped it, None if it did not; a refusal restores
-    it. ``overruled`` identifies the source partitions for which the selected policy overrules the commits of tasks; the
-    user has confirmed these only. ``topics`` are the topics of the workers' cluster to which connectctl itself writes.
+    ``agreed`` is the digest of the confirmed changes, and ``since`` has the end offsets of the
+    topics then; None and empty if the connector was running, because its offsets advance. ``via``
+    is ``kafka``, or ``rest`` for the workers' endpoint. ``was`` is the state of the connector
+    before the run stopped it, None if it did not; a refusal restores it. ``overruled`` identifies
+    the source partitions for which the selected policy overrules the commits of tasks; the user has
+    confirmed these only. ``topics`` are the topics of the workers' cluster to which connectctl
+    itself writes.
     """
 
     subject: str
@@ -172,12 +203,16 @@ class Change(Step["OffsetContext"]):
         else:
             self._by_kafka(context, decision)
             self._check_unmoved(context)
-        write_ends(*context.journal_and_run(), context.step, self._decide_again(context)[0].topic_states[self.subject])
+        write_ends(
+            *context.journal_and_run(),
+            context.step,
+            self._decide_again(context)[0].topic_states[self.subject],
+        )
         return f"{number} records written and read back"
 
     def _decided(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
-        """Return the changes, from records that are read after the last possible commit. Raises ``Refused`` like a
-        plan.
+        """Return the changes, from records that are read after the last possible commit. Raises
+        ``Refused`` like a plan.
         """
         context.refuse_while_running(self.subject)
         self._refuse_if_moved(context)
@@ -201,7 +236,8 @@ class Change(Step["OffsetContext"]):
     def _check_unmoved(self, context: OffsetContext) -> None:
         if id_ := reinitialized_id(context, self.subject):
             raise ConnectctlError(
-                f"A task of {self.subject} started while its offsets were written, and may resume from the old offsets",
+                f"A task of {self.subject} started while its offsets were written, and may resume "
+                "from the old offsets",
                 why=f"the transactional id {id_} was initialized again",
                 next_step=f"Stop it, check connectctl offsets show {self.subject}, and try again.",
                 code="in-use",
@@ -213,26 +249,38 @@ class Change(Step["OffsetContext"]):
         return view, view.decide(request)
 
     def _request(self, context: OffsetContext) -> OffsetRequest:
-        """Return the request; in a resumed run it is unknown to which topic tasks committed in the meantime."""
+        """Return the request; in a resumed run it is unknown to which topic tasks committed in the
+        meantime.
+        """
         request = changes.from_data(self.request)
-        return replace(request, running=False) if isinstance(request, MergeOffsets) and context.resumed else request
+        return (
+            replace(request, running=False)
+            if isinstance(request, MergeOffsets) and context.resumed
+            else request
+        )
 
     def _check_confirmed(
         self, context: OffsetContext, states: Sequence[OffsetsTopicState], decision: OffsetChanges
     ) -> None:
-        """Raise ``Refused`` if the changes differ from the confirmed ones, or there are reasons against them."""
+        """Raise ``Refused`` if the changes differ from the confirmed ones, or there are reasons
+        against them.
+        """
         request = self._request(context)
         if reasons := [*obstacles(request, states, decision), *context.obstacles(request)]:
             what = f"Offset change of {self.subject} refused"
             raise Refused(what, why="; ".join(reasons), next_step="Make a new plan.", code="stale")
-        if self.overruled is not None and (now := overruled(states, decision.conflicts)) != self.overruled:
+        if (
+            self.overruled is not None
+            and (now := overruled(states, decision.conflicts)) != self.overruled
+        ):
             count, planned = (text.partition(":")[0] for text in (now, self.overruled))
             raise Refused(
-                f"Tasks of {self.subject} committed offsets since the plan was made, which it would set back; nothing was "
-                "written",
-                why=f"its policy takes another offset than was committed for {count} source partitions, and the plan for "
-                f"{planned}",
-                next_step=f"Stop it first: connectctl connectors stop {self.subject} --wait. Then make a new plan.",
+                f"Tasks of {self.subject} committed offsets since the plan was made, which it "
+                "would set back; nothing was written",
+                why=f"its policy takes another offset than was committed for {count} source "
+                f"partitions, and the plan for {planned}",
+                next_step=f"Stop it first: connectctl connectors stop {self.subject} --wait. Then "
+                "make a new plan.",
                 code="stale",
             )
         if (
@@ -242,20 +290,30 @@ class Change(Step["OffsetContext"]):
             and digest(decision.writes) != self.agreed
         ):
             moved_keys = {key for state in states for key, _ in later_records(state, self.since)}
-            what = f"{counted(len(moved_keys), 'source partition')} of {self.subject} moved" if moved_keys else ""
+            what = (
+                f"{counted(len(moved_keys), 'source partition')} of {self.subject} moved"
+                if moved_keys
+                else ""
+            )
             raise Refused(
-                f"{what or f'The offsets of {self.subject} changed'} since the plan was made; nothing was written",
+                f"{what or f'The offsets of {self.subject} changed'} since the plan was made; "
+                "nothing was written",
                 next_step="Make a new plan.",
                 code="stale",
             )
 
     def _refuse_invalid(self, view: View, decision: OffsetChanges) -> None:
-        """Raise ``Refused`` for offsets that the connector would refuse with its current configuration."""
+        """Raise ``Refused`` for offsets that the connector would refuse with its current
+        configuration.
+        """
         config = view.config_of(self.subject)
         if config is None:
             return  # The plan has validated them for the class of the new connector.
         found = validity.validated(
-            changes.from_data(self.request), config, view.topic_states[self.subject], decision.writes
+            changes.from_data(self.request),
+            config,
+            view.topic_states[self.subject],
+            decision.writes,
         )
         if found.problem:
             raise Refused(
@@ -275,24 +333,36 @@ class Change(Step["OffsetContext"]):
                 raise failed
         raise self._other_writer()
 
-    def _by_rest(self, context: OffsetContext, states: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
+    def _by_rest(
+        self, context: OffsetContext, states: Sequence[OffsetsTopicState], decision: OffsetChanges
+    ) -> None:
         if why := rest_api.obstacles(decision, states, context.sources.workers()):
             raise Refused(
-                "The workers' REST API cannot make this change", why="; ".join(why), next_step="Omit --via rest."
+                "The workers' REST API cannot make this change",
+                why="; ".join(why),
+                next_step="Omit --via rest.",
             )
         rest_request = rest_api.request(changes.from_data(self.request), decision)
         failed: ConnectctlError | None = None
         try:
-            context.calls.send(rest_request.method, path_of("connectors", self.subject, "offsets"), rest_request.body)
+            context.calls.send(
+                rest_request.method,
+                path_of("connectors", self.subject, "offsets"),
+                rest_request.body,
+            )
         except ConnectctlError as e:
             failed = e
         # Workers write to the second topic after their response.
         seconds = 0 if failed else REST_PATIENCE
-        if not context.until(lambda: None if self._decide_again(context)[1].writes else True, seconds, REST_POLL):
+        if not context.until(
+            lambda: None if self._decide_again(context)[1].writes else True, seconds, REST_POLL
+        ):
             raise failed or self._other_writer()
 
     def _other_writer(self) -> ConnectctlError:
-        return ConnectctlError(f"Offsets of {self.subject} changed after the write; another writer is active")
+        return ConnectctlError(
+            f"Offsets of {self.subject} changed after the write; another writer is active"
+        )
 
 
 def writer_id(context: OffsetContext) -> str:
@@ -301,27 +371,38 @@ def writer_id(context: OffsetContext) -> str:
 
 
 def _write(context: OffsetContext, writes: Collection[RecordChange]) -> ConnectctlError | None:
-    """Write to each cluster, and return the error. The outcome of the commit is unknown then, and the caller reads it
-    back.
+    """Write to each cluster, and return the error. The outcome of the commit is unknown then, and
+    the caller reads it back.
     """
     id_ = writer_id(context)
     for bootstrap in dict.fromkeys(write.bootstrap for write in writes):
         kafka = context.kafka(bootstrap)
         try:
-            kafka.transact(id_, ((w.topic, w.partition, w.key, w.value) for w in writes if w.bootstrap == bootstrap))
+            kafka.transact(
+                id_,
+                (
+                    (w.topic, w.partition, w.key, w.value)
+                    for w in writes
+                    if w.bootstrap == bootstrap
+                ),
+            )
         except ConnectctlError as e:
-            # A new producer aborts the open transaction; until then the topic cannot be read to its end.
+            # A new producer aborts the open transaction; until then the topic cannot be read to its
+            # end.
             with suppress(ConnectctlError):
                 kafka.transact(id_, [])
             return e
     return None
 
 
-def read_request(request: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None) -> ReadRequest:
+def read_request(
+    request: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None
+) -> ReadRequest:
     """Return the read request from which the changes of ``request`` are decided."""
     if not isinstance(request, RestoreBackup):
         return ReadRequest(
-            request if isinstance(request, MergeOffsets) else AllKeys(request.connector), dedicated_topic
+            request if isinstance(request, MergeOffsets) else AllKeys(request.connector),
+            dedicated_topic,
         )
     assert journal is not None
     path = journal.verified(request.run or KEPT, request.file.rpartition("/")[2])
@@ -330,7 +411,9 @@ def read_request(request: OffsetRequest, journal: Journal | None, dedicated_topi
 
 @dataclass(frozen=True)
 class Configure(ChangeConfig):
-    """Set a property of a connector's configuration, or remove it with ``value`` None. ``was`` is the value to restore."""
+    """Set a property of a connector's configuration, or remove it with ``value`` None. ``was`` is
+    the value to restore.
+    """
 
     subject: str
     name: str
@@ -348,10 +431,11 @@ class Configure(ChangeConfig):
 
 @dataclass(frozen=True)
 class Check(Step["OffsetContext"]):
-    """Verify that workers resume every source partition from the last committed offset with the dedicated topic.
+    """Verify that workers resume every source partition from the last committed offset with the
+    dedicated topic.
 
-    ``chosen``: the user selected the topic with the last commits, or tasks already commit to the dedicated one. Then
-    only lost offsets are an error.
+    ``chosen``: the user selected the topic with the last commits, or tasks already commit to the
+    dedicated one. Then only lost offsets are an error.
     """
 
     subject: str
@@ -364,7 +448,10 @@ class Check(Step["OffsetContext"]):
 
     def apply(self, context: OffsetContext) -> str | None:
         if id_ := reinitialized_id(context, self.subject):
-            raise ConnectctlError(f"A task of {self.subject} started: the transactional id {id_} was initialized again")
+            raise ConnectctlError(
+                f"A task of {self.subject} started: the transactional id {id_} was initialized "
+                "again"
+            )
         view = context.view(ReadRequest(DifferingKeys(self.subject)))
         if not self.chosen and (older := stale(view.topic_states[self.subject], running=False)):
             raise ConnectctlError(f"Verification failed: {older}", why="another writer is active")
@@ -373,6 +460,7 @@ class Check(Step["OffsetContext"]):
         lost = (entry.key.text for entry in entries if entry.lost and entry.origin == "global")
         if lost_keys := list(islice(lost, 5)):
             raise ConnectctlError(
-                f"Verification failed: workers would resume from the wrong offset for {', '.join(lost_keys)}"
+                "Verification failed: workers would resume from the wrong offset for "
+                f"{', '.join(lost_keys)}"
             )
         return "every source partition resumes from its previous offset"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class OffsetTarget:
     """A connector, the requested change, and its new dedicated topic.
 
-    ``new``: the connector need not exist. ``via`` is the interface: ``kafka`` or ``rest``. ``purpose`` determines the
-    keys that an engine reads, all of them for None.
+    ``new``: the connector need not exist. ``via`` is the interface: ``kafka`` or ``rest``.
+    ``purpose`` determines the keys that an engine reads, all of them for None.
     """
 
     name: str

@@ -1,8 +1,9 @@
 """The producers of a connector's tasks, which are fenced before its offsets are written.
 
-With exactly-once a task commits its offsets in its own transactions, with its own transactional id. Once the id is
-fenced, no task that started before, on a worker or in a ``connectctl run``, can overwrite the offsets that are written
-next. It is fenced at its next transaction, and its successor reads the offsets again (KIP-618).
+With exactly-once a task commits its offsets in its own transactions, with its own transactional id.
+Once the id is fenced, no task that started before, on a worker or in a ``connectctl run``, can
+overwrite the offsets that are written next. It is fenced at its next transaction, and its successor
+reads the offsets again (KIP-618).
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Producers:
-    """The transactional ids of a connector's tasks that coordinators know. ``unseen`` is the reason why there may be
-    more.
+    """The transactional ids of a connector's tasks that coordinators know. ``unseen`` is the reason
+    why there may be more.
 
     ``right`` is the missing right, if it is the reason.
     """
@@ -44,22 +45,30 @@ class Producers:
     right: Right | None = None
 
 
-def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Producers, TransactionCalls | None]:
-    """Return the producers of the connector's tasks, and the client for their coordinators. A missing right is not an
-    error.
+def producers_of(
+    sources: Sources, group_id: str, connector: str
+) -> tuple[Producers, TransactionCalls | None]:
+    """Return the producers of the connector's tasks, and the client for their coordinators. A
+    missing right is not an error.
     """
     if sources.coordinators is None or sources.config_topic is None:
         return Producers(), None
-    image = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic]
+    image = sources.kafka.image([sources.config_topic], patience=sources.patience)[
+        sources.config_topic
+    ]
     image = with_former(sources.kafka, image, patience=sources.patience)
     records = [*image.latest, *image.superseded]
     found = config_topic.state_of(image).connectors.get(connector)
     if found is not None and found.unread & {COMMIT, FENCING}:
-        why = f"the record of {sources.config_topic} that says how many tasks {connector} has is ignored (RECORD001)"
+        why = (
+            f"the record of {sources.config_topic} that says how many tasks {connector} has is "
+            "ignored (RECORD001)"
+        )
         return Producers(unseen=why), None
     config = found.config if found else {}
     names = [
-        task_id(group_id, connector, n) for n in range(task_id_ranges(records).get(connector, TaskIdRange()).tasks)
+        task_id(group_id, connector, n)
+        for n in range(task_id_ranges(records).get(connector, TaskIdRange()).tasks)
     ]
     if not names:
         return Producers(), None
@@ -68,16 +77,27 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
         described = describe_ids(calls, names)
     except NotAuthorized as e:
         return Producers(unseen=str(e), right=e.right), None
-    ids = tuple(id_ for id_, description in described.items() if isinstance(description, Transaction))
-    gaps = (id_gap(id_, description, f"the transactional id {id_}") for id_, description in described.items())
+    ids = tuple(
+        id_ for id_, description in described.items() if isinstance(description, Transaction)
+    )
+    gaps = (
+        id_gap(id_, description, f"the transactional id {id_}")
+        for id_, description in described.items()
+    )
     hidden = next(filter(None, gaps), None)
-    unseen = f"unknown whether a task still writes with {hidden.subject}: {hidden.why}" if hidden else None
+    unseen = (
+        f"unknown whether a task still writes with {hidden.subject}: {hidden.why}"
+        if hidden
+        else None
+    )
     return Producers(ids, unseen, hidden.right if hidden else None), calls
 
 
 @dataclass(frozen=True)
 class FenceTasks(Step["OffsetContext"]):
-    """Fence the transactional ids of a connector's tasks, so that no running task overwrites the new offsets."""
+    """Fence the transactional ids of a connector's tasks, so that no running task overwrites the
+    new offsets.
+    """
 
     subject: str
     ids: tuple[str, ...]
@@ -85,7 +105,11 @@ class FenceTasks(Step["OffsetContext"]):
 
     def describe(self) -> str:
         count = len(self.ids)
-        what = f"the transactional id {self.ids[0]}" if count == 1 else f"{count} transactional ids of tasks"
+        what = (
+            f"the transactional id {self.ids[0]}"
+            if count == 1
+            else f"{count} transactional ids of tasks"
+        )
         return f"fence {what} of {self.subject}, so that no task that still runs can commit offsets"
 
     def apply(self, context: OffsetContext) -> str | None:
@@ -97,7 +121,10 @@ class FenceTasks(Step["OffsetContext"]):
         if calls is None or not found.ids:
             return "no coordinator knows them now"
         if failed := fence_ids(calls, found.ids, context.timeout):
-            failures = f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced"
+            failures = (
+                f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} "
+                "could not be fenced"
+            )
             hint = f"connectctl fence {self.subject} --dry-run shows where each one is."
             problem = failed[0].problem or NO_ANSWER
             raise problem.error(f"{failures}; its offsets were not written", hint, "not-fenced")
@@ -106,7 +133,9 @@ class FenceTasks(Step["OffsetContext"]):
 
 
 def producer_epochs(calls: TransactionCalls, ids: Sequence[str]) -> ProducerEpochs:
-    """Return the current producer id and epoch of ``ids``, without ids that their coordinators do not report."""
+    """Return the current producer id and epoch of ``ids``, without ids that their coordinators do
+    not report.
+    """
     return {
         id_: description.who
         for id_, description in describe_ids(calls, ids).items()
@@ -115,7 +144,9 @@ def producer_epochs(calls: TransactionCalls, ids: Sequence[str]) -> ProducerEpoc
 
 
 def reinitialized_id(context: OffsetContext, connector: str) -> str | None:
-    """Return a transactional id that was initialized since this run fenced it, None if there is none."""
+    """Return a transactional id that was initialized since this run fenced it, None if there is
+    none.
+    """
     fenced = context.fenced.get(connector)
     if not fenced or context.sources is None:
         return None

@@ -25,8 +25,8 @@ def read_dump(
 ) -> dict[Any, Collection[ConsumerRecord]]:
     """Return the records of a dump by topic, or ``by_cluster`` by bootstrap servers and topic.
 
-    With ``connector`` only its records. Raises ``BadInput`` for an invalid line, ``ConnectctlError`` if memory is
-    insufficient.
+    With ``connector`` only its records. Raises ``BadInput`` for an invalid line,
+    ``ConnectctlError`` if memory is insufficient.
     """
     found: dict[Any, list[ConsumerRecord]] = {}
     owner = None if connector is None else connector.encode(errors="surrogatepass")
@@ -41,7 +41,9 @@ def read_dump(
 
 
 def read_file(path: Path) -> dict[str, Collection[ConsumerRecord]]:
-    """Return the records of the dump in ``path`` by topic, of standard input for ``-``; raises as ``read_dump``."""
+    """Return the records of the dump in ``path`` by topic, of standard input for ``-``; raises as
+    ``read_dump``.
+    """
     return read_dump(blocks_of(path), name_of(path))
 
 
@@ -55,9 +57,9 @@ def snapshot(
 ) -> OffsetsSnapshot:
     """Return the snapshot that ``observe`` would return for these records.
 
-    The config topic is the topic with Connect's configuration records, or else ``configs``. The global offsets topic is
-    ``offsets_topic``, or else the only other topic. Further topics are the dedicated topics of connectors with such a
-    configuration.
+    The config topic is the topic with Connect's configuration records, or else ``configs``. The
+    global offsets topic is ``offsets_topic``, or else the only other topic. Further topics are the
+    dedicated topics of connectors with such a configuration.
     """
     config = next((topic for topic, records in topics.items() if _holds_configs(records)), None)
     others = [topic for topic in topics if topic != config]
@@ -73,13 +75,20 @@ def snapshot(
     stores: dict[str, Store] = {}
     for name, connector in (configs.connectors if configs else {}).items():
         store = separate_store(
-            connector.config, chosen, connector.config.get("producer.override.bootstrap.servers", "")
+            connector.config,
+            chosen,
+            connector.config.get("producer.override.bootstrap.servers", ""),
         )
         if store is not None and store.topic in others and query.includes(name):
             stores[name] = store
     return OffsetsSnapshot(
-        ReadTopic(_image(chosen, topics[chosen], partitions), "global") if query.read_global else None,
-        {n: ReadTopic(_image(s.topic, topics[s.topic], partitions), "dedicated") for n, s in stores.items()}
+        ReadTopic(_image(chosen, topics[chosen], partitions), "global")
+        if query.read_global
+        else None,
+        {
+            n: ReadTopic(_image(s.topic, topics[s.topic], partitions), "dedicated")
+            for n, s in stores.items()
+        }
         if query.read_dedicated
         else {},
         configs,
@@ -102,10 +111,14 @@ def _latest(records: Iterable[ConsumerRecord]) -> tuple[ConsumerRecord, ...]:
 
 
 def _image(topic: str, records: Collection[ConsumerRecord], partitions: int | None) -> TopicImage:
-    """Return the image of a topic from its dump; records without a partition get the one of Java's partitioner."""
+    """Return the image of a topic from its dump; records without a partition get the one of Java's
+    partitioner.
+    """
     # The sample is from the whole dump: the first records of a backup are all of one partition.
     sample = list(islice(records, 0, None, max(1, len(records) // 2000)))
-    number = partitions or _likely_partitions(sample, max((r.partition for r in records), default=0) + 1)
+    number = partitions or _likely_partitions(
+        sample, max((r.partition for r in records), default=0) + 1
+    )
     placed = [r if r.partition >= 0 else _placed(r, number) for r in records]
     latest = _latest(placed)
     kept = set(map(id, latest))
@@ -113,18 +126,27 @@ def _image(topic: str, records: Collection[ConsumerRecord], partitions: int | No
     for record in placed:
         if record.partition in ends:
             ends[record.partition] = max(ends[record.partition], record.offset + 1)
-    return TopicImage(topic, len(records), latest, ends, superseded=tuple(r for r in placed if id(r) not in kept))
+    return TopicImage(
+        topic, len(records), latest, ends, superseded=tuple(r for r in placed if id(r) not in kept)
+    )
 
 
 def _likely_partitions(sample: Sequence[ConsumerRecord], least: int) -> int:
     """Return the probable number of partitions of the topic; a dump has only those with records.
 
-    It is the number, at least ``least``, with which Java's partitioner assigns most keys to their actual partitions.
+    It is the number, at least ``least``, with which Java's partitioner assigns most keys to their
+    actual partitions.
     """
-    known = {(murmur2(r.key) & 0x7FFFFFFF, r.partition) for r in sample if r.key is not None and r.partition >= 0}
+    known = {
+        (murmur2(r.key) & 0x7FFFFFFF, r.partition)
+        for r in sample
+        if r.key is not None and r.partition >= 0
+    }
     if not known:
         return CONNECTS_DEFAULT
-    return max(range(least, least + 200), key=lambda count: (sum(h % count == p for h, p in known), -count))
+    return max(
+        range(least, least + 200), key=lambda count: (sum(h % count == p for h, p in known), -count)
+    )
 
 
 def _placed(record: ConsumerRecord, partitions: int) -> ConsumerRecord:

@@ -25,12 +25,14 @@ ByKey = dict[bytes, list["ConsumerRecord"]]
 
 @dataclass(frozen=True)
 class OffsetsTopicState:
-    """An offsets topic of one connector: the connector's records by raw key, the newest of each Kafka partition.
+    """An offsets topic of one connector: the connector's records by raw key, the newest of each
+    Kafka partition.
 
-    ``bootstrap`` is None on the workers' cluster. For a topic that does not exist yet, ``partitions`` is its future
-    number of partitions. ``problem`` is the reason why the records may be incomplete, or why the topic must not be
-    written; ``hint`` is the next step. ``unread`` is the error if no record could be read. ``in_use``: the connector's
-    tasks commit to the topic. ``ends`` are the end offsets of its partitions.
+    ``bootstrap`` is None on the workers' cluster. For a topic that does not exist yet,
+    ``partitions`` is its future number of partitions. ``problem`` is the reason why the records may
+    be incomplete, or why the topic must not be written; ``hint`` is the next step. ``unread`` is
+    the error if no record could be read. ``in_use``: the connector's tasks commit to the topic.
+    ``ends`` are the end offsets of its partitions.
     """
 
     topic: str
@@ -51,14 +53,18 @@ class OffsetsTopicState:
         return with_hint(self.problem, self.hint) if self.problem else None
 
     def record(self, key: bytes) -> ConsumerRecord | None:
-        """Return the record of ``key`` that workers use: the one on the partition of Java's partitioner, else the
-        newest.
+        """Return the record of ``key`` that workers use: the one on the partition of Java's
+        partitioner, else the newest.
         """
         found = self.records.get(key, ())
         if len(found) == 1:
             return found[0]
         home = [r for r in found if r.partition == java_partition(key, self.partitions)]
-        return home[0] if home else max(found, key=lambda r: (r.timestamp or 0, r.offset, r.partition), default=None)
+        return (
+            home[0]
+            if home
+            else max(found, key=lambda r: (r.timestamp or 0, r.offset, r.partition), default=None)
+        )
 
     def value(self, key: bytes) -> bytes | None:
         """Return the live value of ``key``, None if there is none."""
@@ -87,9 +93,15 @@ def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
 
 
 def topic_state(
-    topic: ReadTopic, connector: str, *, problem: str | None = None, known: Mapping[str, ByKey] | None = None
+    topic: ReadTopic,
+    connector: str,
+    *,
+    problem: str | None = None,
+    known: Mapping[str, ByKey] | None = None,
 ) -> OffsetsTopicState:
-    """Return the state of ``topic`` for ``connector``; ``known`` is ``by_connector(topic)``, for many connectors."""
+    """Return the state of ``topic`` for ``connector``; ``known`` is ``by_connector(topic)``, for
+    many connectors.
+    """
     records = by_key(topic.image.latest, connector) if known is None else known.get(connector, {})
     name, held, hint = topic.image.topic, topic.image.held_back, None
     if held:
@@ -98,7 +110,9 @@ def topic_state(
     frozen = {key: tuple(found) for key, found in records.items()}
     ends = tuple(end for _, end in sorted(topic.image.end_offsets.items()))
     side = Side(topic.role)
-    return OffsetsTopicState(name, side, len(ends), frozen, topic.bootstrap, problem=problem, ends=ends, hint=hint)
+    return OffsetsTopicState(
+        name, side, len(ends), frozen, topic.bootstrap, problem=problem, ends=ends, hint=hint
+    )
 
 
 def by_key(records: Collection[ConsumerRecord], connector: str) -> ByKey:
@@ -125,8 +139,8 @@ def topic_states(
 ) -> list[OffsetsTopicState]:
     """Return the global topic first, then the dedicated one, which may not exist yet.
 
-    ``dedicated_topic`` is read if the connector's configuration does not name one. ``known`` is ``by_connector`` of the
-    global topic, for many connectors.
+    ``dedicated_topic`` is read if the connector's configuration does not name one. ``known`` is
+    ``by_connector`` of the global topic, for many connectors.
     """
     found: list[OffsetsTopicState] = []
     if snapshot.global_topic is not None:
@@ -138,7 +152,9 @@ def topic_states(
     if connector in snapshot.dedicated:
         found.append(replace(topic_state(snapshot.dedicated[connector], connector), in_use=True))
     elif store is not None:
-        unreadable = (f for f in snapshot.findings if f.id == "OFFSETS011" and f.subject == connector)
+        unreadable = (
+            f for f in snapshot.findings if f.id == "OFFSETS011" and f.subject == connector
+        )
         why = next(unreadable, None)
         problem, hint = (why.statement, why.next_step) if why else (None, None)
         unread = snapshot.unread.get(connector)
@@ -166,15 +182,27 @@ def _named(sources: Sources, connector: str, topic: str, partitions: int) -> Off
     images = sources.kafka.image([topic], patience=sources.patience)
     if topic not in images:
         return OffsetsTopicState(topic, Side.DEDICATED, partitions, partitions_exist=False)
-    return topic_state(ReadTopic(images[topic], "dedicated"), connector, problem=_unfit(sources, images[topic], topic))
+    return topic_state(
+        ReadTopic(images[topic], "dedicated"),
+        connector,
+        problem=_unfit(sources, images[topic], topic),
+    )
 
 
 def _unfit(sources: Sources, image: TopicImage, topic: str) -> str | None:
-    """Return the reason why an existing topic cannot become a connector's offsets topic, None if it can."""
+    """Return the reason why an existing topic cannot become a connector's offsets topic, None if it
+    can.
+    """
     if topic in (sources.offsets_topic, sources.config_topic):
-        return f"{topic} is an internal topic of the workers; it cannot be a connector's offsets topic"
+        return (
+            f"{topic} is an internal topic of the workers; it cannot be a connector's offsets topic"
+        )
     if any(connector_of(record.key) is None for record in image.latest):
         return f"{topic} has records that are not source offsets: it is used for something else"
     policy = sources.kafka.topics([topic])[topic].config.get("cleanup.policy")
-    bad = (finding for finding in offsets_findings.of_policy(topic, policy) if finding.severity is Severity.ERROR)
+    bad = (
+        finding
+        for finding in offsets_findings.of_policy(topic, policy)
+        if finding.severity is Severity.ERROR
+    )
     return next((f"{topic}: {finding.message}" for finding in bad), None)

@@ -36,22 +36,29 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
             sets = [s for s in steps if isinstance(s, Configure) and s.subject == step.subject]
             reverted = tuple((s.name, s.was) for s in sets)
             since, keeps = _since(journal, run, steps, number)
-            request = RestoreBackup(step.subject, backup_file(number), run.id, reverted, since, keeps)
+            request = RestoreBackup(
+                step.subject, backup_file(number), run.id, reverted, since, keeps
+            )
             found[step.subject] = Rollback(request, step.dedicated_topic)
     return found
 
 
 def _since(journal: Journal, run: Run, steps: Sequence[Any], backup: int) -> tuple[Ends, bool]:
-    """Return the end offsets of the topics after the run had changed a connector, and whether its rollback keeps later
-    offsets.
+    """Return the end offsets of the topics after the run had changed a connector, and whether its
+    rollback keeps later offsets.
 
-    The rollback of a merge keeps them: a merge moves offsets that tasks have committed, and its rollback moves them
-    back. The partial writes of another run that was killed cannot be distinguished from later offsets.
+    The rollback of a merge keeps them: a merge moves offsets that tasks have committed, and its
+    rollback moves them back. The partial writes of another run that was killed cannot be
+    distinguished from later offsets.
     """
     connector = steps[backup].subject
-    number, change = next((n, s) for n, s in enumerate(steps) if isinstance(s, Change) and s.subject == connector)
+    number, change = next(
+        (n, s) for n, s in enumerate(steps) if isinstance(s, Change) and s.subject == connector
+    )
     request = from_data(change.request)
-    keeps = isinstance(request, MergeOffsets) or (isinstance(request, RestoreBackup) and request.keeps)
+    keeps = isinstance(request, MergeOffsets) or (
+        isinstance(request, RestoreBackup) and request.keeps
+    )
     if (ends := read_ends(journal, run, number)) is not None:
         return ends, keeps
     begun = any(mark.step == number for mark in run.marks)
@@ -68,6 +75,8 @@ def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[Gr
         name = group_backup_file(number)
         if isinstance(step, BackupGroup) and journal.path(run.id, name).exists():
             change_step = made[step.subject]
-            change = undoing(journal.read_json(run.id, name).get("offsets"), change_step.change, run.id)
+            change = undoing(
+                journal.read_json(run.id, name).get("offsets"), change_step.change, run.id
+            )
             found.append(GroupTarget(step.subject, change, change_step.connector))
     return found

@@ -1,8 +1,8 @@
 """Validates the source offsets that a change would write, with ``offset_rules``. Pure.
 
-A merge, a reset and the undo of a run are not validated: they write the connector's own values, or delete.
-``SetOffsets``, ``CopyOffsets`` and the ``RestoreBackup`` of a file may have values of another connector; these have
-``force``.
+A merge, a reset and the undo of a run are not validated: they write the connector's own values, or
+delete. ``SetOffsets``, ``CopyOffsets`` and the ``RestoreBackup`` of a file may have values of
+another connector; these have ``force``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import read_offset
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.offsets.changes import CopyOffsets, OffsetRequest, RestoreBackup, SetOffsets
+from connectctl.ops.operations.offsets.changes import (
+    CopyOffsets,
+    OffsetRequest,
+    RestoreBackup,
+    SetOffsets,
+)
 from connectctl.ops.operations.offsets.record_changes import RecordChange
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
@@ -37,7 +42,9 @@ def may_be_foreign(request: OffsetRequest) -> bool:
 
 @dataclass(frozen=True)
 class Validity:
-    """The reason why the connector would refuse offsets, None if it would not, and a warning about them."""
+    """The reason why the connector would refuse offsets, None if it would not, and a warning about
+    them.
+    """
 
     problem: str | None = None
     warning: str | None = None
@@ -50,8 +57,8 @@ def validated(
     writes: Collection[RecordChange],
     via: str = "kafka",
 ) -> Validity:
-    """Return the validity of the offsets in ``writes`` for a connector with ``config`` and the stored offsets in
-    ``states``.
+    """Return the validity of the offsets in ``writes`` for a connector with ``config`` and the
+    stored offsets in ``states``.
 
     With ``via`` rest the connector itself validates them as well.
     """
@@ -63,21 +70,30 @@ def validated(
         problem = f"the connector would refuse {some_of(found, NAMED, separator='; ')}"
         forced = isinstance(request, SetOffsets | CopyOffsets | RestoreBackup) and request.force
         return Validity(warning=f"Forced: {problem}.") if forced else Validity(problem)
-    return Validity(warning=None if validator.has_rules or via == "rest" else _unvalidated(request.connector, config))
+    return Validity(
+        warning=None
+        if validator.has_rules or via == "rest"
+        else _unvalidated(request.connector, config)
+    )
 
 
 def _unvalidated(name: str, config: Config) -> str:
     class_ = config.get("connector.class")
     if class_ is None:
-        return f"Nothing validates the offsets of {name}: it has stored none, and no configuration of it was found."
+        return (
+            f"Nothing validates the offsets of {name}: it has stored none, and no "
+            "configuration of it was found."
+        )
     return (
-        f"Nothing validates the offsets of {name}: it has stored none, and no rule of {class_} is known. With --via rest "
-        "a worker asks the connector itself."
+        f"Nothing validates the offsets of {name}: it has stored none, and no rule of {class_} is "
+        "known. With --via rest a worker asks the connector itself."
     )
 
 
 def _values(writes: Collection[RecordChange]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield key and value of each record that is not a tombstone; twice for a record of two topics."""
+    """Yield key and value of each record that is not a tombstone; twice for a record of two
+    topics.
+    """
     return ((write.key, write.value) for write in writes if write.value is not None)
 
 
@@ -101,10 +117,14 @@ def _problem(validator: OffsetValidator, key: bytes, value: bytes) -> str | None
     return validator.problem(parsed.partition, stored.offset)
 
 
-def _stored(states: Sequence[OffsetsTopicState], writes: Collection[RecordChange]) -> Iterator[Pair]:
-    """Yield the stored offsets that workers can read, one for each combination of members and types.
+def _stored(
+    states: Sequence[OffsetsTopicState], writes: Collection[RecordChange]
+) -> Iterator[Pair]:
+    """Yield the stored offsets that workers can read, one for each combination of members and
+    types.
 
-    ``states`` do not have all offsets of a topic that exceeds memory; those that ``writes`` replace are added.
+    ``states`` do not have all offsets of a topic that exceeds memory; those that ``writes`` replace
+    are added.
     """
     learned = OffsetPatterns()
     stored = ((key, state.value(key)) for state in states for key in state.records)

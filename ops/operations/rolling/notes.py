@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class RunNotes(ABC):
-    """The notes of one run. Each subclass sets ``FILE``, its file name in the run's journal directory."""
+    """The notes of one run. Each subclass sets ``FILE``, its file name in the run's journal
+    directory.
+    """
 
     FILE: ClassVar[str]
 
@@ -38,7 +40,9 @@ class RunNotes(ABC):
         try:
             return cls.from_data(data)
         except (KeyError, TypeError, ValueError, AttributeError) as e:
-            raise BadInput(f"The notes {journal.path(run, cls.FILE)} cannot be read", why=str(e)) from e
+            raise BadInput(
+                f"The notes {journal.path(run, cls.FILE)} cannot be read", why=str(e)
+            ) from e
 
     def save(self, journal: Journal, run: str) -> None:
         """Write the notes of a run to disk before returning."""

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedSteps:
-    """The steps of an upgrade, or why nothing is to do; ``warnings`` and ``findings`` are read before they are confirmed."""
+    """The steps of an upgrade, or why nothing is to do; ``warnings`` and ``findings`` are read
+    before they are confirmed.
+    """
 
     steps: tuple[Any, ...] = ()
     warnings: tuple[str, ...] = ()

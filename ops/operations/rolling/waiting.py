@@ -1,4 +1,6 @@
-"""Wait in a roll: poll until nothing is missing, and report each new reason, and what still is missing from time to time."""
+"""Wait in a roll: poll until nothing is missing, and report each new reason, and what still is
+missing from time to time.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ class Missing:
 
 @dataclass(frozen=True)
 class GateResult(Generic[S]):
-    """The result of a gate after one more snapshot: passed, failed (``stopped`` is the reason), or waiting (``unhealthy``).
+    """The result of a gate after one more snapshot: passed, failed (``stopped`` is the reason), or
+    waiting (``unhealthy``).
 
     ``watch`` is the state of the gate for the next evaluation.
     """
@@ -52,12 +55,18 @@ class GateResult(Generic[S]):
 
     @property
     def missing(self) -> Missing:
-        """The first reason for waiting; empty while the cluster is healthy but not yet for long enough."""
+        """The first reason for waiting; empty while the cluster is healthy but not yet for long
+        enough.
+        """
         return Missing(self.unhealthy[0] if self.unhealthy else "", "; ".join(self.unhealthy[:3]))
 
 
-def wait_for(clock: Clock, probe: Callable[[], T | Missing], seconds: float = FOR_EVER) -> T | Missing:
-    """Return the first result of ``probe`` that is not ``Missing``, or the last ``Missing`` after ``seconds``."""
+def wait_for(
+    clock: Clock, probe: Callable[[], T | Missing], seconds: float = FOR_EVER
+) -> T | Missing:
+    """Return the first result of ``probe`` that is not ``Missing``, or the last ``Missing`` after
+    ``seconds``.
+    """
     last, began = Missing(""), clock.now()
     reported = {"": began}
 

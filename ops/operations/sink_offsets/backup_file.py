@@ -1,5 +1,5 @@
-"""The offsets of groups in a file of ``offsets backup``: one line per group, in addition to the records of source
-offsets.
+"""The offsets of groups in a file of ``offsets backup``: one line per group, in addition to the
+records of source offsets.
 
 ::
 
@@ -35,7 +35,9 @@ def group_lines(
     sinks: Sequence[ConfiguredConnector],
     failed: Callable[[ConnectctlError], None],
 ) -> Iterator[str]:
-    """Yield the groups of ``sinks`` as lines of a backup; ``failed`` is called with the error of a group."""
+    """Yield the groups of ``sinks`` as lines of a backup; ``failed`` is called with the error of a
+    group.
+    """
     by_group: dict[str, list[str]] = {}
     for sink in sinks:
         try:
@@ -51,14 +53,22 @@ def group_lines(
 
 def is_group(data: Any) -> bool:
     """Return whether ``data`` is a line of ``group_line``, and not a record."""
-    return isinstance(data, dict) and "group" in data and "key" not in data and "keyBase64" not in data
+    return (
+        isinstance(data, dict) and "group" in data and "key" not in data and "keyBase64" not in data
+    )
 
 
 def saved_offsets(lines: Iterable[str], connector: str, source: str) -> list[dict[str, Any]]:
-    """Return the offsets of ``connector`` in a backup. Raises ``BadInput`` if it has no line of the connector."""
+    """Return the offsets of ``connector`` in a backup. Raises ``BadInput`` if it has no line of the
+    connector.
+    """
     for line in lines:
         data: Any = read_json(line) if '"group"' in line else None
-        if is_group(data) and data.get("connector") == connector and isinstance(data.get("offsets"), list):
+        if (
+            is_group(data)
+            and data.get("connector") == connector
+            and isinstance(data.get("offsets"), list)
+        ):
             return list(data["offsets"])
     raise BadInput(
         f"{source} has no committed offsets of {connector}",

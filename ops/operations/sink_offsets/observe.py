@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import OffsetRange
 
 
-def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[ConfiguredConnector]:
+def sinks_among(
+    names: Sequence[str], configured: Mapping[str, ConfiguredConnector]
+) -> list[ConfiguredConnector]:
     """Return the sink connectors in ``names``, by name or glob; all if it is empty.
 
     Raises ``BadInput`` for sources and unknown names.
@@ -31,17 +33,23 @@ def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnect
                 next_step="For a group without a connector give --group GROUP in its place.",
             )
         if configured[name].looks_like != "sink":
-            raise BadInput(f"{name} is a source connector, and others are sinks", next_step="Name one kind at a time.")
+            raise BadInput(
+                f"{name} is a source connector, and others are sinks",
+                next_step="Name one kind at a time.",
+            )
     return [configured[name] for name in names or sinks]
 
 
 def group_of(connector: ConfiguredConnector) -> str:
-    """Return the connector's consumer group. Raises ``BadInput`` if it is unknown, or on another Kafka cluster."""
+    """Return the connector's consumer group. Raises ``BadInput`` if it is unknown, or on another
+    Kafka cluster.
+    """
     if why := unknown_group(connector.name, connector.config):
         raise BadInput(
             f"The consumer group of {connector.name} is unknown here",
             why=why,
-            next_step="Give --group GROUP in place of the connector, in a context of the Kafka cluster that has it.",
+            next_step="Give --group GROUP in place of the connector, in a context of the Kafka "
+            "cluster that has it.",
             code="group-elsewhere",
         )
     return sink_group(connector.name, connector.config)
@@ -57,7 +65,9 @@ def offsets_of_connector(
 ) -> GroupOffsets:
     """Return the offsets of a sink connector; see ``offsets_of_group``."""
     every = topics | topics_of_sink(connector.config)
-    return offsets_of_group(groups, kafka, group_of(connector), every, connector=connector.name, stable=stable)
+    return offsets_of_group(
+        groups, kafka, group_of(connector), every, connector=connector.name, stable=stable
+    )
 
 
 def offsets_of_group(
@@ -71,9 +81,10 @@ def offsets_of_group(
 ) -> GroupOffsets:
     """Return the group's offsets, of ``topics`` and of all other topics with committed offsets.
 
-    Kafka omits committed offsets of topics that may not be described, without an error; those of ``topics`` are then
-    ``unseen``. With ``stable``, offsets that are part of an open transaction are an error. Raises ``NotAuthorized`` if
-    the group may not be described, and ``BadInput`` if it is not a consumer group.
+    Kafka omits committed offsets of topics that may not be described, without an error; those of
+    ``topics`` are then ``unseen``. With ``stable``, offsets that are part of an open transaction
+    are an error. Raises ``NotAuthorized`` if the group may not be described, and ``BadInput`` if it
+    is not a consumer group.
     """
     group = groups.group(group_id)
     if group.kind not in ("consumer", ""):
@@ -84,11 +95,17 @@ def offsets_of_group(
         )
     committed = groups.stable(group_id) if stable else groups.committed(group_id)
     ranges, unseen = _ranges(kafka, sorted({*topics_of(committed), *topics}))
-    return GroupOffsets(connector or group_id, group, committed, ranges, unseen, connector is not None)
+    return GroupOffsets(
+        connector or group_id, group, committed, ranges, unseen, connector is not None
+    )
 
 
-def _ranges(kafka: KafkaReads, topics: Sequence[str]) -> tuple[dict[str, dict[int, OffsetRange]], frozenset[str]]:
-    """Return the first and end offsets of the partitions of ``topics``, and the topics that may not be described."""
+def _ranges(
+    kafka: KafkaReads, topics: Sequence[str]
+) -> tuple[dict[str, dict[int, OffsetRange]], frozenset[str]]:
+    """Return the first and end offsets of the partitions of ``topics``, and the topics that may not
+    be described.
+    """
     try:
         return (kafka.extents(topics) if topics else {}), frozenset()
     except NotAuthorized:
@@ -106,4 +123,8 @@ def _ranges(kafka: KafkaReads, topics: Sequence[str]) -> tuple[dict[str, dict[in
 def with_pending(groups: GroupOffsetWrites, found: GroupOffsets) -> GroupOffsets:
     """Return ``found`` with its pending offsets (KIP-447), and the transactions that hold them."""
     pending = groups.pending(found.group.id, {*found.committed, *found.uncommitted})
-    return replace(found, pending=pending, waits_for=groups.holder(found.group.id)) if pending else found
+    return (
+        replace(found, pending=pending, waits_for=groups.holder(found.group.id))
+        if pending
+        else found
+    )

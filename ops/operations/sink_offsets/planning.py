@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupState:
-    """A group with the facts that determine whether its offsets may be changed, and by which interface.
+    """A group with the facts that determine whether its offsets may be changed, and by which
+    interface.
 
-    ``state`` is the connector's state from ``state_for_plan``, None without a connector. ``workers_up`` is False if the
-    Connect group has no workers. ``version`` is the version of the workers, None if none answered. ``holders`` are the
-    connectctl runs that run the connector.
+    ``state`` is the connector's state from ``state_for_plan``, None without a connector.
+    ``workers_up`` is False if the Connect group has no workers. ``version`` is the version of the
+    workers, None if none answered. ``holders`` are the connectctl runs that run the connector.
     """
 
     offsets: GroupOffsets
@@ -50,13 +51,15 @@ class GroupState:
         return at_rest_for_plan(self.state, workers_up=self.workers_up)
 
     def via(self, requested: str | None, *, stop: bool) -> str:
-        """Return ``requested``; by default ``rest`` if the workers can change offsets, because the connector validates
-        them.
+        """Return ``requested``; by default ``rest`` if the workers can change offsets, because the
+        connector validates them.
         """
         if requested is not None:
             return requested
         release = release_of(self.version)
-        stopped = self.workers_up and (self.state is State.STOPPED or (stop and self.state is not None))
+        stopped = self.workers_up and (
+            self.state is State.STOPPED or (stop and self.state is not None)
+        )
         return "rest" if stopped and release is not None and release >= CHANGES_OFFSETS else "kafka"
 
 
@@ -91,10 +94,16 @@ def plan_groups(
     via: str | None = None,
     undoes: str | None = None,
 ) -> GroupChanges:
-    """Return the plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the group of the workers."""
+    """Return the plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the
+    group of the workers.
+    """
     decided = [(state, change, decide(change, state.offsets.committed)) for state, change in pairs]
     # A group without writes is planned as well if its tasks or members may still commit.
-    needed = [decision for decision in decided if decision[2] or not decision[0].at_rest or decision[0].offsets.members]
+    needed = [
+        decision
+        for decision in decided
+        if decision[2] or not decision[0].at_rest or decision[0].offsets.members
+    ]
     reasons = [
         reason
         for state, change, writes in needed
@@ -106,7 +115,9 @@ def plan_groups(
         )
     ]
     if reasons:
-        raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused")
+        raise Refused(
+            "Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused"
+        )
     steps: list[Any] = []
     for state, change, writes in needed:
         steps += _steps(operation, state, change, writes, state.via(via, stop=stop), undoes)
@@ -120,7 +131,10 @@ def plan_groups(
 def _not_at_rest(state: GroupState, stop: bool) -> Iterator[str]:
     found = state.offsets
     if not state.at_rest and not stop:
-        yield f"{found.name} is {state.state}: stop it first (connectctl connectors stop {found.name}), or use --stop"
+        yield (
+            f"{found.name} is {state.state}: stop it first (connectctl connectors stop "
+            f"{found.name}), or use --stop"
+        )
     yield from _in_use(state)
     if state.holders:
         runs = "; ".join(map(str, state.holders))
@@ -131,8 +145,8 @@ def _in_use(state: GroupState) -> Iterator[str]:
     found = state.offsets
     if state.at_rest and found.members:
         yield (
-            f"the group {found.group.id} has members ({some_of(found.members, MOST_MEMBERS)}): its offsets are changed only "
-            "while it has no members"
+            f"the group {found.group.id} has members ({some_of(found.members, MOST_MEMBERS)}): "
+            "its offsets are changed only while it has no members"
         )
 
 
@@ -141,17 +155,25 @@ def _beyond_workers(state: GroupState, via: str | None) -> Iterator[str]:
         return
     release = release_of(state.version)
     if not state.offsets.connector:
-        yield f"workers change offsets of connectors only, and {state.offsets.name} is a group: omit --via rest"
+        yield (
+            f"workers change offsets of connectors only, and {state.offsets.name} is a group: "
+            "omit --via rest"
+        )
     elif not state.workers_up or state.version is None:
         yield "no worker answers: omit --via rest"
     elif release is None or release < CHANGES_OFFSETS:
         yield f"the workers are {state.version}, and changing offsets requires 3.6: omit --via rest"
 
 
-def _out_of_range(state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]) -> Iterator[str]:
+def _out_of_range(
+    state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]
+) -> Iterator[str]:
     for topic in sorted(state.offsets.unseen):
         if change.exact or any(write.partition.topic == topic for write in writes):
-            yield f"what is committed of the topic {topic} is unknown, because it may not be described"
+            yield (
+                f"what is committed of the topic {topic} is unknown, because it may not be "
+                "described"
+            )
     for write in writes:
         if write.after is None or write.partition.topic in state.offsets.unseen:
             continue
@@ -160,18 +182,22 @@ def _out_of_range(state: GroupState, change: GroupChange, writes: Sequence[Offse
             yield f"partition not found: {write.partition}"
         elif write.after > known.end and not change.exact:
             yield (
-                f"{write.partition} ends at {known.end}, and a task that begins at {write.after} would not find that "
-                "offset, and would follow auto.offset.reset"
+                f"{write.partition} ends at {known.end}, and a task that begins at {write.after} "
+                "would not find that offset, and would follow auto.offset.reset"
             )
 
 
 def _warnings(state: GroupState, writes: Sequence[OffsetWrite]) -> Iterator[str]:
     for write in writes:
         known = state.offsets.range_of(write.partition)
-        if write.after is not None and known is not None and not known.first <= write.after <= known.end:
+        if (
+            write.after is not None
+            and known is not None
+            and not known.first <= write.after <= known.end
+        ):
             yield (
-                f"{write.partition} has offsets from {known.first} to {known.end}: a task that begins at {write.after} "
-                "follows auto.offset.reset"
+                f"{write.partition} has offsets from {known.first} to {known.end}: a task that "
+                f"begins at {write.after} follows auto.offset.reset"
             )
 
 
@@ -192,16 +218,25 @@ def _steps(
     summary = _summary(operation, state, writes, via, undoes)
     agreed = None if running else confirmed(writes)
     was = str(state.state) if running else None
-    steps.append(ChangeGroupOffsets(name, group, change, summary, agreed, via, state.offsets.connector, undoes, was))
+    steps.append(
+        ChangeGroupOffsets(
+            name, group, change, summary, agreed, via, state.offsets.connector, undoes, was
+        )
+    )
     if running:
         steps += steps_back(name, str(state.state))
     return steps
 
 
-def _summary(operation: str, state: GroupState, writes: Sequence[OffsetWrite], via: str, undoes: str | None) -> str:
+def _summary(
+    operation: str, state: GroupState, writes: Sequence[OffsetWrite], via: str, undoes: str | None
+) -> str:
     verb = "restore" if undoes else operation.rpartition(" ")[2]
     deleted = sum(write.after is None for write in writes)
-    count = [f"commit {len(writes) - deleted}" if len(writes) > deleted else "", f"delete {deleted}" if deleted else ""]
+    count = [
+        f"commit {len(writes) - deleted}" if len(writes) > deleted else "",
+        f"delete {deleted}" if deleted else "",
+    ]
     what = " and ".join(filter(None, count)) or "nothing as of now"
     way = " through the workers" if via == "rest" else ""
     origin = f" from run {undoes}" if undoes else ""

@@ -58,14 +58,18 @@ class BackupGroup(Step["OffsetContext"]):
         return f"{len(committed)} offsets in {path}"
 
     @staticmethod
-    def _renewed(path: Path, now: Mapping[TopicPartition, int], change: GroupChange) -> Mapping[TopicPartition, int]:
+    def _renewed(
+        path: Path, now: Mapping[TopicPartition, int], change: GroupChange
+    ) -> Mapping[TopicPartition, int]:
         """Return the backup of an earlier attempt with the offsets that were committed since.
 
         Offsets were committed since if they are neither in the backup nor written by the attempt.
         """
         before = as_committed(read_json(path.read_bytes())["offsets"])
         written = {write.partition: write.after for write in decide(change, before)}
-        return before | {p: offset for p, offset in now.items() if offset not in (before.get(p), written.get(p))}
+        return before | {
+            p: offset for p, offset in now.items() if offset not in (before.get(p), written.get(p))
+        }
 
 
 def backup_file(step: int) -> str:
@@ -76,10 +80,11 @@ def backup_file(step: int) -> str:
 class ChangeGroupOffsets(Step["OffsetContext"]):
     """Apply ``change`` to the committed offsets of a group without members, and read them back.
 
-    ``subject`` is the connector, or the group if ``connector`` is False. ``agreed`` are the offsets that the confirmed
-    changes replace; None if the connector was running, because its offsets advance. ``via`` is ``rest`` for the
-    workers' endpoint, else ``kafka``. ``undoes`` is the run that it undoes. ``was`` is the state of the connector
-    before the run stopped it, None if it did not; a refusal restores it.
+    ``subject`` is the connector, or the group if ``connector`` is False. ``agreed`` are the offsets
+    that the confirmed changes replace; None if the connector was running, because its offsets
+    advance. ``via`` is ``rest`` for the workers' endpoint, else ``kafka``. ``undoes`` is the run
+    that it undoes. ``was`` is the state of the connector before the run stopped it, None if it did
+    not; a refusal restores it.
     """
 
     subject: str
@@ -113,9 +118,14 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
 
     def apply(self, context: OffsetContext) -> str | None:
         writes = self._decided(context)
-        if self.agreed is not None and not context.resumed and (number := moved_since(self.agreed, writes)):
+        if (
+            self.agreed is not None
+            and not context.resumed
+            and (number := moved_since(self.agreed, writes))
+        ):
             raise Refused(
-                f"The offsets of the group {self.group} changed since the plan was made; nothing was written",
+                f"The offsets of the group {self.group} changed since the plan was made; nothing "
+                "was written",
                 why=f"{counted(number, 'partition')} moved",
                 next_step="Make a new plan.",
                 code="stale",
@@ -134,23 +144,33 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
         return decide(self.change, context.groups().stable(self.group))
 
     def _refuse_with_members(self, context: OffsetContext) -> None:
-        """Raise ``Refused`` if the group still has members after a wait: those of stopped tasks leave after a delay."""
+        """Raise ``Refused`` if the group still has members after a wait: those of stopped tasks
+        leave after a delay.
+        """
 
         def members() -> tuple[str, ...]:
             return GroupOffsets(self.subject, context.groups().group(self.group), {}).members
 
-        found = observe_until(members, lambda m: not m, SETTLING, POLL, now=context.now, sleep=context.sleep)
+        found = observe_until(
+            members, lambda m: not m, SETTLING, POLL, now=context.now, sleep=context.sleep
+        )
         if found:
             raise with_members(self.group, found)
 
-    def _write(self, context: OffsetContext, writes: tuple[OffsetWrite, ...]) -> ConnectctlError | None:
-        """Write once, and return the error. The outcome is unknown then, and the caller reads it back."""
+    def _write(
+        self, context: OffsetContext, writes: tuple[OffsetWrite, ...]
+    ) -> ConnectctlError | None:
+        """Write once, and return the error. The outcome is unknown then, and the caller reads it
+        back.
+        """
         try:
             if self.via == "rest":
                 method, body = rest_request(self.change, writes)
                 context.calls.send(method, path_of("connectors", self.subject, "offsets"), body)
                 return None
-            if committed := {write.partition: write.after for write in writes if write.after is not None}:
+            if committed := {
+                write.partition: write.after for write in writes if write.after is not None
+            }:
                 context.groups().commit(self.group, committed)
             if deleted := [write.partition for write in writes if write.after is None]:
                 context.groups().delete(self.group, deleted)
@@ -159,11 +179,16 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
         return None
 
 
-def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[str, dict[str, Any] | None]:
+def rest_request(
+    change: GroupChange, writes: tuple[OffsetWrite, ...]
+) -> tuple[str, dict[str, Any] | None]:
     if change.exact and not change.entries:
         return "DELETE", None
     return "PATCH", {
-        "offsets": [{"partition": partition_json(w.partition), "offset": offset_json(w.after)} for w in writes]
+        "offsets": [
+            {"partition": partition_json(w.partition), "offset": offset_json(w.after)}
+            for w in writes
+        ]
     }
 
 

@@ -1,1 +1,3 @@
-"""Upgrade exactly-once Kafka Streams applications from per-partition to group-aware producers (KIP-447)."""
+"""Upgrade exactly-once Kafka Streams applications from per-partition to group-aware producers
+(KIP-447).
+"""

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class ApplicationContext:
-    """The application of a run. ``upgrade`` is the context of the run: journal, clock, gate settings, output."""
+    """The application of a run. ``upgrade`` is the context of the run: journal, clock, gate
+    settings, output.
+    """
 
     reader: ApplicationReader
     upgrade: UpgradeContext
@@ -57,7 +59,9 @@ class ApplicationContext:
         return observe.health(self.reader, self.upgrade.now())
 
     def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
-        """Poll until ``what`` returns None; return what is missing after ``patience`` seconds, else None."""
+        """Poll until ``what`` returns None; return what is missing after ``patience`` seconds, else
+        None.
+        """
 
         def probe() -> bool | Missing:
             try:
@@ -84,9 +88,11 @@ class ApplicationContext:
                 return f"healthy at {criteria.looks} observations in a row, lag {lag_now or 0}"
             if result.stopped:
                 raise TimedOut(
-                    f"{self.reader.application} failed the health gate; upgrade stopped. It keeps running as it is now",
+                    f"{self.reader.application} failed the health gate; upgrade stopped. It keeps "
+                    "running as it is now",
                     why=result.stopped,
-                    next_step="See connectctl upgrade status, and the log of the instance restarted last.",
+                    next_step="See connectctl upgrade status, and the log of the instance "
+                    "restarted last.",
                     code="gate",
                 )
             return result.missing
@@ -95,7 +101,11 @@ class ApplicationContext:
 
 
 def application_context(context: UpgradeContext) -> ApplicationContext:
-    """Return the context of the run's application. Raises ``ConnectctlError`` if none is configured."""
+    """Return the context of the run's application. Raises ``ConnectctlError`` if none is
+    configured.
+    """
     if context.application is None:
-        raise ConnectctlError("The run changes a stream application, but its instances are not configured")
+        raise ConnectctlError(
+            "The run changes a stream application, but its instances are not configured"
+        )
     return ApplicationContext(context.application, context)

@@ -1,7 +1,9 @@
-"""The end of an upgrade: verify that the new producer model is in use, and fence the old transactional ids.
+"""The end of an upgrade: verify that the new producer model is in use, and fence the old
+transactional ids.
 
-A zombie producer of the old model may resume. No instance initializes its transactional id any more, so nothing else
-fences it. While its transaction is open, consumers that fetch stable offsets wait (KIP-447).
+A zombie producer of the old model may resume. No instance initializes its transactional id any
+more, so nothing else fences it. While its transaction is open, consumers that fetch stable offsets
+wait (KIP-447).
 """
 
 from __future__ import annotations
@@ -32,19 +34,24 @@ def unverified_reason(
 ) -> str | None:
     """Return why it is not verified that producers of ``kind`` are in use; None if it is.
 
-    A group-aware id names its process: each process with partitions must have one. A per-partition id names a task only.
+    A group-aware id names its process: each process with partitions must have one. A per-partition
+    id names a task only.
     """
     if why := instability(group.state):
         return why
     own = [known for known in ids if model_of_id(application, known.id) is kind]
     if kind is ProducerModel.PER_PARTITION:
         return None if own else "no transactional id of a task is known yet"
-    busy = {member.streams.process for member in group.members if member.streams and member.partitions}
+    busy = {
+        member.streams.process for member in group.members if member.streams and member.partitions
+    }
     missing = busy - {process_of(application, known.id) for known in own}
     if missing:
         return f"no transactional id names the process {', '.join(sorted(missing))} yet"
     return (
-        None if own or not any(m.partitions for m in group.members) else "no transactional id of a thread is known yet"
+        None
+        if own or not any(m.partitions for m in group.members)
+        else "no transactional id of a thread is known yet"
     )
 
 
@@ -53,15 +60,22 @@ def unused_transactional_ids(
 ) -> tuple[str, ...]:
     """Return the transactional ids of the other model that belong to no process in the group."""
     running = {member.streams.process for member in group.members if member.streams}
-    old = ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
+    old = (
+        ProducerModel.PER_PARTITION
+        if kind is ProducerModel.GROUP_AWARE
+        else ProducerModel.GROUP_AWARE
+    )
     own = (known.id for known in ids if model_of_id(application, known.id) is old)
-    # In a rollback, a thread's id may still be listed while its process already uses the ids of tasks.
+    # In a rollback, a thread's id may still be listed while its process already uses the ids of
+    # tasks.
     return tuple(id_ for id_ in own if process_of(application, id_) not in running)
 
 
 @dataclass(frozen=True)
 class FenceUnusedIds(Step["UpgradeContext"]):
-    """Verify that producers of ``to`` are in use, then fence every transactional id of the other model."""
+    """Verify that producers of ``to`` are in use, then fence every transactional id of the other
+    model.
+    """
 
     subject: str
     to: str
@@ -69,8 +83,15 @@ class FenceUnusedIds(Step["UpgradeContext"]):
     now: str = ""
 
     def describe(self) -> str:
-        old = ProducerModel.PER_PARTITION if self.to == ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
-        return f"verify that {self.subject} uses {self.to} producers, then fence the remaining {old} ones"
+        old = (
+            ProducerModel.PER_PARTITION
+            if self.to == ProducerModel.GROUP_AWARE
+            else ProducerModel.GROUP_AWARE
+        )
+        return (
+            f"verify that {self.subject} uses {self.to} producers, then fence the remaining "
+            f"{old} ones"
+        )
 
     def apply(self, context: UpgradeContext) -> str | None:
         own, kind = application_context(context), ProducerModel(self.to)
@@ -79,13 +100,17 @@ class FenceUnusedIds(Step["UpgradeContext"]):
         def health() -> str | None:
             nonlocal ids, missing
             ids, missing = transactional_ids(own.reader)
-            return missing[0] if missing else unverified_reason(self.subject, own.group(), ids, kind)
+            return (
+                missing[0] if missing else unverified_reason(self.subject, own.group(), ids, kind)
+            )
 
         if why := own.await_(health, context.patience.timeout):
             raise ConnectctlError(
-                f"Not verified that the producers of {self.subject} are {self.to}; nothing was fenced",
+                f"Not verified that the producers of {self.subject} are {self.to}; nothing was "
+                "fenced",
                 why=why,
-                next_step=f"See connectctl transactions list --prefix {self.subject}-, then resume.",
+                next_step=f"See connectctl transactions list --prefix {self.subject}-, then "
+                "resume.",
                 code="unproven",
             )
         used = sum(model_of_id(self.subject, known.id) is kind for known in ids)
@@ -98,9 +123,17 @@ class FenceUnusedIds(Step["UpgradeContext"]):
 
 def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
     """Fence each id. Raises ``ConnectctlError`` with those that failed."""
-    failed = fence_ids(own.reader.transactions, ids, own.upgrade.timeout, now=own.upgrade.now, sleep=own.upgrade.sleep)
+    failed = fence_ids(
+        own.reader.transactions,
+        ids,
+        own.upgrade.timeout,
+        now=own.upgrade.now,
+        sleep=own.upgrade.sleep,
+    )
     if failed:
         problems = [(result.id, result.problem or NO_ANSWER) for result in failed]
         text = ", ".join(f"{id_}: {problem.code}" for id_, problem in problems[:5])
-        worst = next((problem for _, problem in problems if problem.right), Problem("not-fenced", text))
+        worst = next(
+            (problem for _, problem in problems if problem.right), Problem("not-fenced", text)
+        )
         raise worst.error("Not every transactional id could be fenced")

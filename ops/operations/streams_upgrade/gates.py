@@ -1,4 +1,6 @@
-"""Evaluate whether a Streams application is healthy enough to continue. Pure: one snapshot after another."""
+"""Evaluate whether a Streams application is healthy enough to continue. Pure: one snapshot after
+another.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from connectctl.ops.operations.rolling.waiting import GateResult
 class ApplicationHealth:
     """The health of the application at one time; ``at`` in seconds of any clock.
 
-    ``lag``: its consumer lag in records, None if it has committed nothing. ``progress``: the sum of all its committed
-    offsets, which grows with every processed record. ``problem``: why it could not be observed.
+    ``lag``: its consumer lag in records, None if it has committed nothing. ``progress``: the sum of
+    all its committed offsets, which grows with every processed record. ``problem``: why it could
+    not be observed.
     """
 
     at: float
@@ -26,7 +29,8 @@ class ApplicationHealth:
 
 @dataclass(frozen=True)
 class ApplicationCriteria:
-    """The criteria of a gate: ``members`` in a stable group for ``looks`` consecutive snapshots, within ``timeout`` seconds.
+    """The criteria of a gate: ``members`` in a stable group for ``looks`` consecutive snapshots,
+    within ``timeout`` seconds.
 
     ``lag`` is the lag before any change: a lag up to that passes.
     """
@@ -39,7 +43,9 @@ class ApplicationCriteria:
 
 @dataclass(frozen=True)
 class ApplicationGateState:
-    """The state of a gate. ``since`` is the first of the consecutive healthy snapshots, ``last`` the newest snapshot."""
+    """The state of a gate. ``since`` is the first of the consecutive healthy snapshots, ``last``
+    the newest snapshot.
+    """
 
     began: float
     healthy: int = 0
@@ -69,7 +75,9 @@ def _stuck(health: ApplicationHealth, last: ApplicationHealth) -> bool:
 def evaluate(
     watch: ApplicationGateState, health: ApplicationHealth, criteria: ApplicationCriteria
 ) -> GateResult[ApplicationGateState]:
-    """Evaluate one more snapshot. Over consecutive healthy ones, the lag must not grow beyond the lag before the change."""
+    """Evaluate one more snapshot. Over consecutive healthy ones, the lag must not grow beyond the
+    lag before the change.
+    """
     found = unhealthy(health, watch.last, criteria)
     if found:
         watch = replace(watch, healthy=0, since=None, last=health)
@@ -84,6 +92,8 @@ def evaluate(
     waited = health.at - watch.began
     if waited >= criteria.timeout:
         return GateResult(
-            watch, found, stopped=f"after {waited:.0f} s: {'; '.join(found) or 'not healthy for long enough'}"
+            watch,
+            found,
+            stopped=f"after {waited:.0f} s: {'; '.join(found) or 'not healthy for long enough'}",
         )
     return GateResult(watch, found)

@@ -11,10 +11,19 @@ from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, model_of_id
 from connectctl.ops.kafka.visibility import Reason
 from connectctl.ops.operations.streams_upgrade.gates import ApplicationHealth
-from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance, TransactionalId
+from connectctl.ops.operations.streams_upgrade.snapshot import (
+    ApplicationSnapshot,
+    Instance,
+    TransactionalId,
+)
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import BrokerReads, GroupReads, TransactionCalls, WorkerDriver
+    from connectctl.ops.clients.protocols import (
+        BrokerReads,
+        GroupReads,
+        TransactionCalls,
+        WorkerDriver,
+    )
 
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
@@ -50,12 +59,19 @@ def _instance(driver: WorkerDriver, address: str) -> Instance:
     obstacle = driver.check(address)
     try:
         reported = driver.configured(address, PROPERTY)
-        changes = {value: driver.describe(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
+        changes = {
+            value: driver.describe(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)
+        }
     except ConnectctlError as e:
         return Instance(address, obstacle=obstacle or str(e))
     by_hand = driver.restart_mode(address).by_hand
     return Instance(
-        address, reported.value if reported else None, reported.source if reported else "", obstacle, by_hand, changes
+        address,
+        reported.value if reported else None,
+        reported.source if reported else "",
+        obstacle,
+        by_hand,
+        changes,
     )
 
 
@@ -79,17 +95,27 @@ def transactional_ids(reader: ApplicationReader) -> tuple[tuple[TransactionalId,
         if each.id.startswith(f"{reader.application}-") and model_of_id(reader.application, each.id)
     ]
     # A list of ids with its prefix that is not proven to be complete is not a reason to stop.
-    missing = [f"its {gap.subject}: {gap.why}" for gap in listed.gaps if gap.reason is not Reason.NOT_PROVEN]
+    missing = [
+        f"its {gap.subject}: {gap.why}"
+        for gap in listed.gaps
+        if gap.reason is not Reason.NOT_PROVEN
+    ]
     return tuple(sorted(found, key=lambda known: known.id)), missing
 
 
 def health(reader: ApplicationReader, at: float) -> ApplicationHealth:
-    """Take a health snapshot of the application; a failed request becomes its ``problem``, not an error."""
+    """Take a health snapshot of the application; a failed request becomes its ``problem``, not an
+    error.
+    """
     try:
         group = reader.groups.group(reader.application)
         committed = reader.groups.committed(reader.application)
         end_offsets = reader.groups.ends(list(committed)) if committed else {}
     except ConnectctlError as e:
         return ApplicationHealth(at, problem=f"cannot describe the group {reader.application}: {e}")
-    lag = sum(max(0, end - committed[partition]) for partition, end in end_offsets.items()) if committed else None
+    lag = (
+        sum(max(0, end - committed[partition]) for partition, end in end_offsets.items())
+        if committed
+        else None
+    )
     return ApplicationHealth(at, group, lag, sum(committed.values()))

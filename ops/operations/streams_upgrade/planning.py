@@ -1,4 +1,6 @@
-"""Plan the change between per-partition and group-aware producers (KIP-447). Pure; raises ``Refused`` with all reasons."""
+"""Plan the change between per-partition and group-aware producers (KIP-447). Pure; raises
+``Refused`` with all reasons.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ from connectctl.ops.operations.streams_upgrade.steps import (
 )
 
 FIRST = (
-    "KIP-447, Compatibility: every instance has to commit with its generation, and wait for what others left open, "
-    "before one of them stops using a producer per partition"
+    "KIP-447, Compatibility: every instance has to commit with its generation, and wait for what "
+    "others left open, before one of them stops using a producer per partition"
 )
 SECOND = "KIP-447, Compatibility: the second roll, when every instance is group-aware"
 BACK = "KIP-447, Compatibility: one roll is enough on a release that is group-aware"
@@ -39,10 +41,12 @@ OLDER = "KIP-447, Compatibility: an older release only after no producer is grou
 
 @dataclass(frozen=True)
 class ApplicationRequest:
-    """The requested producer model; ``value`` is the property's value, by default the best that the release supports.
+    """The requested producer model; ``value`` is the property's value, by default the best that the
+    release supports.
 
-    ``older``: a release before 2.6 is installed afterwards. ``members``: the expected number of group members, by default
-    the current one. ``only``: the instances that the rollback of a run changes.
+    ``older``: a release before 2.6 is installed afterwards. ``members``: the expected number of
+    group members, by default the current one. ``only``: the instances that the rollback of a run
+    changes.
     """
 
     to: ProducerModel
@@ -58,7 +62,8 @@ def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> PlannedS
     if not snapshot.instances:
         raise Refused(
             f"No instance of {snapshot.application} is named",
-            next_step="Give --set instances=HOST:PORT,…, or describe it under applications in the context.",
+            next_step="Give --set instances=HOST:PORT,…, or describe it under applications in the "
+            "context.",
             code="no-instances",
         )
     if model_of_value(value) is not request.to:
@@ -68,17 +73,27 @@ def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> PlannedS
     is_older = snapshot.all_streams and max(snapshot.protocols) < GROUP_AWARE
     pending = bool(first or second or open_ids or (request.older and not is_older))
     if pending and (reasons := list(_reasons(snapshot, request))):
-        raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
+        raise Refused(
+            f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused"
+        )
     steps = tuple(_steps(snapshot, request, value, first, second)) if pending else ()
-    return PlannedSteps(steps, (*_remarks(snapshot), *_unknown(snapshot, request, first, value, pending)))
+    return PlannedSteps(
+        steps, (*_remarks(snapshot), *_unknown(snapshot, request, first, value, pending))
+    )
 
 
 def _other(kind: ProducerModel) -> ProducerModel:
-    return ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
+    return (
+        ProducerModel.PER_PARTITION
+        if kind is ProducerModel.GROUP_AWARE
+        else ProducerModel.GROUP_AWARE
+    )
 
 
 def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
-    """Return the guarantee that the release supports; the newer name if that release is not yet installed."""
+    """Return the guarantee that the release supports; the newer name if that release is not yet
+    installed.
+    """
     if to is ProducerModel.PER_PARTITION:
         return PER_PARTITION
     return BETA if snapshot.group_aware and min(snapshot.protocols) < KNOWS_V2 else V2
@@ -87,12 +102,15 @@ def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
 def rolls(
     snapshot: ApplicationSnapshot, request: ApplicationRequest, value: str
 ) -> tuple[list[Instance], list[Instance]]:
-    """Return the instances of the first roll, to a group-aware release, and those whose property changes."""
+    """Return the instances of the first roll, to a group-aware release, and those whose property
+    changes.
+    """
     chosen = [i for i in snapshot.instances if request.only is None or i.address in request.only]
     second = [
         i
         for i in chosen
-        if i.configured != value or (request.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
+        if i.configured != value
+        or (request.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
     ]
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
     supported = snapshot.all_streams and min(snapshot.protocols) >= needed
@@ -101,14 +119,20 @@ def rolls(
 
 
 def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
-    """Whether a process runs with another value than its file has: it has partitions, but no transactional id."""
-    here = {m.streams.process for m in snapshot.group.members if m.streams and m.streams.server == instance.address}
+    """Whether a process runs with another value than its file has: it has partitions, but no
+    transactional id.
+    """
+    here = {
+        m.streams.process
+        for m in snapshot.group.members
+        if m.streams and m.streams.server == instance.address
+    }
     busy = {m.streams.process for m in snapshot.group.members if m.streams and m.partitions}
     known = {process_of(snapshot.application, each.id) for each in snapshot.ids}
     return bool(here & busy - known)
 
 
-# --------------------------------------------------------------------------------------------------- reasons to refuse
+# -------------------------------------------------------------------------------- reasons to refuse
 
 
 def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iterator[str]:
@@ -126,8 +150,8 @@ def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iter
         yield f"not every member of the group {name} is a Kafka Streams instance"
     elif len(snapshot.processes) != len(snapshot.instances):
         yield (
-            f"{len(snapshot.processes)} processes are in the group and {len(snapshot.instances)} instances are given: "
-            "start or give the missing ones"
+            f"{len(snapshot.processes)} processes are in the group and {len(snapshot.instances)} "
+            "instances are given: start or give the missing ones"
         )
     if snapshot.old_brokers:
         yield f"brokers must be 2.5 or newer first: {'; '.join(snapshot.old_brokers)}"
@@ -143,11 +167,19 @@ def _instance_reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest
             text = f"{PROPERTY}={instance.configured}" if instance.configured else f"no {PROPERTY}"
             yield f"{instance.address} has {text}, which is not exactly-once; nothing to migrate"
     ahead = [i.address for i in snapshot.instances if i.kind is ProducerModel.GROUP_AWARE]
-    if request.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_streams and not snapshot.group_aware:
-        yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: roll it back first"
+    if (
+        request.to is ProducerModel.GROUP_AWARE
+        and ahead
+        and snapshot.all_streams
+        and not snapshot.group_aware
+    ):
+        yield (
+            f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: "
+            "roll it back first"
+        )
 
 
-# ------------------------------------------------------------------------------------------------------------- the steps
+# ---------------------------------------------------------------------------------------- the steps
 
 
 def _steps(
@@ -161,20 +193,34 @@ def _steps(
     name = snapshot.application
 
     def gate(instance: Instance) -> ApplicationGate:
-        return ApplicationGate(name, count, lag, reason=f"one instance at a time: this was {instance.address}")
+        return ApplicationGate(
+            name, count, lag, reason=f"one instance at a time: this was {instance.address}"
+        )
 
-    yield ApplicationGate(name, count, lag, first=True, reason="problems from before must not be attributed to it")
+    yield ApplicationGate(
+        name, count, lag, first=True, reason="problems from before must not be attributed to it"
+    )
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
     for instance in first:
         yield RestartInstance(instance.address, 1, FIRST, members=count)
         yield AwaitInstance(
-            instance.address, 1, "its release shows in its subscription", "", needed, 0, instance.by_hand
+            instance.address,
+            1,
+            "its release shows in its subscription",
+            "",
+            needed,
+            0,
+            instance.by_hand,
         )
         yield gate(instance)
     for instance in second:
-        yield SetGuarantee(instance.address, 2, _change_reason(request), instance.configured or "", value)
+        yield SetGuarantee(
+            instance.address, 2, _change_reason(request), instance.configured or "", value
+        )
         yield RestartInstance(instance.address, 2, _restart_reason(instance, value), members=count)
-        yield AwaitInstance(instance.address, 2, "", "", _lowest_protocol(request, needed), 0, instance.by_hand)
+        yield AwaitInstance(
+            instance.address, 2, "", "", _lowest_protocol(request, needed), 0, instance.by_hand
+        )
         yield gate(instance)
     yield FenceUnusedIds(name, request.to)
     for instance in snapshot.instances if request.older else ():
@@ -196,15 +242,16 @@ def _restart_reason(instance: Instance, value: str) -> str:
     return f"an instance reads its properties when it starts{f': {change}' if change else ''}"
 
 
-# --------------------------------------------------------------------------------------------------------------- messages
+# ----------------------------------------------------------------------------------------- messages
 
 
 def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:
     group = snapshot.group
     releases = ", ".join(release_of(p) for p in sorted(snapshot.protocols)) or "unknown"
     yield (
-        f"{snapshot.application}: {len(group.members)} members of {len(snapshot.processes)} processes, the group is "
-        f"{group.state}, Kafka Streams {releases}, lag {snapshot.lag or 0}."
+        f"{snapshot.application}: {len(group.members)} members of {len(snapshot.processes)} "
+        f"processes, the group is {group.state}, Kafka Streams {releases}, lag "
+        f"{snapshot.lag or 0}."
     )
     for kind in ProducerModel:
         known = snapshot.ids_of(kind)
@@ -214,7 +261,11 @@ def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:
 
 
 def _unknown(
-    snapshot: ApplicationSnapshot, request: ApplicationRequest, first: Sequence[Instance], value: str, pending: bool
+    snapshot: ApplicationSnapshot,
+    request: ApplicationRequest,
+    first: Sequence[Instance],
+    value: str,
+    pending: bool,
 ) -> Iterator[str]:
     if not pending:
         return
@@ -224,15 +275,19 @@ def _unknown(
     if first:
         needed = first_release_of(KNOWS_V2 if value == V2 else GROUP_AWARE)
         yield (
-            f"The first roll starts the installed release on each instance: install Kafka Streams {needed} or newer "
-            f"before, and leave {PROPERTY} unchanged. The run checks the release of each instance that comes back, and "
-            "stops at an older one."
+            "The first roll starts the installed release on each instance: install Kafka Streams "
+            f"{needed} or newer before, and leave {PROPERTY} unchanged. The run checks the "
+            "release of each instance that comes back, and stops at an older one."
         )
     if request.to is ProducerModel.PER_PARTITION:
-        yield f"Kafka Streams 4.0 does not support {PER_PARTITION} and fails with it; 3.2 to 4.x look the same from outside."
+        yield (
+            f"Kafka Streams 4.0 does not support {PER_PARTITION} and fails with it; 3.2 to 4.x "
+            "look the same from outside."
+        )
     if request.older:
         yield "You choose the older release; the run checks that it is 2.5 or older."
     yield (
-        "An instance leaves its members behind when it stops, unless configured otherwise: the group is stable again "
-        "after session.timeout.ms (45 s by default), and that is waited for."
+        "An instance leaves its members behind when it stops, unless configured otherwise: the "
+        "group is stable again after session.timeout.ms (45 s by default), and that is waited "
+        "for."
     )

@@ -1,4 +1,6 @@
-"""The progress of an application's instances, stored so that a killed run can be resumed or rolled back."""
+"""The progress of an application's instances, stored so that a killed run can be resumed or rolled
+back.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ CHANGED, RESTARTED, BACK = "changed", "restarted", "back"
 
 @dataclass(frozen=True)
 class InstanceProgress:
-    """The progress of an instance in a roll. ``before`` are the group members just before its restart."""
+    """The progress of an instance in a roll. ``before`` are the group members just before its
+    restart.
+    """
 
     state: str
     before: tuple[str, ...] = ()
@@ -21,7 +25,9 @@ class InstanceProgress:
 
 @dataclass
 class ApplicationNotes(RunNotes):
-    """The notes of one run, by roll and instance (``2:app-1:7001``). ``was``: each instance's property before the change."""
+    """The notes of one run, by roll and instance (``2:app-1:7001``). ``was``: each instance's
+    property before the change.
+    """
 
     FILE: ClassVar[str] = "application.json"
     entries: dict[str, InstanceProgress] = field(default_factory=dict)
@@ -35,6 +41,7 @@ class ApplicationNotes(RunNotes):
     def from_data(cls, data: Mapping[str, Any]) -> ApplicationNotes:
         """The inverse of ``to_data``."""
         entries = {
-            key: InstanceProgress(value["state"], tuple(value["before"])) for key, value in data["entries"].items()
+            key: InstanceProgress(value["state"], tuple(value["before"]))
+            for key, value in data["entries"].items()
         }
         return cls(entries, dict(data["was"]))

@@ -13,9 +13,11 @@ from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_o
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance of the application. ``configured`` is its driver's ``processing.guarantee``, None if unknown.
+    """An instance of the application. ``configured`` is its driver's ``processing.guarantee``, None
+    if unknown.
 
-    ``obstacle``: why it could not be changed. ``change_descriptions``: how its driver sets each value.
+    ``obstacle``: why it could not be changed. ``change_descriptions``: how its driver sets each
+    value.
     """
 
     address: str
@@ -41,9 +43,11 @@ class TransactionalId:
 
 @dataclass(frozen=True)
 class ApplicationSnapshot:
-    """A Streams application. ``old_brokers``: brokers that cannot check a member's generation, with what they support.
+    """A Streams application. ``old_brokers``: brokers that cannot check a member's generation, with
+    what they support.
 
-    ``lag``: its consumer lag in records, None if it has committed nothing. ``unseen``: what could not be read.
+    ``lag``: its consumer lag in records, None if it has committed nothing. ``unseen``: what could
+    not be read.
     """
 
     application: str
@@ -79,6 +83,12 @@ class ApplicationSnapshot:
         return tuple(known for known in self.ids if model_of_id(self.application, known.id) is kind)
 
     def digest(self) -> str:
-        """The digest of what a plan depends on: instances, their configured values, protocol versions."""
-        depends = [self.application, [[i.address, i.configured] for i in self.instances], sorted(self.protocols)]
+        """The digest of what a plan depends on: instances, their configured values, protocol
+        versions.
+        """
+        depends = [
+            self.application,
+            [[i.address, i.configured] for i in self.instances],
+            sorted(self.protocols),
+        ]
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]

@@ -1,4 +1,5 @@
-"""The steps of a Streams application's rolls. Each reads the state again when executed: a run may be killed anywhere.
+"""The steps of a Streams application's rolls. Each reads the state again when executed: a run may
+be killed anywhere.
 
 For each instance: change its property, restart it, wait for its new process, wait for a gate.
 """
@@ -14,7 +15,12 @@ from connectctl.ops.kafka.consumer_group import first_release_of, release_of
 from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import PROPERTY
 from connectctl.ops.operations.streams_upgrade.context import application_context
-from connectctl.ops.operations.streams_upgrade.run_state import BACK, CHANGED, RESTARTED, InstanceProgress
+from connectctl.ops.operations.streams_upgrade.run_state import (
+    BACK,
+    CHANGED,
+    RESTARTED,
+    InstanceProgress,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
@@ -42,7 +48,11 @@ class SetGuarantee(InstanceStep):
 
     def is_done(self, context: UpgradeContext) -> str | None:
         entry = application_context(context).notes.of(self.roll, self.subject)
-        return "already set by this run" if entry is not None and entry.state in (RESTARTED, BACK) else None
+        return (
+            "already set by this run"
+            if entry is not None and entry.state in (RESTARTED, BACK)
+            else None
+        )
 
     def apply(self, context: UpgradeContext) -> str | None:
         application = application_context(context)
@@ -67,7 +77,11 @@ class RestartInstance(InstanceStep):
     def is_done(self, context: UpgradeContext) -> str | None:
         application = application_context(context)
         entry = application.notes.of(self.roll, self.subject)
-        if entry is None or entry.state == CHANGED or not new_members(application.group(), self.subject, entry):
+        if (
+            entry is None
+            or entry.state == CHANGED
+            or not new_members(application.group(), self.subject, entry)
+        ):
             return None
         return "it has been restarted by this run"
 
@@ -75,7 +89,9 @@ class RestartInstance(InstanceStep):
         application = application_context(context)
         entry = application.notes.of(self.roll, self.subject)
         if entry is None or entry.state == CHANGED:
-            missing = application.await_(lambda: self._missing_instance(application.group()), context.patience.timeout)
+            missing = application.await_(
+                lambda: self._missing_instance(application.group()), context.patience.timeout
+            )
             if missing:
                 raise ConnectctlError(
                     f"{self.subject} not restarted: another instance is down",
@@ -83,26 +99,40 @@ class RestartInstance(InstanceStep):
                     next_step="Start it first.",
                     code="two-at-once",
                 )
-            entry = InstanceProgress(RESTARTED, tuple(member.id for member in application.group().members))
-        elif not application.await_(lambda: self._missing_member(application.group(), entry), context.patience.timeout):
-            # A run killed just after the restart left an instance that is still starting: do not restart it.
+            entry = InstanceProgress(
+                RESTARTED, tuple(member.id for member in application.group().members)
+            )
+        elif not application.await_(
+            lambda: self._missing_member(application.group(), entry), context.patience.timeout
+        ):
+            # A run killed just after the restart left an instance that is still starting: do not
+            # restart it.
             return "it was still starting"
         application.write(self.roll, self.subject, replace(entry, state=RESTARTED))
         return application.reader.driver.restart(self.subject)
 
     def _missing_member(self, group: ClientGroup, entry: InstanceProgress) -> str | None:
-        return None if new_members(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
+        return (
+            None
+            if new_members(group, self.subject, entry)
+            else f"no new member of {self.subject} is in the group"
+        )
 
     def _missing_instance(self, group: ClientGroup) -> str | None:
         if why := instability(group.state):
             return why
         count = len(group.members)
-        return None if count == self.members else f"the group has {count} members and should have {self.members}"
+        return (
+            None
+            if count == self.members
+            else f"the group has {count} members and should have {self.members}"
+        )
 
 
 @dataclass(frozen=True)
 class AwaitInstance(InstanceStep):
-    """Wait until a new process of the instance is in the group. ``protocol``: its lowest allowed Streams protocol.
+    """Wait until a new process of the instance is in the group. ``protocol``: its lowest allowed
+    Streams protocol.
 
     ``most``: the highest, 0 for no bound.
     """
@@ -113,9 +143,14 @@ class AwaitInstance(InstanceStep):
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
-        release = f", with Streams {first_release_of(self.protocol)} or newer" if self.protocol else ""
+        release = (
+            f", with Streams {first_release_of(self.protocol)} or newer" if self.protocol else ""
+        )
         release = f", with Streams {release_of(self.most)} or older" if self.most else release
-        return f"wait until {self.subject} is back in the group{release}{' (by hand)' if self.by_hand else ''}"
+        return (
+            f"wait until {self.subject} is back in the "
+            f"group{release}{' (by hand)' if self.by_hand else ''}"
+        )
 
     def apply(self, context: UpgradeContext) -> str | None:
         application = application_context(context)
@@ -137,8 +172,12 @@ class AwaitInstance(InstanceStep):
                 next_step="Check its log, and start it.",
                 code="not-back",
             )
-        self._check_release(new_members(application.group(), self.subject, entry or InstanceProgress(RESTARTED)))
-        application.write(self.roll, self.subject, InstanceProgress(BACK, entry.before if entry else ()))
+        self._check_release(
+            new_members(application.group(), self.subject, entry or InstanceProgress(RESTARTED))
+        )
+        application.write(
+            self.roll, self.subject, InstanceProgress(BACK, entry.before if entry else ())
+        )
         return f"back after {context.now() - began:.1f} s"
 
     def _check_release(self, members: tuple[GroupMember, ...]) -> None:
@@ -153,20 +192,30 @@ class AwaitInstance(InstanceStep):
             )
 
 
-def new_members(group: ClientGroup, instance: str, entry: InstanceProgress) -> tuple[GroupMember, ...]:
-    """Return members that joined after the restart: only the instance's, if members report ``application.server``."""
+def new_members(
+    group: ClientGroup, instance: str, entry: InstanceProgress
+) -> tuple[GroupMember, ...]:
+    """Return members that joined after the restart: only the instance's, if members report
+    ``application.server``.
+    """
     new = tuple(member for member in group.members if member.id not in entry.before)
     servers = {member.streams.server for member in new if member.streams and member.streams.server}
     if servers:
-        return tuple(m for m in new if m.streams and m.streams.server == instance) if instance in servers else new
+        return (
+            tuple(m for m in new if m.streams and m.streams.server == instance)
+            if instance in servers
+            else new
+        )
     return new
 
 
 @dataclass(frozen=True)
 class ApplicationGate(Step["UpgradeContext"]):
-    """Wait until the application is healthy: a stable group of ``members``, and a lag that does not grow.
+    """Wait until the application is healthy: a stable group of ``members``, and a lag that does not
+    grow.
 
-    ``first``: nothing has been changed yet, so a failure is raised as ``Refused``; a resumed run begins with it, too.
+    ``first``: nothing has been changed yet, so a failure is raised as ``Refused``; a resumed run
+    begins with it, too.
     """
 
     subject: str
@@ -179,11 +228,16 @@ class ApplicationGate(Step["UpgradeContext"]):
 
     def describe(self) -> str:
         before = " before anything is changed" if self.first else ""
-        return f"check the health of {self.subject}{before}: a stable group of {self.members}, its lag not growing"
+        return (
+            f"check the health of {self.subject}{before}: a stable group of {self.members}, "
+            "its lag not growing"
+        )
 
     def apply(self, context: UpgradeContext) -> str | None:
         application = application_context(context)
-        if context.resumed and any(entry.state != BACK for entry in application.notes.entries.values()):
+        if context.resumed and any(
+            entry.state != BACK for entry in application.notes.entries.values()
+        ):
             return "not waited for: an instance has been changed by this run and is not back yet"
         try:
             return application.gate(self.members, self.lag)

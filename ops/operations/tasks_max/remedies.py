@@ -1,8 +1,9 @@
-"""Connectors that will fail because of tasks.max: the remedies for each, and their steps (KIP-1004).
+"""Connectors that will fail because of tasks.max: the remedies for each, and their steps
+(KIP-1004).
 
 A permanent remedy is a tasks.max that equals the number of tasks that the connector generates.
-``tasks.max.enforce=false`` is a bridge on workers from 3.8 on, until a release without it. A connector may also be left
-unchanged.
+``tasks.max.enforce=false`` is a bridge on workers from 3.8 on, until a release without it. A
+connector may also be left unchanged.
 """
 
 from __future__ import annotations
@@ -12,8 +13,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, on_present_workers, on_release
-from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, enforces, refusal_in
+from connectctl.ops.checks.tasks_max.forecast import (
+    TasksMaxForecast,
+    horizon,
+    on_present_workers,
+    on_release,
+)
+from connectctl.ops.checks.tasks_max.observe import (
+    Release,
+    TaskSet,
+    TasksSeen,
+    enforces,
+    refusal_in,
+)
 from connectctl.ops.connect.connector import Connector, State, verdict_of
 from connectctl.ops.connect.health import failed_parts, is_healthy
 from connectctl.ops.connect.target_state_wait import GRACE
@@ -40,8 +52,8 @@ class RemedyChoice(StrEnum):
 
 @dataclass(frozen=True)
 class Remedy:
-    """A connector that will fail, and the properties of its remedies. ``needs`` is the number of tasks that it
-    generates, 0 if unknown.
+    """A connector that will fail, and the properties of its remedies. ``needs`` is the number of
+    tasks that it generates, 0 if unknown.
 
     ``raised`` and ``bridge`` are None if the remedy is unavailable; ``why_not`` is the reason.
     """
@@ -56,7 +68,11 @@ class Remedy:
 
     def of(self, choice: RemedyChoice) -> Mapping[str, str | None] | None:
         """Return the properties of a choice, None if it is unavailable."""
-        return {RemedyChoice.RAISE: self.raised, RemedyChoice.BRIDGE: self.bridge, RemedyChoice.LEAVE: {}}[choice]
+        return {
+            RemedyChoice.RAISE: self.raised,
+            RemedyChoice.BRIDGE: self.bridge,
+            RemedyChoice.LEAVE: {},
+        }[choice]
 
     def describe(self, chosen: RemedyChoice) -> str:
         """Return the choices in one line, the chosen one first."""
@@ -70,12 +86,14 @@ class Remedy:
         if self.bridge is None:
             texts[RemedyChoice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
         alternatives = "; or ".join(text for choice, text in texts.items() if choice is not chosen)
-        return f"{self.connector}: {self.why}. Chosen: {texts[chosen]}. Alternatives: {alternatives}."
+        return (
+            f"{self.connector}: {self.why}. Chosen: {texts[chosen]}. Alternatives: {alternatives}."
+        )
 
 
 def remedies_for(seen: TasksSeen, release: Release | None) -> tuple[Remedy, ...]:
-    """Return the connectors that fail now, at their next start, or on ``release`` (by default the next release that
-    enforces the limit).
+    """Return the connectors that fail now, at their next start, or on ``release`` (by default the
+    next release that enforces the limit).
     """
     aim = release or horizon(seen)
     return tuple(filter(None, (_remedy(tasks, seen, aim) for tasks in seen.sets)))
@@ -86,13 +104,20 @@ def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | No
     if today not in _BREAKS_NOW and later not in _BREAKS_THEN:
         return None
     needs = max(
-        tasks.size, (tasks.refusal.generated or 0) if tasks.refusal else 0, (tasks.last or 0) if tasks.stopped else 0
+        tasks.size,
+        (tasks.refusal.generated or 0) if tasks.refusal else 0,
+        (tasks.last or 0) if tasks.stopped else 0,
     )
     had = {name: tasks.config.get(name) for name in (MAX, ENFORCE)}
-    when = f"it {today} today" if today in _BREAKS_NOW else f"it fails on {aim or f'a release without {ENFORCE}'}"
-    when = {TasksMaxForecast.FAILED: "it is FAILED", TasksMaxForecast.NEXT_START: "it fails at its next start"}.get(
-        today, when
+    when = (
+        f"it {today} today"
+        if today in _BREAKS_NOW
+        else f"it fails on {aim or f'a release without {ENFORCE}'}"
     )
+    when = {
+        TasksMaxForecast.FAILED: "it is FAILED",
+        TasksMaxForecast.NEXT_START: "it fails at its next start",
+    }.get(today, when)
     why = f"it generates {needs or 'too many'} tasks with a {MAX} of {tasks.limit}, so that {when}"
     able = needs > (tasks.limit or 0)
     raised: dict[str, str | None] | None = {MAX: str(needs)} if able else None
@@ -105,7 +130,8 @@ def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | No
 
 
 def choices(found: tuple[Remedy, ...], selected: Mapping[str, str]) -> dict[str, RemedyChoice]:
-    """Return the choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
+    """Return the choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors,
+    ``others`` a choice.
 
     Raises ``BadInput`` for connectors without a remedy, and for those that are named twice.
     """
@@ -113,7 +139,9 @@ def choices(found: tuple[Remedy, ...], selected: Mapping[str, str]) -> dict[str,
     try:
         default = RemedyChoice(selected.get("others", RemedyChoice.RAISE))
     except ValueError as e:
-        raise BadInput(f"others={selected['others']} is not one of {', '.join(RemedyChoice)}") from e
+        raise BadInput(
+            f"others={selected['others']} is not one of {', '.join(RemedyChoice)}"
+        ) from e
     chosen: dict[str, RemedyChoice] = {}
     for choice in RemedyChoice:
         for name in filter(None, (n.strip() for n in selected.get(choice, "").split(","))):
@@ -123,19 +151,27 @@ def choices(found: tuple[Remedy, ...], selected: Mapping[str, str]) -> dict[str,
             if name in chosen:
                 raise BadInput(f"{name} is named for {chosen[name]} and for {choice}")
             chosen[name] = choice
-    return {remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, default) for remedy in found}
+    return {
+        remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, default)
+        for remedy in found
+    }
 
 
 def _fallback(remedy: Remedy, default: RemedyChoice) -> RemedyChoice:
     return default if remedy.of(default) is not None else RemedyChoice.LEAVE
 
 
-def steps(found: tuple[Remedy, ...], chosen: Mapping[str, RemedyChoice], *, patch: bool) -> Iterator[Any]:
+def steps(
+    found: tuple[Remedy, ...], chosen: Mapping[str, RemedyChoice], *, patch: bool
+) -> Iterator[Any]:
     """Yield two steps for each changed connector. Raises ``BadInput`` for an unavailable choice."""
     for remedy in found:
         values = remedy.of(chosen[remedy.connector])
         if values is None:
-            raise BadInput(f"{chosen[remedy.connector]} is unavailable for {remedy.connector}", why=remedy.why_not)
+            raise BadInput(
+                f"{chosen[remedy.connector]} is unavailable for {remedy.connector}",
+                why=remedy.why_not,
+            )
         if not values:
             continue
         was = {name: remedy.was.get(name) for name in values}
@@ -146,9 +182,11 @@ def steps(found: tuple[Remedy, ...], chosen: Mapping[str, RemedyChoice], *, patc
 
 @dataclass(frozen=True)
 class Reconfigure(ChangeConfig):
-    """Set properties of a connector in one request; None removes one. ``was`` are the values that an undo sets.
+    """Set properties of a connector in one request; None removes one. ``was`` are the values that
+    an undo sets.
 
-    ``patch``: the workers change single properties (KIP-477, 3.8); else the whole configuration is read and written.
+    ``patch``: the workers change single properties (KIP-477, 3.8); else the whole configuration is
+    read and written.
     """
 
     subject: str
@@ -168,10 +206,11 @@ class Reconfigure(ChangeConfig):
 
 @dataclass(frozen=True)
 class SettleTasks(Step["UpgradeContext"]):
-    """Wait until a reconfigured connector is stable: it and its tasks run, or it is paused or stopped as before.
+    """Wait until a reconfigured connector is stable: it and its tasks run, or it is paused or
+    stopped as before.
 
-    ``limit`` is its new tasks.max. Tasks that had failed because there were too many are restarted once: workers do not
-    restart them.
+    ``limit`` is its new tasks.max. Tasks that had failed because there were too many are restarted
+    once: workers do not restart them.
     """
 
     subject: str
@@ -198,7 +237,9 @@ class SettleTasks(Step["UpgradeContext"]):
             if not settled and waited >= GRACE and _refused(found) and not again:
                 self._restart(context, found)
                 again, began, healthy = True, context.now(), 0
-            elif not settled and waited >= (RECOVERY if again and _refused(found) else context.patience.timeout):
+            elif not settled and waited >= (
+                RECOVERY if again and _refused(found) else context.patience.timeout
+            ):
                 self._stop_if_refused_again(found)
                 raise TimedOut(
                     f"{self.subject} is not stable after {waited:.0f} s",
@@ -212,21 +253,27 @@ class SettleTasks(Step["UpgradeContext"]):
 
     def _restart(self, context: UpgradeContext, found: Connector) -> None:
         self._stop_if_refused_again(found)
-        context.progress(f"restarting the parts of {self.subject} that failed because of too many tasks")
+        context.progress(
+            f"restarting the parts of {self.subject} that failed because of too many tasks"
+        )
         Restart(self.subject, True, "").apply(context)
 
     def _stop_if_refused_again(self, found: Connector) -> None:
         refusal = refusal_in(found.status)
         if refusal is not None and refusal.generated and self.limit and refusal.limit == self.limit:
             raise ConnectctlError(
-                f"{self.subject} generates {refusal.generated} tasks with a {MAX} of {self.limit}: it ignores the limit",
-                next_step=f"Roll back (connectctl upgrade abort), then plan with --set bridge={self.subject}.",
+                f"{self.subject} generates {refusal.generated} tasks with a {MAX} of "
+                f"{self.limit}: it ignores the limit",
+                next_step="Roll back (connectctl upgrade abort), then plan with --set "
+                f"bridge={self.subject}.",
                 code="ignores-tasks-max",
             )
 
 
 RECOVERY = 30.0
-"""Seconds within which restarted parts must have another status than FAILED because of too many tasks."""
+"""Seconds within which restarted parts must have another status than FAILED because of too many
+tasks.
+"""
 
 
 def _settled(found: Connector) -> tuple[bool, str]:

@@ -1,4 +1,6 @@
-"""Aborts one open transaction through its coordinator, by fencing. For a hanging one see ``write_marker``."""
+"""Aborts one open transaction through its coordinator, by fencing. For a hanging one see
+``write_marker``.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class EndContext(RunContext):
-    """The context of the steps; ``timeout`` in seconds. ``log`` has the ids of producers that are not listed."""
+    """The context of the steps; ``timeout`` in seconds. ``log`` has the ids of producers that are
+    not listed.
+    """
 
     calls: TransactionCalls
     timeout: float
@@ -41,8 +45,8 @@ class EndContext(RunContext):
 
 @dataclass(frozen=True)
 class AbortOpen(Step[EndContext]):
-    """Abort the open transaction of a transactional id by fencing its producer. ``force``: a running task may use the
-    id.
+    """Abort the open transaction of a transactional id by fencing its producer. ``force``: a
+    running task may use the id.
     """
 
     subject: str
@@ -55,16 +59,24 @@ class AbortOpen(Step[EndContext]):
 
     def is_done(self, context: EndContext) -> str | None:
         found = context.calls.describe([self.subject])[self.subject]
-        return None if isinstance(found, Code) or found.is_open else f"no open transaction (state {found.state})"
+        return (
+            None
+            if isinstance(found, Code) or found.is_open
+            else f"no open transaction (state {found.state})"
+        )
 
     def apply(self, context: EndContext) -> str | None:
         if context.resumed:
             self._refuse_if_changed(context)
-        fencer = BatchFencer(context.calls, [self.row], context.timeout, now=context.now, sleep=context.sleep)
+        fencer = BatchFencer(
+            context.calls, [self.row], context.timeout, now=context.now, sleep=context.sleep
+        )
         fencer.run()
         (result,) = verify(context.calls, list(fencer.results.values()), fencer.held).results
         if result.outcome is not FenceOutcome.FENCED:
-            raise (result.problem or NO_ANSWER).error(f"The transaction of {self.subject} is not aborted")
+            raise (result.problem or NO_ANSWER).error(
+                f"The transaction of {self.subject} is not aborted"
+            )
         how = "aborted" if result.aborted else "it had ended by itself; its producer is fenced"
         return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
 
@@ -75,8 +87,10 @@ class AbortOpen(Step[EndContext]):
         if isinstance(found, Code) or planned is None or found.who == planned.who:
             return
         raise Refused(
-            f"The transaction of {self.subject} was not aborted: the id has another producer since the run began",
-            why=f"producer {found.producer_id}, epoch {found.epoch}; it was {planned.producer_id}, {planned.epoch}",
+            f"The transaction of {self.subject} was not aborted: the id has another producer "
+            "since the run began",
+            why=f"producer {found.producer_id}, epoch {found.epoch}; it was "
+            f"{planned.producer_id}, {planned.epoch}",
             next_step=f"Check again: connectctl transactions show {self.subject}.",
             code="changed",
         )
@@ -85,15 +99,19 @@ class AbortOpen(Step[EndContext]):
 def fence_of(sources: FencingSources, id: str) -> FenceSelection:
     """Return the effect of fencing the transactional id ``id``. Raises the errors of ``observe``.
 
-    The complete id of a leader has the same effect as ``--leader``. The request then has no group: otherwise it would
-    include the leader of this group as well.
+    The complete id of a leader has the same effect as ``--leader``. The request then has no group:
+    otherwise it would include the leader of this group as well.
     """
     request = FenceRequest(ids=(id,), leader=id.startswith(LEADER))
-    return select(observe(replace(sources, group_id=None) if request.leader else sources, request), request)
+    return select(
+        observe(replace(sources, group_id=None) if request.leader else sources, request), request
+    )
 
 
 def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "") -> Plan:
-    """Return the plan that aborts the transaction of one id. Raises ``Refused`` if a running task uses the id."""
+    """Return the plan that aborts the transaction of one id. Raises ``Refused`` if a running task
+    uses the id.
+    """
     (row,) = selection.rows
     found = row.transaction
     if found is None:
@@ -103,13 +121,16 @@ def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "
         hint = "See connectctl transactions list."
         raise problem.error(f"{row.id} has no transaction that can be aborted", hint, "not-found")
     if not found.is_open:
-        raise Refused(f"{row.id} has no open transaction", why=f"its state is {found.state}", code="not-open")
+        raise Refused(
+            f"{row.id} has no open transaction", why=f"its state is {found.state}", code="not-open"
+        )
     if row.running and not force:
         owner = row.running[0]
         raise Refused(
             f"The transaction of {row.id} was not aborted, because a running task would fail",
             why=f"{owner} runs and writes with it",
-            next_step=f"Stop it first (connectctl connectors stop {owner.connector} --wait), or give --force.",
+            next_step=f"Stop it first (connectctl connectors stop {owner.connector} --wait), or "
+            "give --force.",
             code="running-tasks",
         )
     may_run = not row.owners and not row.id.startswith(LEADER) and may_be_task_id(row.id)
@@ -119,4 +140,6 @@ def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "
     hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]
     now = f"{found.state} on {', '.join(map(str, found.partitions or hidden)) or 'no partition'}"
     steps = (AbortOpen(row.id, row, now, force),)
-    return Plan("transactions abort", selection.cluster_id, steps, group_id=group_id, independent=True)
+    return Plan(
+        "transactions abort", selection.cluster_id, steps, group_id=group_id, independent=True
+    )

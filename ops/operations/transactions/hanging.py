@@ -1,9 +1,10 @@
-"""Finds hanging transactions (KIP-664): open ones on partitions that their coordinator does not know and will never
-end.
+"""Finds hanging transactions (KIP-664): open ones on partitions that their coordinator does not
+know and will never end.
 
-A partition has an open transaction; its coordinator has no id for the producer, another epoch, or other partitions.
-Both change during the observation, so partitions are read before and after the coordinators. A transaction hangs if it
-is open from the same offset in both readings, and unknown to its coordinator between them.
+A partition has an open transaction; its coordinator has no id for the producer, another epoch, or
+other partitions. Both change during the observation, so partitions are read before and after the
+coordinators. A transaction hangs if it is open from the same offset in both readings, and unknown
+to its coordinator between them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ from connectctl.ops.kafka.visibility import (
 )
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions import rules
-from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, unknown
+from connectctl.ops.operations.transactions.outcome import (
+    DecidedOutcome,
+    TransactionResult,
+    unknown,
+)
 from connectctl.ops.operations.transactions.outcome_lookup import decisions
 
 if TYPE_CHECKING:
@@ -50,11 +55,12 @@ BLOCKING = {
 
 @dataclass(frozen=True)
 class Hanging:
-    """A transaction that hangs on the partition ``place``. ``id`` is the transactional id with its producer id, if any.
+    """A transaction that hangs on the partition ``place``. ``id`` is the transactional id with its
+    producer id, if any.
 
-    ``role`` is the role of the topic in a Connect cluster: config, offsets, status, or None. ``decision`` is the
-    decision of its coordinator. If it is not ``proven``, a coordinator may have it under an id that this principal may
-    not describe.
+    ``role`` is the role of the topic in a Connect cluster: config, offsets, status, or None.
+    ``decision`` is the decision of its coordinator. If it is not ``proven``, a coordinator may have
+    it under an id that this principal may not describe.
     """
 
     place: TopicPartition
@@ -66,14 +72,22 @@ class Hanging:
     proven: bool = True
 
     def seconds(self, now: float) -> float | None:
-        """Return the seconds since the last write of the producer; ``now`` in seconds since the epoch."""
-        return max(0.0, now - self.producer.last_timestamp / 1000) if self.producer.last_timestamp >= 0 else None
+        """Return the seconds since the last write of the producer; ``now`` in seconds since the
+        epoch.
+        """
+        return (
+            max(0.0, now - self.producer.last_timestamp / 1000)
+            if self.producer.last_timestamp >= 0
+            else None
+        )
 
     @property
     def command(self) -> str:
         """Return the command that ends it: a commit if that was decided, else an abort."""
         verb = (
-            TransactionResult.COMMIT if self.decision.outcome is TransactionResult.COMMIT else TransactionResult.ABORT
+            TransactionResult.COMMIT
+            if self.decision.outcome is TransactionResult.COMMIT
+            else TransactionResult.ABORT
         )
         where = f"--topic {self.place.topic} --partition {self.place.partition}"
         return f"connectctl transactions {verb} {where} --start-offset {self.producer.start_offset}"
@@ -100,8 +114,8 @@ class Hanging:
 class Search:
     """The result of a search: the hanging transactions, the number of partitions, and the findings.
 
-    ``unproven`` are transactions that hang unless they belong to ids that this principal may not describe; ``gaps`` are
-    the missing observations.
+    ``unproven`` are transactions that hang unless they belong to ids that this principal may not
+    describe; ``gaps`` are the missing observations.
     """
 
     found: tuple[Hanging, ...]
@@ -110,27 +124,37 @@ class Search:
     unproven: tuple[Hanging, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
-    def exactly_one(self, partition: TopicPartition, start: int | None, producer_id: int | None) -> Hanging:
-        """Return the only one on ``partition`` that begins at ``start`` and is of ``producer_id``, if these are given.
+    def exactly_one(
+        self, partition: TopicPartition, start: int | None, producer_id: int | None
+    ) -> Hanging:
+        """Return the only one on ``partition`` that begins at ``start`` and is of ``producer_id``,
+        if these are given.
 
         Raises ``Refused`` if none hangs there, ``BadInput`` if several do.
         """
         found = matching((*self.found, *self.unproven), partition, start, producer_id)
         if not found and self.gaps:
-            raise refused(self.gaps, f"No transaction is proven to hang on {partition}; nothing was done")
+            raise refused(
+                self.gaps, f"No transaction is proven to hang on {partition}; nothing was done"
+            )
         if not found:
             raise Refused(
                 f"No such transaction hangs on {partition}; nothing was done",
                 why="the open transaction is known to its coordinator, or no transaction is open",
-                next_step="See connectctl transactions list --open; an open transaction is aborted by its id.",
+                next_step="See connectctl transactions list --open; an open transaction is "
+                "aborted by its id.",
                 code="not-hanging",
             )
         if len(found) > 1:
             starts = ", ".join(
-                f"producer {transaction.producer.producer_id} from offset {transaction.producer.start_offset}"
+                f"producer {transaction.producer.producer_id} from offset "
+                f"{transaction.producer.start_offset}"
                 for transaction in found
             )
-            raise BadInput(f"Several transactions hang on {partition}: {starts}", next_step="Give --producer-id.")
+            raise BadInput(
+                f"Several transactions hang on {partition}: {starts}",
+                next_step="Give --producer-id.",
+            )
         return found[0]
 
 
@@ -140,10 +164,11 @@ def search(
     roles: Mapping[str, str],
     log: TransactionLogReads | None = None,
 ) -> Search:
-    """Return the hanging transactions on ``topics``, or on all; ``roles`` are the roles of the internal topics by name.
+    """Return the hanging transactions on ``topics``, or on all; ``roles`` are the roles of the
+    internal topics by name.
 
-    The decisions are looked up in ``log``, if it is given and a transaction hangs. If the log cannot be read, only a
-    principal that may describe all transactional ids gets proven results.
+    The decisions are looked up in ``log``, if it is given and a transaction hangs. If the log
+    cannot be read, only a principal that may describe all transactional ids gets proven results.
     """
     requested: Observation[list[TopicPartition]] = (
         calls.all_places() if topics is None else Complete(calls.places(topics))
@@ -162,34 +187,68 @@ def search(
     if silent := [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]:
         # A coordinator that does not answer may know all of them.
         return Search(
-            (), len(partitions), (*not_seen, *unread_findings(before), _no_verdict(silent)), gaps=tuple(silent)
+            (),
+            len(partitions),
+            (*not_seen, *unread_findings(before), _no_verdict(silent)),
+            gaps=tuple(silent),
         )
     after = open_transactions(calls.producers(sorted({partition for partition, _ in open_before})))
     candidates = hanging(open_before, owners, described, after)
-    found = tuple(replace(transaction, role=roles.get(transaction.place.topic)) for transaction in candidates)
+    found = tuple(
+        replace(transaction, role=roles.get(transaction.place.topic)) for transaction in candidates
+    )
     if log is not None and found:
-        answers = decisions(log, [(transaction.place, transaction.producer, transaction.id) for transaction in found])
+        answers = decisions(
+            log,
+            [(transaction.place, transaction.producer, transaction.id) for transaction in found],
+        )
         # A coordinator that is still loading its log reports no transaction, and no error.
         answered = zip(found, answers, strict=True)
-        found = tuple(replace(transaction, decision=answer) for transaction, answer in answered if not answer.running)
-    return _searched(found, listed.gaps, len(partitions), (*not_seen, *unread_findings(before)), read=log is not None)
+        found = tuple(
+            replace(transaction, decision=answer)
+            for transaction, answer in answered
+            if not answer.running
+        )
+    return _searched(
+        found,
+        listed.gaps,
+        len(partitions),
+        (*not_seen, *unread_findings(before)),
+        read=log is not None,
+    )
 
 
 def _searched(
-    found: Sequence[Hanging], gaps: tuple[Gap, ...], partitions: int, findings: tuple[Finding, ...], *, read: bool
+    found: Sequence[Hanging],
+    gaps: tuple[Gap, ...],
+    partitions: int,
+    findings: tuple[Finding, ...],
+    *,
+    read: bool,
 ) -> Search:
     """Return the result of a search, with proven and unproven transactions separated.
 
-    It is proven that no coordinator has a producer id if every id was described, or if their log was read.
+    It is proven that no coordinator has a producer id if every id was described, or if their log
+    was read.
     """
     proven = [
         transaction
         for transaction in found
         if transaction.id is not None or not gaps or (read and transaction.decision.log_read)
     ]
-    doubtful = tuple(replace(transaction, proven=False) for transaction in found if transaction not in proven)
-    missing = (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps) if doubtful else ()
-    more = (*filter(None, map(blocking, proven)), *map(_not_proven, doubtful), *gap_findings(missing))
+    doubtful = tuple(
+        replace(transaction, proven=False) for transaction in found if transaction not in proven
+    )
+    missing = (
+        (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps)
+        if doubtful
+        else ()
+    )
+    more = (
+        *filter(None, map(blocking, proven)),
+        *map(_not_proven, doubtful),
+        *gap_findings(missing),
+    )
     return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
 
 
@@ -197,10 +256,14 @@ def refuse_unreadable(answers: Mapping[TopicPartition, object]) -> None:
     """Raise ``NotAuthorized`` if this principal may not read any of the partitions."""
     if answers and all(answer is Code.TOPIC_AUTHORIZATION_FAILED for answer in answers.values()):
         topics = sorted({partition.topic for partition in answers})
-        raise not_authorized(f"Not authorized to read {some_of(topics, MOST_NAMED)}", read_topic(topics[0]))
+        raise not_authorized(
+            f"Not authorized to read {some_of(topics, MOST_NAMED)}", read_topic(topics[0])
+        )
 
 
-def open_transactions(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:
+def open_transactions(
+    producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code],
+) -> Open:
     return {
         (partition, producer.producer_id): producer
         for partition, known in producers.items()
@@ -211,16 +274,26 @@ def open_transactions(producers: Mapping[TopicPartition, tuple[PartitionProducer
 
 
 def hanging(
-    before: Open, owners: Mapping[int, str], described: Mapping[str, Transaction | Code], after: Open
+    before: Open,
+    owners: Mapping[int, str],
+    described: Mapping[str, Transaction | Code],
+    after: Open,
 ) -> list[Hanging]:
-    """Return the open transactions that their coordinator does not know. ``owners`` has the id of each producer id."""
+    """Return the open transactions that their coordinator does not know. ``owners`` has the id of
+    each producer id.
+    """
     found = []
     for key, producer in sorted(before.items(), key=lambda item: item[0]):
         still = after.get(key)
-        if still is None or (still.epoch, still.start_offset) != (producer.epoch, producer.start_offset):
+        if still is None or (still.epoch, still.start_offset) != (
+            producer.epoch,
+            producer.start_offset,
+        ):
             continue
         id = owners.get(producer.producer_id)
-        why = _why_unknown(key[0], producer, None if id is None else described.get(id, Code.NO_ANSWER))
+        why = _why_unknown(
+            key[0], producer, None if id is None else described.get(id, Code.NO_ANSWER)
+        )
         if why is not None:
             found.append(Hanging(key[0], producer, id, why))
     return found
@@ -229,7 +302,9 @@ def hanging(
 def _why_unknown(
     partition: TopicPartition, producer: PartitionProducer, known: Transaction | Code | None
 ) -> str | None:
-    """Return why the coordinator cannot end this transaction; None if it can, or if it did not answer."""
+    """Return why the coordinator cannot end this transaction; None if it can, or if it did not
+    answer.
+    """
     if known is None or known is Code.TRANSACTIONAL_ID_NOT_FOUND:
         return "no coordinator knows its producer id"
     if isinstance(known, Code):
@@ -254,10 +329,15 @@ def unread_findings(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, .
     for partition, known in producers.items():
         if isinstance(known, Code):
             found.setdefault((partition.topic, known), []).append(partition.partition)
-    answers = ((topic, verdict(PRODUCERS, code, topic), numbers) for (topic, code), numbers in sorted(found.items()))
+    answers = (
+        (topic, verdict(PRODUCERS, code, topic), numbers)
+        for (topic, code), numbers in sorted(found.items())
+    )
     return tuple(
         rules.UNREAD.found(
-            topic, f"{len(numbers)} of its partitions could not be read: {answer.meaning}.", answer.advice
+            topic,
+            f"{len(numbers)} of its partitions could not be read: {answer.meaning}.",
+            answer.advice,
         )
         for topic, answer, numbers in answers
         if answer.move is not ErrorAction.ABSENT
@@ -266,8 +346,9 @@ def unread_findings(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, .
 
 def _not_proven(found: Hanging) -> Finding:
     message = (
-        f"Producer {found.producer.producer_id} has a transaction open since offset {found.producer.start_offset}; "
-        "not proven to hang, because its coordinator may have it under an id that this principal does not see."
+        f"Producer {found.producer.producer_id} has a transaction open since offset "
+        f"{found.producer.start_offset}; not proven to hang, because its coordinator may have it "
+        "under an id that this principal does not see."
     )
     hint = f"Grant {read_topic(TOPIC)}, or {describe_id()}, and look again."
     return rules.NOT_PROVEN.found(str(found.place), message, hint)
@@ -282,8 +363,8 @@ def _no_verdict(silent: Iterable[Gap]) -> Finding:
 def matching(
     found: Iterable[Hanging], partition: TopicPartition, start: int | None, producer_id: int | None
 ) -> list[Hanging]:
-    """Return the hanging transactions on ``partition`` that begin at ``start`` and are of ``producer_id``, if these are
-    given.
+    """Return the hanging transactions on ``partition`` that begin at ``start`` and are of
+    ``producer_id``, if these are given.
     """
     return [
         transaction

@@ -1,5 +1,5 @@
-"""The lag of read_committed consumers: from the last stable offset to the high watermark, with the transaction that
-causes it.
+"""The lag of read_committed consumers: from the last stable offset to the high watermark, with the
+transaction that causes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings, gap_of, observation_of
+from connectctl.ops.kafka.visibility import (
+    Complete,
+    Gap,
+    Observation,
+    gap_findings,
+    gap_of,
+    observation_of,
+)
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
 from connectctl.ops.operations.transactions import rules
@@ -34,12 +41,16 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import Named
 
 LONG = 60.0
-"""Seconds after which an open transaction on an internal topic is a warning: Connect's own time-out."""
+"""Seconds after which an open transaction on an internal topic is a warning: Connect's own
+time-out.
+"""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """The transaction at a last stable offset. ``transaction`` is None if no coordinator knows the producer."""
+    """The transaction at a last stable offset. ``transaction`` is None if no coordinator knows the
+    producer.
+    """
 
     producer: PartitionProducer
     transaction: Owned | None
@@ -58,7 +69,9 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Lag:
-    """A partition and its lag for read_committed consumers. ``role`` is the role of its topic in the Connect cluster."""
+    """A partition and its lag for read_committed consumers. ``role`` is the role of its topic in
+    the Connect cluster.
+    """
 
     partition: TopicPartition
     role: str
@@ -83,9 +96,11 @@ class Lags:
     findings: tuple[Finding, ...]
 
 
-def topic_roles(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[dict[str, str]]:
-    """Return the role of each internal topic of the group by name: config, offsets, status; dedicated topics are
-    offsets.
+def topic_roles(
+    kafka: KafkaReads, group: ConnectGroup, named: Named
+) -> Observation[dict[str, str]]:
+    """Return the role of each internal topic of the group by name: config, offsets, status;
+    dedicated topics are offsets.
 
     Raises the errors of ``find_internal_topics``.
     """
@@ -104,12 +119,20 @@ def topic_roles(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observa
     return observation_of({topic: role for topic, role in roles.items() if topic}, gaps)
 
 
-def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Mapping[str, str], now: float) -> Lags:
-    """Return the lag of every partition of the topics in ``roles``; ``now`` in seconds since the epoch."""
+def measure(
+    calls: TransactionCalls, directory: TransactionalIdIndex, roles: Mapping[str, str], now: float
+) -> Lags:
+    """Return the lag of every partition of the topics in ``roles``; ``now`` in seconds since the
+    epoch.
+    """
     partitions = calls.places(list(roles))
     bounds = calls.bounds(partitions)
     refuse_unreadable(bounds)
-    lagging = [partition for partition in partitions if isinstance(bound := bounds[partition], Bounds) and bound.lag]
+    lagging = [
+        partition
+        for partition in partitions
+        if isinstance(bound := bounds[partition], Bounds) and bound.lag
+    ]
     producers = calls.producers(lagging) if lagging else {}
     held = suspects_of(calls, directory, producers) if lagging else Complete({})
     suspects = held.seen
@@ -118,30 +141,40 @@ def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Map
         for partition in partitions
         if isinstance(bound := bounds[partition], Bounds)
     )
-    problems = [_unread(partition, code) for partition in partitions if isinstance(code := bounds[partition], Code)]
+    problems = [
+        _unread(partition, code)
+        for partition in partitions
+        if isinstance(code := bounds[partition], Code)
+    ]
     found = filter(None, (finding(lag, now) for lag in lags))
     return Lags(lags, (*gap_findings(held.gaps), *unread_findings(producers), *problems, *found))
 
 
 def suspects_of(
-    calls: TransactionCalls, directory: TransactionalIdIndex, producers: Mapping[TopicPartition, Any]
+    calls: TransactionCalls,
+    directory: TransactionalIdIndex,
+    producers: Mapping[TopicPartition, Any],
 ) -> Observation[dict[TopicPartition, Suspect]]:
     """Return for each partition the first open transaction, which holds the last stable offset.
 
     ``producers`` is the first reading of the partitions.
 
-    The observation is partial if such a transaction may belong to an id that was not described; it is not reported as
-    hanging then.
+    The observation is partial if such a transaction may belong to an id that was not described; it
+    is not reported as hanging then.
     """
     before = open_transactions(producers)
     listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None
     owners = {listing.producer_id: listing.id for listing in listed.seen} if listed else {}
     described = describe_ids(calls, sorted(set(owners.values())))
-    unknown = hanging(before, owners, described, open_transactions(calls.producers(list(producers))))
+    unknown = hanging(
+        before, owners, described, open_transactions(calls.producers(list(producers)))
+    )
     gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
     hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}
     found: dict[TopicPartition, Suspect] = {}
-    for (partition, number), producer in sorted(before.items(), key=lambda item: item[1].start_offset or 0):
+    for (partition, number), producer in sorted(
+        before.items(), key=lambda item: item[1].start_offset or 0
+    ):
         known = described.get(owners.get(number, ""))
         transaction = owned(known, directory) if isinstance(known, Transaction) else None
         found.setdefault(partition, Suspect(producer, transaction, (partition, number) in hang))
@@ -154,7 +187,10 @@ def finding(lag: Lag, now: float) -> Finding | None:
         return None
     if suspect.hangs:
         words = BLOCKING.get(lag.role, "A hanging transaction blocks read_committed consumers.")
-        hint = f"connectctl transactions abort --topic {lag.partition.topic} --partition {lag.partition.partition}"
+        hint = (
+            f"connectctl transactions abort --topic {lag.partition.topic} --partition "
+            f"{lag.partition.partition}"
+        )
         return rules.BLOCKING_TRANSACTION.found(str(lag.partition), words, hint)
     return _open_for_long(lag, suspect, now)
 
@@ -164,11 +200,19 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
     if suspect.transaction is None or seconds is None or seconds < LONG:
         return None
     id = suspect.transaction.transaction.id
-    message = f"{id} has a transaction open for {seconds:.0f} s; read_committed consumers cannot read beyond it."
-    hint = f"connectctl transactions show {id}. If its producer is gone: connectctl transactions abort {id}."
+    message = (
+        f"{id} has a transaction open for {seconds:.0f} s; read_committed consumers cannot "
+        "read beyond it."
+    )
+    hint = (
+        f"connectctl transactions show {id}. If its producer is gone: connectctl transactions "
+        f"abort {id}."
+    )
     return rules.OPEN_FOR_LONG.found(str(lag.partition), message, hint)
 
 
 def _unread(partition: TopicPartition, code: Code) -> Finding:
     answer = verdict(PRODUCERS, code, partition.topic)
-    return rules.UNREAD.found(str(partition), f"Could not be read: {answer.meaning}.", answer.advice)
+    return rules.UNREAD.found(
+        str(partition), f"Could not be read: {answer.meaning}.", answer.advice
+    )

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.transactional_ids import LEADER, TaskRef, TransactionalIdIndex, ambiguities
+from connectctl.ops.connect.transactional_ids import (
+    LEADER,
+    TaskRef,
+    TransactionalIdIndex,
+    ambiguities,
+)
 from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, failure, verdict
@@ -24,7 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Criteria:
-    """The filter of transactions. ``longer_than`` is in seconds; ``connectors`` belong to ``group_id``; empty: all."""
+    """The filter of transactions. ``longer_than`` is in seconds; ``connectors`` belong to
+    ``group_id``; empty: all.
+    """
 
     states: tuple[str, ...] = ()
     longer_than: float | None = None
@@ -38,13 +45,17 @@ def known_states(states: Iterable[str]) -> tuple[str, ...]:
     by_name = {state.lower(): state for state in STATES}
     names = {state: by_name.get(state.lower().replace("-", "")) for state in states}
     if unknown := [state for state, name in names.items() if name is None]:
-        raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
+        raise BadInput(
+            f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}."
+        )
     return tuple(filter(None, names.values()))
 
 
 @dataclass(frozen=True)
 class Owned:
-    """A transaction and the tasks with its transactional id. ``pending`` are the offsets of groups that it may hold."""
+    """A transaction and the tasks with its transactional id. ``pending`` are the offsets of groups
+    that it may hold.
+    """
 
     transaction: Transaction
     owners: tuple[TaskRef, ...]
@@ -77,7 +88,9 @@ class Owned:
             "startedMs": found.started_ms,
             "openSeconds": None if seconds is None else round(seconds, 3),
             "coordinator": found.coordinator,
-            "topicPartitions": [{"topic": p.topic, "partition": p.partition} for p in found.partitions],
+            "topicPartitions": [
+                {"topic": p.topic, "partition": p.partition} for p in found.partitions
+            ],
             "pendingOffsets": [each.as_json() for each in self.pending],
         }
 
@@ -96,7 +109,9 @@ def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
     return Owned(transaction, directory.owners(id), leader)
 
 
-def with_pending(calls: TransactionCalls, groups: GroupOffsetWrites, found: Iterable[Owned]) -> tuple[Owned, ...]:
+def with_pending(
+    calls: TransactionCalls, groups: GroupOffsetWrites, found: Iterable[Owned]
+) -> tuple[Owned, ...]:
     """Return ``found`` with the pending offsets that the open transactions hold."""
     found = tuple(found)
     pending = pending_offsets(calls, groups, (each.transaction for each in found))
@@ -104,10 +119,16 @@ def with_pending(calls: TransactionCalls, groups: GroupOffsetWrites, found: Iter
 
 
 def find(
-    calls: TransactionCalls, directory: TransactionalIdIndex, criteria: Criteria, group_id: str | None, now: float
+    calls: TransactionCalls,
+    directory: TransactionalIdIndex,
+    criteria: Criteria,
+    group_id: str | None,
+    now: float,
 ) -> Transactions:
     """Return all transactions that match the filter; ``now`` in seconds since the epoch."""
-    prefixes = criteria.prefixes or tuple(f"{group_id}-{connector}-" for connector in criteria.connectors)
+    prefixes = criteria.prefixes or tuple(
+        f"{group_id}-{connector}-" for connector in criteria.connectors
+    )
     listed = calls.listed(states=criteria.states, prefixes=prefixes)
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
     if not listed.seen and silent:
@@ -119,9 +140,13 @@ def find(
     described = describe_ids(calls, [listing.id for listing in listed.seen])
     denied = {id: state for id, state in described.items() if not isinstance(state, Transaction)}
     if denied and len(denied) == len(described):
-        id_, reason = next((id, state) for id, state in described.items() if isinstance(state, Code))
+        id_, reason = next(
+            (id, state) for id, state in described.items() if isinstance(state, Code)
+        )
         raise failure("No transaction can be described", verdict(DESCRIBE, reason, id_), reason)
-    found = [owned(state, directory) for state in described.values() if isinstance(state, Transaction)]
+    found = [
+        owned(state, directory) for state in described.values() if isinstance(state, Transaction)
+    ]
     chosen = tuple(sorted(matching(found, criteria, now), key=lambda entry: entry.transaction.id))
     hidden = gap_findings(gap for entry in chosen for gap in hidden_topics(entry.transaction))
     doubts = ambiguities(directory, (entry.transaction.id for entry in chosen))
@@ -129,10 +154,11 @@ def find(
 
 
 def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
-    """Return the gap of an open transaction without partitions: coordinators omit topics that may not be described.
+    """Return the gap of an open transaction without partitions: coordinators omit topics that may
+    not be described.
 
-    An open transaction has at least one partition (``TransactionMetadata``). A transaction with only some omitted
-    cannot be recognised.
+    An open transaction has at least one partition (``TransactionMetadata``). A transaction with
+    only some omitted cannot be recognised.
     """
     if transaction.state != "Ongoing" or transaction.partitions:
         return ()
@@ -140,10 +166,13 @@ def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
 
 
 def check_connectors(
-    found: Transactions, directory: Observation[TransactionalIdIndex], criteria: Criteria, group_id: str | None
+    found: Transactions,
+    directory: Observation[TransactionalIdIndex],
+    criteria: Criteria,
+    group_id: str | None,
 ) -> None:
-    """Raise ``BadInput`` for an unknown connector without transactions, ``NotAuthorized`` if this principal may not
-    know it.
+    """Raise ``BadInput`` for an unknown connector without transactions, ``NotAuthorized`` if this
+    principal may not know it.
     """
     known = directory.seen.connectors.get(str(group_id), frozenset())
     traces = {owner.connector for transaction in found.found for owner in transaction.owners}
@@ -151,12 +180,14 @@ def check_connectors(
     if unknown:
         whole(directory, "the connectors", proven=False)
         hint = did_you_mean(unknown[0], known, "See connectctl connectors list.")
-        raise BadInput(f"Connector not found: {', '.join(unknown)}", next_step=hint, code="unknown-connector")
+        raise BadInput(
+            f"Connector not found: {', '.join(unknown)}", next_step=hint, code="unknown-connector"
+        )
 
 
 def matching(found: Iterable[Owned], criteria: Criteria, now: float) -> Iterable[Owned]:
-    """Yield the transactions that match the criteria which coordinators do not filter, and their states, which may have
-    changed.
+    """Yield the transactions that match the criteria which coordinators do not filter, and their
+    states, which may have changed.
     """
     for candidate in found:
         seconds = candidate.transaction.seconds_open(now)
@@ -166,7 +197,9 @@ def matching(found: Iterable[Owned], criteria: Criteria, now: float) -> Iterable
             continue
         if criteria.longer_than is not None and (seconds is None or seconds < criteria.longer_than):
             continue
-        if criteria.connectors and not any(owner.connector in criteria.connectors for owner in candidate.owners):
+        if criteria.connectors and not any(
+            owner.connector in criteria.connectors for owner in candidate.owners
+        ):
             continue
         yield candidate
 
@@ -178,6 +211,11 @@ def describe_one(calls: TransactionCalls, directory: TransactionalIdIndex, id: s
         return owned(found, directory)
     answer = verdict(DESCRIBE, found, id)
     if answer.move is ErrorAction.ABSENT:
-        hint = "It never existed, or expired (transactional.id.expiration.ms). See connectctl transactions list."
-        raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
+        hint = (
+            "It never existed, or expired (transactional.id.expiration.ms). See connectctl "
+            "transactions list."
+        )
+        raise ConnectctlError(
+            f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found"
+        )
     raise failure(f"The transactional id {id} cannot be described", answer, found)

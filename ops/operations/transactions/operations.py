@@ -1,4 +1,6 @@
-"""Operations that end one transaction: an open one through its coordinator, a hanging one by a marker."""
+"""Operations that end one transaction: an open one through its coordinator, a hanging one by a
+marker.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
-from connectctl.ops.operations.transactions.abort import AbortOpen, EndContext, fence_of, plan_abort_open
+from connectctl.ops.operations.transactions.abort import (
+    AbortOpen,
+    EndContext,
+    fence_of,
+    plan_abort_open,
+)
 from connectctl.ops.operations.transactions.hanging import Hanging, Search, search
 from connectctl.ops.operations.transactions.sources import group_of, sources_of, visible_roles_of
 from connectctl.ops.operations.transactions.write_marker import (
@@ -46,7 +53,9 @@ class TransactionAccess:
 
 @dataclass(frozen=True)
 class OpenTransaction:
-    """The transaction of a transactional id. ``force``: it is aborted even if a task may use the id."""
+    """The transaction of a transactional id. ``force``: it is aborted even if a task may use the
+    id.
+    """
 
     id: str
     force: bool = False
@@ -54,7 +63,8 @@ class OpenTransaction:
 
 @dataclass(frozen=True)
 class HangingTransaction:
-    """The hanging transaction of a partition; the first offset and the producer id distinguish several.
+    """The hanging transaction of a partition; the first offset and the producer id distinguish
+    several.
 
     ``force``: it is aborted even if its commit was decided, or if it is not proven to hang.
     """
@@ -90,18 +100,26 @@ class Abort(EndTransaction[OpenTransaction | HangingTransaction]):
     name = "transactions abort"
     steps = (AbortOpen, AbortHanging)
 
-    def plan(self, access: TransactionAccess, request: OpenTransaction | HangingTransaction) -> Planned:
-        """Return the plan. Raises ``Refused`` if a task uses the id, or the coordinator may still end the transaction."""
+    def plan(
+        self, access: TransactionAccess, request: OpenTransaction | HangingTransaction
+    ) -> Planned:
+        """Return the plan. Raises ``Refused`` if a task uses the id, or the coordinator may still
+        end the transaction.
+        """
         if isinstance(request, OpenTransaction):
             selection = fence_of(sources_of(access.clients, FenceRequest()), request.id)
             plan = plan_abort_open(selection, force=request.force, group_id=access.group_id)
             return Planned(plan, findings=tuple(selection.findings))
         found, gaps, notes = _hanging(access.clients, request)
-        plan = plan_abort_hanging(access.cluster_id(), found, force=request.force, gaps=gaps, group_id=access.group_id)
+        plan = plan_abort_hanging(
+            access.cluster_id(), found, force=request.force, gaps=gaps, group_id=access.group_id
+        )
         return Planned(plan, (*notes, *warnings_of(found)))
 
     def request_of(self, plan: Plan) -> OpenTransaction | HangingTransaction | None:
-        """Return the transaction of the plan. An abort of a hanging one was confirmed with its warnings."""
+        """Return the transaction of the plan. An abort of a hanging one was confirmed with its
+        warnings.
+        """
         step = next(iter(plan.steps), None)
         if step is None:
             return None
@@ -119,7 +137,10 @@ class Commit(EndTransaction[HangingTransaction]):
     def plan(self, access: TransactionAccess, request: HangingTransaction) -> Planned:
         """Return the plan. Raises ``Refused`` unless the coordinator provably decided to commit."""
         found, gaps, notes = _hanging(access.clients, request)
-        return Planned(plan_commit_hanging(access.cluster_id(), found, gaps=gaps, group_id=access.group_id), notes)
+        return Planned(
+            plan_commit_hanging(access.cluster_id(), found, gaps=gaps, group_id=access.group_id),
+            notes,
+        )
 
     def request_of(self, plan: Plan) -> HangingTransaction | None:
         """Return the transaction of the plan."""
@@ -132,13 +153,19 @@ def _request_of(step: Step[Any]) -> HangingTransaction:
     return HangingTransaction(step.hanging.place, producer.start_offset, producer.producer_id)
 
 
-def _hanging(clients: Clients, request: HangingTransaction) -> tuple[Hanging, tuple[Gap, ...], tuple[str, ...]]:
+def _hanging(
+    clients: Clients, request: HangingTransaction
+) -> tuple[Hanging, tuple[Gap, ...], tuple[str, ...]]:
     """Return the hanging transaction, the gaps because of which it may still be active, and notes.
 
     Raises ``Refused`` if none hangs, ``BadInput`` if several do.
     """
     found, notes = searched(clients, [request.partition.topic])
-    return found.exactly_one(request.partition, request.start_offset, request.producer_id), found.gaps, notes
+    return (
+        found.exactly_one(request.partition, request.start_offset, request.producer_id),
+        found.gaps,
+        notes,
+    )
 
 
 def searched(clients: Clients, topics: list[str] | None) -> tuple[Search, tuple[str, ...]]:

@@ -1,4 +1,6 @@
-"""Looks up the decisions on hanging transactions: once in the transaction log for all, then in the partition of each."""
+"""Looks up the decisions on hanging transactions: once in the transaction log for all, then in the
+partition of each.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +29,28 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
 SLACK_MS = 60_000
-"""The margin before the beginning of a transaction in the search of its partition, for different clocks."""
+"""The margin before the beginning of a transaction in the search of its partition, for different
+clocks.
+"""
 OpenProducer = tuple["TopicPartition", "PartitionProducer", str | None]
 """The partition of a hanging transaction, its producer, and its transactional id, if known."""
 
 
-def decisions(log: TransactionLogReads, open_producers: Sequence[OpenProducer]) -> list[DecidedOutcome]:
-    """Return the decision on each transaction; unknown if the log or the partition cannot be read."""
+def decisions(
+    log: TransactionLogReads, open_producers: Sequence[OpenProducer]
+) -> list[DecidedOutcome]:
+    """Return the decision on each transaction; unknown if the log or the partition cannot be
+    read.
+    """
     ids = {id for _, _, id in open_producers if id is not None}
     complete = all(id is not None for _, _, id in open_producers)
     query = ProducerQuery(frozenset(producer.producer_id for _, producer, _ in open_producers))
     try:
         written = RecordedEnd.of(log.entries(sorted(ids) if complete else None, query))
     except ConnectctlError as e:
-        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}", _right(e))] * len(open_producers)
+        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}", _right(e))] * len(
+            open_producers
+        )
     return [_decision(log, written, *open_producer) for open_producer in open_producers]
 
 
@@ -61,7 +71,12 @@ def _decision(
     if not past:
         return unknown("the transaction log has nothing of its producer id")
     try:
-        return decide(past, partition, producer, log.behind(partition, producer, since(past, partition, producer)))
+        return decide(
+            past,
+            partition,
+            producer,
+            log.behind(partition, producer, since(past, partition, producer)),
+        )
     except ConnectctlError as e:
         return unknown(f"{partition} cannot be read: {e.why or e.what}", _right(e))
 
@@ -72,8 +87,8 @@ def _right(error: ConnectctlError) -> Right | None:
 
 
 def _pending(entries: Sequence[LogEntry], partition: TopicPartition) -> DecidedOutcome | None:
-    """Return the outcome if a coordinator still has a transaction of the producer on ``partition``, under an id that
-    was not described.
+    """Return the outcome if a coordinator still has a transaction of the producer on ``partition``,
+    under an id that was not described.
 
     The coordinator will end it, independently of the preceding records.
     """
@@ -81,14 +96,20 @@ def _pending(entries: Sequence[LogEntry], partition: TopicPartition) -> DecidedO
     if last is None or last.state not in OPEN or partition not in last.places:
         return None
     if last.next_producer_id >= 0:
-        return unread("its end is recorded with another producer id, whose transactional id is unknown")
+        return unread(
+            "its end is recorded with another producer id, whose transactional id is unknown"
+        )
     return DecidedOutcome(None, "its coordinator has not ended it yet", running=True)
 
 
-def since(past: Sequence[Event], partition: TopicPartition, producer: PartitionProducer) -> int | None:
-    """Return the time, in milliseconds since the epoch, from which the partition is searched; None for no search.
+def since(
+    past: Sequence[Event], partition: TopicPartition, producer: PartitionProducer
+) -> int | None:
+    """Return the time, in milliseconds since the epoch, from which the partition is searched; None
+    for no search.
 
-    The search includes the last transaction with the partition, and the one before, whose marker distinguishes them.
+    The search includes the last transaction with the partition, and the one before, whose marker
+    distinguishes them.
     """
     last = decided_with(past, partition, producer.epoch)[-2:]
     return min(transaction.started_ms for transaction in last) - SLACK_MS if last else None
@@ -96,7 +117,9 @@ def since(past: Sequence[Event], partition: TopicPartition, producer: PartitionP
 
 @dataclass(frozen=True)
 class ProducerQuery:
-    """A filter for the records of some producer ids, and for one unreadable record of each transactional id."""
+    """A filter for the records of some producer ids, and for one unreadable record of each
+    transactional id.
+    """
 
     producer_ids: frozenset[int]
     _unreadable_keys: set[bytes | None] = field(default_factory=set)
@@ -114,7 +137,9 @@ class ProducerQuery:
 
 @dataclass(frozen=True)
 class RecordedEnd:
-    """The records of coordinators by producer id, in the order of the log, and the unreadable ones."""
+    """The records of coordinators by producer id, in the order of the log, and the unreadable
+    ones.
+    """
 
     by_producer: defaultdict[int, list[LogEntry]]
     unreadable: tuple[Unreadable, ...]

@@ -37,9 +37,9 @@ class PendingOffsets:
 def pending_offsets(
     calls: TransactionCalls, groups: GroupOffsetWrites, transactions: Iterable[Transaction]
 ) -> dict[str, tuple[PendingOffsets, ...]]:
-    """Return the pending offsets by the transactional id that holds them, or that may hold them where several open
-    transactions have the group's partition of ``__consumer_offsets``. Of groups that have committed nothing before, and
-    that this principal may not describe, nothing is seen.
+    """Return the pending offsets by the transactional id that holds them, or that may hold them
+    where several open transactions have the group's partition of ``__consumer_offsets``. Of groups
+    that have committed nothing before, and that this principal may not describe, nothing is seen.
     """
     holders: dict[int, list[str]] = {}
     for each in transactions:

@@ -22,12 +22,20 @@ def group_of(clients: Clients) -> str | None:
 
 
 def sources_of(clients: Clients, request: FenceRequest) -> FencingSources:
-    """Return the sources of a plan to fence. Raises ``BadInput`` for connectors that write to different Kafka clusters."""
-    from connectctl.ops.operations.fencing.observe import FencingSources, read_config_topic, running_tasks
+    """Return the sources of a plan to fence. Raises ``BadInput`` for connectors that write to
+    different Kafka clusters.
+    """
+    from connectctl.ops.operations.fencing.observe import (
+        FencingSources,
+        read_config_topic,
+        running_tasks,
+    )
 
     @cache
     def configured() -> Configured:
-        return read_config_topic(clients.kafka, clients.kafka.group(clients.group_id), clients.named_topics)
+        return read_config_topic(
+            clients.kafka, clients.kafka.group(clients.group_id), clients.named_topics
+        )
 
     def group(name: str) -> ConnectGroup:
         return clients.kafka.group(name)
@@ -41,7 +49,9 @@ def sources_of(clients: Clients, request: FenceRequest) -> FencingSources:
 
 
 def directory_of(clients: Clients) -> Observation[TransactionalIdIndex]:
-    """Return all connectors: the group's from its config topic, those of other groups from their assignments."""
+    """Return all connectors: the group's from its config topic, those of other groups from their
+    assignments.
+    """
     from connectctl.ops.operations.fencing.observe import visible_connectors
     from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
@@ -49,7 +59,9 @@ def directory_of(clients: Clients) -> Observation[TransactionalIdIndex]:
 
 
 def roles_of(clients: Clients) -> Observation[dict[str, str]]:
-    """Return the role of each internal topic of the group, by its name. Raises the error of their discovery."""
+    """Return the role of each internal topic of the group, by its name. Raises the error of their
+    discovery.
+    """
     from connectctl.ops.operations.transactions.lag import topic_roles
 
     kafka = clients.kafka
@@ -67,17 +79,25 @@ def visible_roles_of(clients: Clients) -> Observation[dict[str, str]]:
         return Partial({}, (gap_of(e, "the internal topics of the workers"),))
 
 
-def _coordinators(clients: Clients, request: FenceRequest, configured: Callable[[], Configured]) -> TransactionCalls:
-    """Return the coordinators of the ids: those of another Kafka cluster if the connectors write to it (KIP-618)."""
+def _coordinators(
+    clients: Clients, request: FenceRequest, configured: Callable[[], Configured]
+) -> TransactionCalls:
+    """Return the coordinators of the ids: those of another Kafka cluster if the connectors write to
+    it (KIP-618).
+    """
     from connectctl.ops.operations.fencing.observe import common_overrides
 
     if not request.connectors:
         return clients.transactions
-    return coordinators_of(clients, common_overrides(configured().state.connectors, request.connectors))
+    return coordinators_of(
+        clients, common_overrides(configured().state.connectors, request.connectors)
+    )
 
 
 def coordinators_of(clients: Clients, overrides: Mapping[str, str]) -> TransactionCalls:
-    """Return the coordinators of a connector's producers. ``overrides``: ``producer.override.`` properties, unprefixed."""
+    """Return the coordinators of a connector's producers. ``overrides``: ``producer.override.``
+    properties, unprefixed.
+    """
     bootstrap = overrides.get("bootstrap.servers", "")
     if not bootstrap or clients.is_own_cluster(bootstrap):
         return clients.transactions

@@ -1,4 +1,6 @@
-"""Ends a hanging transaction with the marker of its decision, which its coordinator will never write."""
+"""Ends a hanging transaction with the marker of its decision, which its coordinator will never
+write.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.visibility import Gap, not_authorized, refused
-from connectctl.ops.operations.transactions.hanging import Hanging, matching, open_transactions, search
+from connectctl.ops.operations.transactions.hanging import (
+    Hanging,
+    matching,
+    open_transactions,
+    search,
+)
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
@@ -26,7 +33,9 @@ _FINAL = (ErrorAction.DONE, ErrorAction.FAIL, ErrorAction.ABSENT)
 
 @dataclass(frozen=True)
 class MarkHanging(Step["EndContext"]):
-    """Write the marker that the coordinator will never write. ``hanging`` is the transaction in the plan."""
+    """Write the marker that the coordinator will never write. ``hanging`` is the transaction in the
+    plan.
+    """
 
     subject: str
     hanging: Hanging
@@ -53,33 +62,48 @@ class MarkHanging(Step["EndContext"]):
             # If a marker was written in spite of the error, the transaction is no longer open.
             return verdict(MARKER, code).move in _FINAL or not self._open(context)
 
-        code = observe_until(mark, is_final, context.timeout, PAUSE, now=context.now, sleep=context.sleep)
+        code = observe_until(
+            mark, is_final, context.timeout, PAUSE, now=context.now, sleep=context.sleep
+        )
         answer = verdict(MARKER, code, self.hanging.place.topic)
         if answer.move is not ErrorAction.DONE:
             raise failure(self._not_done, answer, code)
         if self._open(context):
-            raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
+            raise self._failure(
+                "not-proven", "the marker was taken, and the transaction is still open", None
+            )
         return f"{self.done}; no transaction is open there any more"
 
     def _check_unchanged(self, context: EndContext) -> None:
-        """Raise ``ConnectctlError`` unless the same transaction still hangs: with version 1 a new one may have the same
-        epoch.
+        """Raise ``ConnectctlError`` unless the same transaction still hangs: with version 1 a new
+        one may have the same epoch.
 
         The marker would end the new transaction as well.
         """
         partition, producer = self.hanging.place, self.hanging.producer
         found = search(context.calls, [partition.topic], {}, context.log)
         transactions = found.found if self.hanging.proven else (*found.found, *found.unproven)
-        (now,) = matching(transactions, partition, producer.start_offset, producer.producer_id) or (None,)
-        # A commit is decided for the records of the plan; an abort is also correct for later records.
-        same = now is not None and (now.producer == producer or self.outcome is TransactionResult.ABORT)
+        (now,) = matching(transactions, partition, producer.start_offset, producer.producer_id) or (
+            None,
+        )
+        # A commit is decided for the records of the plan; an abort is also correct for later
+        # records.
+        same = now is not None and (
+            now.producer == producer or self.outcome is TransactionResult.ABORT
+        )
         if now is None or not same or now.producer.epoch != producer.epoch:
-            why = "it changed since the plan was made" if now else "its coordinator knows it now, or does not answer"
+            why = (
+                "it changed since the plan was made"
+                if now
+                else "its coordinator knows it now, or does not answer"
+            )
             raise self._failure("changed", why, "Check again: connectctl transactions hanging.")
 
     def _open(self, context: EndContext) -> PartitionProducer | None:
         partition, producer = self.hanging.place, self.hanging.producer
-        now = open_transactions(context.calls.producers([partition])).get((partition, producer.producer_id))
+        now = open_transactions(context.calls.producers([partition])).get(
+            (partition, producer.producer_id)
+        )
         return now if now is not None and now.start_offset == producer.start_offset else None
 
     def _failure(self, code: str, why: str, advice: str | None) -> ConnectctlError:
@@ -115,25 +139,33 @@ def warnings_of(found: Hanging) -> Iterator[str]:
         yield f"Not proven to hang; with --force {OVERRIDDEN}."
     if found.decision.outcome is None:
         yield (
-            "The abort hides its records from read_committed consumers. A broker that restarted may have lost the "
-            "marker of a commit (KAFKA-20734): see with connectctl audit --headers-only whether its other partitions "
-            f"have one. The decided outcome is unknown: {found.decision.why}."
+            "The abort hides its records from read_committed consumers. A broker that restarted "
+            "may have lost the marker of a commit (KAFKA-20734): see with connectctl audit "
+            "--headers-only whether its other partitions have one. The decided outcome is "
+            f"unknown: {found.decision.why}."
         )
 
 
 def plan_abort_hanging(
-    cluster_id: str, found: Hanging, *, force: bool = False, gaps: tuple[Gap, ...] = (), group_id: str = ""
+    cluster_id: str,
+    found: Hanging,
+    *,
+    force: bool = False,
+    gaps: tuple[Gap, ...] = (),
+    group_id: str = "",
 ) -> Plan:
     """Return the plan that aborts one hanging transaction.
 
-    Raises ``Refused`` if its coordinator decided to commit it, and if it is not proven to hang because of ``gaps``.
+    Raises ``Refused`` if its coordinator decided to commit it, and if it is not proven to hang
+    because of ``gaps``.
     """
     if not found.proven and not force:
         what = f"The transaction on {found.place} was not aborted, because it is not proven to hang"
         raise refused(gaps, what, force=OVERRIDDEN)
     if found.decision.outcome is TransactionResult.COMMIT and not force:
         raise Refused(
-            f"The transaction that hangs on {found.place} was not aborted, because committed records would be lost",
+            f"The transaction that hangs on {found.place} was not aborted, because committed "
+            "records would be lost",
             why=found.decision.why,
             next_step=f"Commit it: {found.command}, or give --force.",
             code="commit-decided",
@@ -142,14 +174,19 @@ def plan_abort_hanging(
     return Plan("transactions abort", cluster_id, steps, group_id=group_id, independent=True)
 
 
-def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...] = (), group_id: str = "") -> Plan:
-    """Return the plan that commits one hanging transaction. Raises ``Refused`` unless its commit is proven to be
-    decided.
+def plan_commit_hanging(
+    cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...] = (), group_id: str = ""
+) -> Plan:
+    """Return the plan that commits one hanging transaction. Raises ``Refused`` unless its commit is
+    proven to be decided.
 
     ``gaps`` are the reasons if it is not proven to hang.
     """
     if not found.proven:
-        raise refused(gaps, f"The transaction on {found.place} was not committed, because it is not proven to hang")
+        raise refused(
+            gaps,
+            f"The transaction on {found.place} was not committed, because it is not proven to hang",
+        )
     decision = found.decision
     if decision.outcome is TransactionResult.COMMIT:
         steps = (CommitHanging(str(found.place), found, found.why),)
@@ -164,6 +201,7 @@ def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...
         why=decision.why,
         next_step=f"Abort it: {found.command}."
         if aborted
-        else "See with connectctl audit --headers-only whether its other partitions have a commit marker.",
+        else "See with connectctl audit --headers-only whether its other partitions have a commit "
+        "marker.",
         code="abort-decided" if aborted else "not-decided",
     )

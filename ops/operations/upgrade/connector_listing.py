@@ -39,7 +39,9 @@ def listing_for_roll(
         try:
             found = reading.from_workers(calls, url=url, timeout=LISTING)
             facts = _facts(kafka, group, named)
-            return reading.listing_of(calls, found, group, facts.seen, tuple(urls[number:]), facts.gaps)
+            return reading.listing_of(
+                calls, found, group, facts.seen, tuple(urls[number:]), facts.gaps
+            )
         except ConnectctlError as e:
             why = str(e)
     return why
@@ -55,7 +57,9 @@ def _facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[
 def other_servers(
     calls: ConnectCalls, group: ConnectGroup, named: Sequence[str], resolve: Resolve
 ) -> tuple[Finding, ...]:
-    """Return a finding for each address in ``named`` at which a server answers that is not a worker of the group."""
+    """Return a finding for each address in ``named`` at which a server answers that is not a worker
+    of the group.
+    """
     gaps: list[Gap] = []
     for url in named:
         if is_advertised(url, group, resolve):

@@ -1,4 +1,6 @@
-"""The context of the steps of a roll: the cluster, the driver of its workers, the notes of the run, and the clock."""
+"""The context of the steps of a roll: the cluster, the driver of its workers, the notes of the run,
+and the clock.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ BY_HAND = 3600.0
 
 @dataclass(frozen=True)
 class GateSettings:
-    """Settings of a gate: ``looks`` consecutive healthy snapshots within ``timeout`` seconds, ``max_failures`` tolerated."""
+    """Settings of a gate: ``looks`` consecutive healthy snapshots within ``timeout`` seconds,
+    ``max_failures`` tolerated.
+    """
 
     looks: int = 3
     timeout: float = 300.0
@@ -46,9 +50,10 @@ class GateSettings:
 class UpgradeContext(StepContext):
     """The context of the steps of a roll.
 
-    ``reader`` and ``driver`` are always given. ``tell`` prints instructions for the operator, ``progress`` what is
-    awaited; ``wall`` is the system clock, in seconds since 1970. ``offsets`` is the context of steps that change offsets,
-    ``application`` the Streams application that the run changes.
+    ``reader`` and ``driver`` are always given. ``tell`` prints instructions for the operator,
+    ``progress`` what is awaited; ``wall`` is the system clock, in seconds since 1970. ``offsets``
+    is the context of steps that change offsets, ``application`` the Streams application that the
+    run changes.
     """
 
     reader: ClusterReader = field(kw_only=True)
@@ -75,7 +80,9 @@ class UpgradeContext(StepContext):
         return self._notes[1]
 
     def is_done(self) -> bool:
-        """Whether the run has done its last step; one that was resumed after a failure and paused has not."""
+        """Whether the run has done its last step; one that was resumed after a failure and paused
+        has not.
+        """
         journal, run = self.journal_and_run()
         return journal.get(run.id).state is RunState.DONE
 
@@ -97,7 +104,9 @@ class UpgradeContext(StepContext):
         """Return the workers in the group with their modes, or ``only`` the one at that address."""
         journal, run = self.journal_and_run()
         group = self.reader.group()
-        known = run_state.journal_records(journal, run.cluster_id, run.group_id, observe.members_of(group))
+        known = run_state.journal_records(
+            journal, run.cluster_id, run.group_id, observe.members_of(group)
+        )
         return observe.members_now(self.reader, group, known, only)
 
     def health(self) -> HealthSnapshot:
@@ -105,16 +114,28 @@ class UpgradeContext(StepContext):
         return observe.health(self.reader, self.now())
 
     def expected(self) -> tuple[str, ...]:
-        """The workers that must be in the group: all but those broken before the run and not yet restarted by it."""
+        """The workers that must be in the group: all but those broken before the run and not yet
+        restarted by it.
+        """
         had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
-        return tuple(w for w in self.baseline.workers if w not in self.baseline.broken or w in had_turn)
+        return tuple(
+            w for w in self.baseline.workers if w not in self.baseline.broken or w in had_turn
+        )
 
     def away(self) -> frozenset[str]:
-        """The workers that this run has changed or restarted and that have not rejoined in their mode yet."""
-        return frozenset(worker for worker, entry in self.notes.workers.items() if entry.state != run_state.JOINED)
+        """The workers that this run has changed or restarted and that have not rejoined in their
+        mode yet.
+        """
+        return frozenset(
+            worker
+            for worker, entry in self.notes.workers.items()
+            if entry.state != run_state.JOINED
+        )
 
     def criteria(self, *, forgives_fencing: bool = False) -> HealthCriteria:
-        """The criteria for a gate of this run. While a worker is away by this run, only the others are judged."""
+        """The criteria for a gate of this run. While a worker is away by this run, only the others
+        are judged.
+        """
         away = self.away()
         return HealthCriteria(
             expected=tuple(worker for worker in self.expected() if worker not in away),
@@ -127,7 +148,8 @@ class UpgradeContext(StepContext):
         )
 
     def refuse_two_at_once(self, workers: Sequence[str], doing: str) -> None:
-        """Raise ``ConnectctlError`` if any worker other than ``workers`` is and stays down: only one at a time may be.
+        """Raise ``ConnectctlError`` if any worker other than ``workers`` is and stays down: only
+        one at a time may be.
 
         ``doing`` is what is not done then: changing or restarting.
         """
@@ -145,18 +167,24 @@ class UpgradeContext(StepContext):
             unseen = health[0].problem is not None
             raise ConnectctlError(
                 f"Not {doing} {' and '.join(workers)}: "
-                + ("the other workers could not be observed" if unseen else "another worker is down"),
+                + (
+                    "the other workers could not be observed"
+                    if unseen
+                    else "another worker is down"
+                ),
                 why=missing.reason,
                 next_step=None if unseen else "Start it first.",
                 code="two-at-once",
             )
 
     def remember_leader(self) -> None:
-        """Record the leader and the producer id and epoch of its transactional id; a change verifies ``preparing``.
+        """Record the leader and the producer id and epoch of its transactional id; a change
+        verifies ``preparing``.
 
-        If the same process still leads, only that process can have changed them. After a change of leader, a last write
-        of the old leader may have changed them as well (KIP-890). The new leader has, if there was no id before, or if
-        nothing has been written with the id since it was initialized.
+        If the same process still leads, only that process can have changed them. After a change of
+        leader, a last write of the old leader may have changed them as well (KIP-890). The new
+        leader has, if there was no id before, or if nothing has been written with the id since it
+        was initialized.
         """
         with suppress(ConnectctlError):
             group = self.reader.group()
@@ -167,8 +195,16 @@ class UpgradeContext(StepContext):
             before, now = self.notes.leader, (members[leader], known.who)
             entry = self.notes.workers.get(leader)
             moved = before is not None and known.who is not None and before[1] != known.who
-            by_it = before is not None and (before[0] == members[leader] or before[1] is None or known.fresh)
-            if moved and by_it and entry is not None and entry.member == members[leader] and not entry.leads:
+            by_it = before is not None and (
+                before[0] == members[leader] or before[1] is None or known.fresh
+            )
+            if (
+                moved
+                and by_it
+                and entry is not None
+                and entry.member == members[leader]
+                and not entry.leads
+            ):
                 self.notes.workers[leader] = replace(entry, leads=True)
             if now != before:
                 self.notes.leader = now

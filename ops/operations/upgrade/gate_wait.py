@@ -19,17 +19,24 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.gates import HealthSnapshot
 
 LONGEST_SETTLE = 5.0
-"""Seconds without any change after which a group counts as settled, whatever its rebalance delay is."""
+"""Seconds without any change after which a group counts as settled, whatever its rebalance delay
+is.
+"""
 NEXT_REBALANCE = 1.0
 """Seconds until the follow-up rebalance that reassigns revoked tasks."""
 
 
-def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, restarts: bool = True) -> str:
-    """Wait until the cluster is healthy; return a summary. Raises ``TimedOut`` or ``ConnectctlError``.
+def wait(
+    context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, restarts: bool = True
+) -> str:
+    """Wait until the cluster is healthy; return a summary. Raises ``TimedOut`` or
+    ``ConnectctlError``.
 
     ``gate`` identifies the gate in the run: a task is restarted once at each.
     """
-    criteria = replace(context.criteria(forgives_fencing=forgives_fencing), settle=settle_seconds(context))
+    criteria = replace(
+        context.criteria(forgives_fencing=forgives_fencing), settle=settle_seconds(context)
+    )
     watch = GateState(context.now())
 
     def probe() -> str | Missing:
@@ -40,7 +47,9 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
         if result.passed:
             context.remember_leader()
             return _passed(context, gate, watch)
-        if restarts and (retry := [t for t in result.fenced if f"{gate}:{t.name}" not in context.notes.recovered]):
+        if restarts and (
+            retry := [t for t in result.fenced if f"{gate}:{t.name}" not in context.notes.recovered]
+        ):
             for component in retry:
                 restart_once(context, gate, component)
             watch = GateState(watch.began, delay=watch.delay)
@@ -52,21 +61,32 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
 
 
 def settle_seconds(context: UpgradeContext) -> float:
-    """Seconds without reassignment: the cluster's rebalance delay plus one rebalance, at most ``LONGEST_SETTLE``.
+    """Seconds without reassignment: the cluster's rebalance delay plus one rebalance, at most
+    ``LONGEST_SETTLE``.
 
     A longer delay is visible in the workers' assignments while it is pending.
     """
     try:
         leader = leader_of(context.reader.group())
         reported = context.driver.configured(leader, MAX_DELAY) if leader else None
-        return min(LONGEST_SETTLE, int(str(reported.value)) / 1000 + NEXT_REBALANCE) if reported else LONGEST_SETTLE
+        return (
+            min(LONGEST_SETTLE, int(str(reported.value)) / 1000 + NEXT_REBALANCE)
+            if reported
+            else LONGEST_SETTLE
+        )
     except (ConnectctlError, ValueError):
         return LONGEST_SETTLE
 
 
-def _stop(context: UpgradeContext, watch: GateState, stopped: str, health: HealthSnapshot) -> ConnectctlError:
+def _stop(
+    context: UpgradeContext, watch: GateState, stopped: str, health: HealthSnapshot
+) -> ConnectctlError:
     late = context.now() - watch.began >= context.patience.timeout
-    absent = [worker for worker in context.criteria().expected if worker not in health.members and not health.problem]
+    absent = [
+        worker
+        for worker in context.criteria().expected
+        if worker not in health.members and not health.problem
+    ]
     start = f"Start {' and '.join(absent)}. " if absent else ""
     kind = TimedOut if late else ConnectctlError
     return kind(
@@ -111,7 +131,7 @@ def _passed(context: UpgradeContext, gate: str, watch: GateState) -> str:
     again = [key.removeprefix(mark) for key in context.notes.recovered if key.startswith(mark)]
     if again:
         parts.append(
-            "restarted once, because their zombie fencing failed, their producer was fenced or its transaction expired: "
-            f"{', '.join(again)}"
+            "restarted once, because their zombie fencing failed, their producer was fenced or "
+            f"its transaction expired: {', '.join(again)}"
         )
     return ", ".join(parts)

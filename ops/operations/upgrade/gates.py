@@ -1,9 +1,11 @@
-"""Decide when a cluster is healthy enough to continue. Pure: evaluates one health snapshot after another.
+"""Decide when a cluster is healthy enough to continue. Pure: evaluates one health snapshot after
+another.
 
-A gate passes after several consecutive healthy snapshots, between which no task moved to another worker, and fails at
-its deadline. A cooperative rebalance is two or more: the first revokes tasks, the next assigns them to other workers, and
-between them the group is Stable (KIP-415). The clock of the deadline does not count a pending rebalance delay
-(``scheduled.rebalance.max.delay.ms``): tasks of a stopped worker are then waiting for reassignment.
+A gate passes after several consecutive healthy snapshots, between which no task moved to another
+worker, and fails at its deadline. A cooperative rebalance is two or more: the first revokes tasks,
+the next assigns them to other workers, and between them the group is Stable (KIP-415). The clock of
+the deadline does not count a pending rebalance delay (``scheduled.rebalance.max.delay.ms``): tasks
+of a stopped worker are then waiting for reassignment.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ Layout = tuple[Mapping[str, str], Mapping[Part, str]]
 class HealthSnapshot:
     """The cluster's health at one time; ``at`` in seconds of any clock.
 
-    ``members`` are the workers in the group, address to member id; ``silent`` those whose REST server does not respond,
-    with the reason. ``assigned`` has the member id of the worker to which the group gives each connector and task.
-    ``problem`` is why nothing could be observed.
+    ``members`` are the workers in the group, address to member id; ``silent`` those whose REST
+    server does not respond, with the reason. ``assigned`` has the member id of the worker to which
+    the group gives each connector and task. ``problem`` is why nothing could be observed.
     """
 
     at: float
@@ -46,12 +48,14 @@ class HealthSnapshot:
 
 @dataclass(frozen=True)
 class HealthCriteria:
-    """The criteria of a gate. ``expected`` workers must be in the group; ``baseline`` are the ranks before the upgrade.
+    """The criteria of a gate. ``expected`` workers must be in the group; ``baseline`` are the ranks
+    before the upgrade.
 
-    ``looks`` consecutive healthy snapshots, over at least ``settle`` seconds in which members and assignments stay
-    the same; ``timeout`` in seconds; ``max_failures`` parts may be worse than the baseline.
-    ``forgives_fencing``: tasks that cannot reach the fencing endpoint are left for later (KIP-618, Single-step downgrade).
-    ``workers_only``: connectors, tasks and the rebalance delay are not judged, while a worker is away by the run itself.
+    ``looks`` consecutive healthy snapshots, over at least ``settle`` seconds in which members and
+    assignments stay the same; ``timeout`` in seconds; ``max_failures`` parts may be worse than the
+    baseline. ``forgives_fencing``: tasks that cannot reach the fencing endpoint are left for later
+    (KIP-618, Single-step downgrade). ``workers_only``: connectors, tasks and the rebalance delay
+    are not judged, while a worker is away by the run itself.
     """
 
     expected: tuple[str, ...]
@@ -66,7 +70,8 @@ class HealthCriteria:
 
 @dataclass(frozen=True)
 class GateState:
-    """The state of a gate. ``failed`` are the parts that were FAILED in each of the last ``failing`` snapshots.
+    """The state of a gate. ``failed`` are the parts that were FAILED in each of the last
+    ``failing`` snapshots.
 
     ``healthy`` consecutive snapshots, all of the same ``layout``, the first of them at ``since``.
     """
@@ -82,7 +87,9 @@ class GateState:
 
 @dataclass(frozen=True)
 class WorkersGateResult(GateResult[GateState]):
-    """The gate after one more snapshot; ``fenced`` are the tasks that are FAILED because of fencing alone."""
+    """The gate after one more snapshot; ``fenced`` are the tasks that are FAILED because of fencing
+    alone.
+    """
 
     fenced: tuple[UnhealthyComponent, ...] = ()
 
@@ -104,14 +111,21 @@ def unhealthy(health: HealthSnapshot, criteria: HealthCriteria) -> tuple[str, ..
     if criteria.workers_only:
         return tuple(found)
     if health.delay_ms:
-        found.append(f"unassigned tasks wait for {health.delay_ms / 1000:g} s (scheduled.rebalance.max.delay.ms)")
+        found.append(
+            f"unassigned tasks wait for {health.delay_ms / 1000:g} s "
+            "(scheduled.rebalance.max.delay.ms)"
+        )
     components = worse(health, criteria)
-    if len([c for c in components if c.rank == 2]) > criteria.max_failures or any(c.rank < 2 for c in components):
+    if len([c for c in components if c.rank == 2]) > criteria.max_failures or any(
+        c.rank < 2 for c in components
+    ):
         found += [str(c) for c in components]
     return tuple(found)
 
 
-def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria) -> WorkersGateResult:
+def evaluate(
+    watch: GateState, health: HealthSnapshot, criteria: HealthCriteria
+) -> WorkersGateResult:
     """Evaluate one more snapshot."""
     found = unhealthy(health, criteria)
     failed = _failed(health, criteria)
@@ -127,7 +141,11 @@ def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria)
         failed=failed,
         delay=max(watch.delay, health.delay_ms / 1000),
     )
-    fenced = tuple(t for t in worse(health, criteria) if t.by_fencing) if _settled(health, criteria) else ()
+    fenced = (
+        tuple(t for t in worse(health, criteria) if t.by_fencing)
+        if _settled(health, criteria)
+        else ()
+    )
     if watch.healthy >= criteria.looks and health.at - watch.since >= criteria.settle:
         return WorkersGateResult(watch, passed=True)
     if found and len(failed) > criteria.max_failures and failing > criteria.looks:
@@ -145,7 +163,9 @@ def _failed(health: HealthSnapshot, criteria: HealthCriteria) -> frozenset[Part]
 
 def _settled(health: HealthSnapshot, criteria: HealthCriteria) -> bool:
     """Whether statuses are reliable: all workers respond and no rebalance is pending."""
-    return not health.problem and is_stable(health.state) and not health.delay_ms and not health.silent
+    return (
+        not health.problem and is_stable(health.state) and not health.delay_ms and not health.silent
+    )
 
 
 MAX_NAMED = 6

@@ -20,17 +20,23 @@ if TYPE_CHECKING:
 
 def check_rejoined(context: UpgradeContext) -> None:
     """Verify that every worker that this run has changed and restarted still is in its mode."""
-    joined = {worker: entry.value for worker, entry in context.notes.workers.items() if entry.state == JOINED}
+    joined = {
+        worker: entry.value
+        for worker, entry in context.notes.workers.items()
+        if entry.state == JOINED
+    }
     check_modes(context, joined)
 
 
 def check_modes(
     context: UpgradeContext, expected: Mapping[str, str], of_others: Collection[str] | None = None
 ) -> tuple[RollingWorker, ...]:
-    """Return the workers in the group, if each of ``expected`` is in the group, responds and is in its mode.
+    """Return the workers in the group, if each of ``expected`` is in the group, responds and is in
+    its mode.
 
-    Waits up to ``SETTLING`` seconds: a new leader initializes its transactional id shortly after it has become leader.
-    ``of_others``: the modes that other workers may have, None for any. Raises ``ConnectctlError``.
+    Waits up to ``SETTLING`` seconds: a new leader initializes its transactional id shortly after it
+    has become leader. ``of_others``: the modes that other workers may have, None for any. Raises
+    ``ConnectctlError``.
     """
     found: tuple[RollingWorker, ...] = ()
 
@@ -41,7 +47,9 @@ def check_modes(
         reasons = [why] if (why := instability(state)) else []
         reasons += _reasons(context, found, expected, of_others)
         wrong = _wrong(found, expected, of_others)
-        final = any(not worker.mode.may_change and worker.support is not Support.UNKNOWN for worker in wrong)
+        final = any(
+            not worker.mode.may_change and worker.support is not Support.UNKNOWN for worker in wrong
+        )
         return Missing("; ".join(reasons)) if reasons and not final else ""
 
     wait_for(context, probe, min(context.patience.timeout, SETTLING))
@@ -59,7 +67,10 @@ def _reasons(
     problems = {worker.address: worker.problem for worker in found if worker.problem}
     serving = [worker for worker in context.expected() if worker in expected]
     down = unhealthy_workers(serving, [worker.address for worker in found], problems)
-    return [*map(str, down), *(f"{w.address} is {w.mode}" for w in _wrong(found, expected, of_others))]
+    return [
+        *map(str, down),
+        *(f"{w.address} is {w.mode}" for w in _wrong(found, expected, of_others)),
+    ]
 
 
 def _wrong(
@@ -72,22 +83,41 @@ def _wrong(
     return [worker for worker in found if worker.problem is None and not fits(worker)]
 
 
-def _failure(context: UpgradeContext, wrong: Collection[RollingWorker], reasons: Collection[str]) -> ConnectctlError:
-    """Return the error, and record the workers that a resumed run has to change and restart again."""
+def _failure(
+    context: UpgradeContext, wrong: Collection[RollingWorker], reasons: Collection[str]
+) -> ConnectctlError:
+    """Return the error, and record the workers that a resumed run has to change and restart
+    again.
+    """
     phase = max((int(turn.partition(".")[0]) for turn in context.notes.turns), default=0)
-    taken = {w for turn, workers in context.notes.turns.items() if turn.startswith(f"{phase}.") for w in workers}
+    taken = {
+        w
+        for turn, workers in context.notes.turns.items()
+        if turn.startswith(f"{phase}.")
+        for w in workers
+    }
     ours = [worker for worker in wrong if worker.address in context.notes.workers]
     if any(worker.address not in taken for worker in ours):
         # An earlier roll of this run set them: it cannot be repeated after the next one has begun.
-        hint = "Roll back: connectctl upgrade abort; or end the run as it is: connectctl upgrade abort --leave."
+        hint = (
+            "Roll back: connectctl upgrade abort; or end the run as it is: connectctl upgrade "
+            "abort --leave."
+        )
         return ConnectctlError(
-            "Workers are not in the expected mode", why="; ".join(reasons), next_step=hint, code=CONTRADICTED
+            "Workers are not in the expected mode",
+            why="; ".join(reasons),
+            next_step=hint,
+            code=CONTRADICTED,
         )
     for worker in ours:
         value = context.notes.workers[worker.address].value
         context.write(worker.address, WorkerProgress(value, WRONG_MODE, worker.member))
     again = " and ".join(worker.address for worker in ours)
-    hint = f"Check what else writes the properties. A resumed run changes and restarts {again} again." if ours else ""
+    hint = (
+        f"Check what else writes the properties. A resumed run changes and restarts {again} again."
+        if ours
+        else ""
+    )
     return ConnectctlError(
         "Workers are not in the expected mode",
         why="; ".join(reasons),

@@ -22,9 +22,19 @@ from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, as
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.observe import ConnectorListing
 from connectctl.ops.operations.fencing.observe import observe_leader_id
-from connectctl.ops.operations.upgrade.connector_listing import LISTING, listing_for_roll, other_servers
+from connectctl.ops.operations.upgrade.connector_listing import (
+    LISTING,
+    listing_for_roll,
+    other_servers,
+)
 from connectctl.ops.operations.upgrade.gates import HealthSnapshot
-from connectctl.ops.operations.upgrade.mode import PROPERTY, Evidence, JournalRecord, SourceSupport, mode_of
+from connectctl.ops.operations.upgrade.mode import (
+    PROPERTY,
+    Evidence,
+    JournalRecord,
+    SourceSupport,
+    mode_of,
+)
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 if TYPE_CHECKING:
@@ -43,10 +53,11 @@ DEDICATED = "offsets.storage.topic"
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """The clients that observe a cluster. ``extra``: REST URLs of workers from the settings, in the group or not.
+    """The clients that observe a cluster. ``extra``: REST URLs of workers from the settings, in the
+    group or not.
 
-    ``remembered``: addresses of workers that an earlier run recorded, with its id. ``named``: internal topics from the
-    settings, by role. ``resolve`` gives the IP addresses of a host.
+    ``remembered``: addresses of workers that an earlier run recorded, with its id. ``named``:
+    internal topics from the settings, by role. ``resolve`` gives the IP addresses of a host.
     """
 
     kafka: KafkaReads
@@ -74,25 +85,31 @@ def observe(
 ) -> RollingSnapshot:
     """Take the snapshot of the cluster for a planner.
 
-    Raises ``Refused`` if a rebalance hides the workers' addresses, and ``NoRestApi`` if they have none.
+    Raises ``Refused`` if a rebalance hides the workers' addresses, and ``NoRestApi`` if they have
+    none.
     """
     if group.without_rest:
         raise NoRestApi(
-            f"The workers of {group.id} have no REST API; their mode can be neither seen nor changed",
+            f"The workers of {group.id} have no REST API; their mode can be neither seen nor "
+            "changed",
             why="they are MirrorMaker 2 in dedicated mode",
             next_step="Set TARGET.exactly.once.source.support (first preparing, then enabled) and "
-            "dedicated.mode.enable.internal.rest=true in mm2.properties, and restart the processes one by one.",
+            "dedicated.mode.enable.internal.rest=true in mm2.properties, and restart "
+            "the processes one by one.",
         )
     if not group.settled:
         raise Refused(
-            f"The group {group.id} is {group.state}, and its workers cannot be identified during a rebalance",
+            f"The group {group.id} is {group.state}, and its workers cannot be identified during "
+            "a rebalance",
             next_step="Try again when the rebalance is over: connectctl cluster show --watch.",
             code="rebalancing",
         )
     answers = [*ask_all(reader.calls, group), *_absent_workers(reader, group)]
     members, known = members_of(group), observe_leader_id(reader.transactions, reader.group_id)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        futures = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
+        futures = [
+            pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers
+        ]
         workers = tuple(sorted((future.result() for future in futures), key=lambda w: w.address))
     urls = [w.url for w in workers if not w.broken]
     silent = [f"{w.url.rstrip('/') or w.address}: {w.problem}" for w in workers if w.problem]
@@ -112,27 +129,42 @@ def observe(
         delay_ms=group.delay_ms,
         max_delay=_value(_configured(reader, leader.address, MAX_DELAY)[0]) if leader else None,
         baseline=unhealthy_components(found or [], owners_of(group)),
-        dedicated=tuple(sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))),
+        dedicated=tuple(
+            sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))
+        ),
         exceeds_tasks_max=tuple(sorted(c.name for c in found or [] if exceeds_tasks_max(c))),
         connectors=None if found is None else len(found),
         driver=reader.driver.name if reader.driver else "none",
         taken_at=now_utc("seconds"),
         unseen=tuple(unseen),
-        findings=(*other_servers(reader.calls, group, reader.extra, reader.resolve), *(seen.findings if seen else ())),
+        findings=(
+            *other_servers(reader.calls, group, reader.extra, reader.resolve),
+            *(seen.findings if seen else ()),
+        ),
     )
 
 
 def _absent_workers(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
     """The workers from the settings or from an earlier run that are not in the group."""
-    named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost_workers(reader)}
-    absent = {where: url for where, url in named.items() if not is_advertised(url, group, reader.resolve)}
-    return [Worker(where, url, problem=_absence_reason(reader, where)) for where, url in absent.items()]
+    named = {address(url): url for url in reader.extra} | {
+        where: f"http://{where}" for where in _lost_workers(reader)
+    }
+    absent = {
+        where: url for where, url in named.items() if not is_advertised(url, group, reader.resolve)
+    }
+    return [
+        Worker(where, url, problem=_absence_reason(reader, where)) for where, url in absent.items()
+    ]
 
 
 def _lost_workers(reader: ClusterReader) -> dict[str, str]:
     """The workers that only an earlier run recorded, with its id."""
     remembered = reader.remembered.items()
-    return {worker: run for worker, run in remembered if not is_among(f"http://{worker}", reader.extra, reader.resolve)}
+    return {
+        worker: run
+        for worker, run in remembered
+        if not is_among(f"http://{worker}", reader.extra, reader.resolve)
+    }
 
 
 def _absence_reason(reader: ClusterReader, worker: str) -> str:
@@ -149,7 +181,8 @@ def _worker(
     group: ConnectGroup,
 ) -> RollingWorker:
     configured, obstacle = _configured(reader, answer.address, PROPERTY)
-    # Without signed requests the leader may write nothing for a week; its transactional id then expires.
+    # Without signed requests the leader may write nothing for a week; its transactional id then
+    # expires.
     seen = known if isinstance(known, LeaderId) else None
     usable = seen if group.protocol == "sessioned" or (seen and seen.who) else None
     evidence = Evidence(
@@ -182,12 +215,18 @@ def _worker(
 def _change_descriptions(reader: ClusterReader, worker: str) -> dict[str, str]:
     values = (SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED)
     try:
-        return {v: reader.driver.describe(worker, PROPERTY, v) for v in values} if reader.driver else {}
+        return (
+            {v: reader.driver.describe(worker, PROPERTY, v) for v in values}
+            if reader.driver
+            else {}
+        )
     except ConnectctlError:
         return {}  # check returns the reason
 
 
-def _configured(reader: ClusterReader, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
+def _configured(
+    reader: ClusterReader, worker: str, name: str
+) -> tuple[ConfiguredValue | None, str | None]:
     """Return the value of a property that the driver reports, and why it cannot report one."""
     try:
         return (reader.driver.configured(worker, name) if reader.driver else None), None
@@ -200,23 +239,37 @@ def _value(configured: ConfiguredValue | None) -> str | None:
 
 
 def members_now(
-    reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord], only: str | None = None
+    reader: ClusterReader,
+    group: ConnectGroup,
+    journal_records: Mapping[str, JournalRecord],
+    only: str | None = None,
 ) -> tuple[RollingWorker, ...]:
     """Return every worker in the group with its mode, or ``only`` the one at that address."""
-    chosen = [member for member in group.members if member.url and only in (None, address(member.url))]
-    return with_modes(reader, group, ask_all(reader.calls, group, chosen) if chosen else (), journal_records)
+    chosen = [
+        member for member in group.members if member.url and only in (None, address(member.url))
+    ]
+    return with_modes(
+        reader, group, ask_all(reader.calls, group, chosen) if chosen else (), journal_records
+    )
 
 
 def with_modes(
-    reader: ClusterReader, group: ConnectGroup, answers: Sequence[Worker], journal_records: Mapping[str, JournalRecord]
+    reader: ClusterReader,
+    group: ConnectGroup,
+    answers: Sequence[Worker],
+    journal_records: Mapping[str, JournalRecord],
 ) -> tuple[RollingWorker, ...]:
     """Return the workers of the group that gave ``answers``, with their modes."""
     members, known = members_of(group), observe_leader_id(reader.transactions, reader.group_id)
-    return tuple(_worker(reader, answer, members, known, journal_records, group) for answer in answers)
+    return tuple(
+        _worker(reader, answer, members, known, journal_records, group) for answer in answers
+    )
 
 
 def _listed(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connector] | None, list[str]]:
-    """The connectors as one worker lists them, for a gate: the others may be away, and read the config topic again."""
+    """The connectors as one worker lists them, for a gate: the others may be away, and read the
+    config topic again.
+    """
     why = "no worker answers"
     for url in urls:
         try:
@@ -240,7 +293,12 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
     found, unseen = _listed(reader, [url for worker, url in urls.items() if worker not in silent])
     if found is None and urls and is_stable(group.state):
         return HealthSnapshot(
-            at, group.state, members_of(group), silent, group.delay_ms, problem=f"could not read {'; '.join(unseen)}"
+            at,
+            group.state,
+            members_of(group),
+            silent,
+            group.delay_ms,
+            problem=f"could not read {'; '.join(unseen)}",
         )
     return HealthSnapshot(
         at=at,

@@ -1,4 +1,6 @@
-"""Waits for a restarted worker: a new process of it in the group, responding, in the expected mode."""
+"""Waits for a restarted worker: a new process of it in the group, responding, in the expected
+mode.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.rolling import waiting
 from connectctl.ops.operations.rolling.waiting import Missing
-from connectctl.ops.operations.upgrade.run_state import JOINED, RESTARTED, RESTARTING, WRONG_MODE, WorkerProgress
+from connectctl.ops.operations.upgrade.run_state import (
+    JOINED,
+    RESTARTED,
+    RESTARTING,
+    WRONG_MODE,
+    WorkerProgress,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext
@@ -23,25 +31,35 @@ SETTLING = 30.0
 def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: bool) -> bool:
     """Whether this run has restarted each of ``workers``; waits for those that are still starting.
 
-    An earlier attempt may have been killed during the restart or just after it. A worker outside the group is then
-    starting, and one whose restart command has returned is stopping or starting: another restart would only delay it.
-    It has the time of a gate, from the restart command.
+    An earlier attempt may have been killed during the restart or just after it. A worker outside
+    the group is then starting, and one whose restart command has returned is stopping or starting:
+    another restart would only delay it. It has the time of a gate, from the restart command.
     """
 
     def probe() -> bool | Missing:
         members, notes = context.members(), context.notes.workers
-        left = [w for w in workers if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))]
+        left = [
+            w
+            for w in workers
+            if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))
+        ]
         if not left:
             return True
-        if not all(_starting(context, notes.get(worker), members.get(worker), by_hand) for worker in left):
+        if not all(
+            _starting(context, notes.get(worker), members.get(worker), by_hand) for worker in left
+        ):
             return False
         return Missing(f"{' and '.join(left)} was being restarted when this run was interrupted")
 
     return waiting.wait_for(context, probe) is True
 
 
-def _starting(context: UpgradeContext, entry: WorkerProgress | None, member: str | None, by_hand: bool) -> bool:
-    """Whether a worker that is not back may be starting: its restart was requested less than the gate timeout ago."""
+def _starting(
+    context: UpgradeContext, entry: WorkerProgress | None, member: str | None, by_hand: bool
+) -> bool:
+    """Whether a worker that is not back may be starting: its restart was requested less than the
+    gate timeout ago.
+    """
     if entry is None or entry.at is None or entry.state not in (RESTARTING, RESTARTED):
         return False
     under_way = member is None or (entry.state == RESTARTED and not by_hand)
@@ -49,7 +67,9 @@ def _starting(context: UpgradeContext, entry: WorkerProgress | None, member: str
 
 
 def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool) -> str:
-    """Wait until ``worker`` rejoins with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
+    """Wait until ``worker`` rejoins with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for
+    a wrong mode.
+    """
     before = context.notes.workers[worker].before
     patience = context.patience.by_hand if by_hand else context.patience.timeout
     began = context.now()
@@ -102,13 +122,16 @@ def _wrong_mode(worker: str, why: str) -> ConnectctlError:
     return ConnectctlError(
         f"{worker} restarted in a different mode than planned",
         why=why,
-        next_step="Check its startup properties: the property may also be set elsewhere, or another tool wrote the file. "
-        "A resumed run sets it and restarts the worker again.",
+        next_step="Check its startup properties: the property may also be set elsewhere, or "
+        "another tool wrote the file. A resumed run sets it and restarts the worker "
+        "again.",
         code="wrong-mode",
     )
 
 
-def _timed_out(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
+def _timed_out(
+    worker: str, patience: float, missing: str | None, members: dict[str, str] | None
+) -> TimedOut:
     others = "" if members is None else f"; current members: {', '.join(sorted(members)) or 'none'}"
     return TimedOut(
         f"Timed out after {patience:g} s waiting for {worker} to rejoin the group",

@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class UpgradeRequest:
-    """A mode of the workers, or a migration with its parameters. ``without`` are workers of an earlier run that are down."""
+    """A mode of the workers, or a migration with its parameters. ``without`` are workers of an
+    earlier run that are down.
+    """
 
     to: str | None = None
     migration: str | None = None
@@ -30,14 +32,22 @@ class UpgradeRequest:
     @property
     def options(self) -> str:
         """The options of ``upgrade plan`` for it."""
-        words = ["--to", str(self.to)] if self.migration is None else ["--migration", self.migration]
-        words += [word for name, value in self.parameters.items() for word in ("--set", f"{name}={value}")]
-        return shlex.join([*words, *(word for worker in self.without for word in ("--without", worker))])
+        words = (
+            ["--to", str(self.to)] if self.migration is None else ["--migration", self.migration]
+        )
+        words += [
+            word for name, value in self.parameters.items() for word in ("--set", f"{name}={value}")
+        ]
+        return shlex.join(
+            [*words, *(word for worker in self.without for word in ("--without", worker))]
+        )
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the steps of an upgrade are executed with: the state before it, and the settings of its gates."""
+    """What the steps of an upgrade are executed with: the state before it, and the settings of its
+    gates.
+    """
 
     baseline: Baseline
     gates: GateSettings
@@ -59,5 +69,6 @@ def _read(kind: type[T], data: Mapping[str, object], member: str) -> T:
         return found
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise BadInput(
-            f"The plan of an upgrade cannot be read: its {member} is not as it was written", why=str(e)
+            f"The plan of an upgrade cannot be read: its {member} is not as it was written",
+            why=str(e),
         ) from e

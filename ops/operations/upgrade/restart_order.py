@@ -10,12 +10,14 @@ Group = tuple[str, ...]
 """Workers that are restarted together; nearly always one."""
 
 
-def restart_order(workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()) -> tuple[Group, ...]:
+def restart_order(
+    workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()
+) -> tuple[Group, ...]:
     """The workers in restart order. ``wanted_first`` go first where possible.
 
-    A broken worker is first, also if it leads: it serves no requests, so its restart interrupts nothing, and the roll
-    begins with the likely problem. Else the leader is last: leadership moves only when the leader leaves, so it moves
-    once, to a worker that is already changed.
+    A broken worker is first, also if it leads: it serves no requests, so its restart interrupts
+    nothing, and the roll begins with the likely problem. Else the leader is last: leadership moves
+    only when the leader leaves, so it moves once, to a worker that is already changed.
     """
     place = {worker: number for number, worker in enumerate(wanted_first)}
 
@@ -30,18 +32,29 @@ def restart_order(workers: Sequence[RollingWorker], wanted_first: Sequence[str] 
     groups: dict[str, list[str]] = {}
     for worker in sorted(workers, key=rank):
         groups.setdefault(worker.restart_group or worker.address, []).append(worker.address)
-    leading = {worker.restart_group or worker.address for worker in workers if worker.leader and not worker.broken}
-    ordered = [name for name in groups if name not in leading] + [name for name in groups if name in leading]
+    leading = {
+        worker.restart_group or worker.address
+        for worker in workers
+        if worker.leader and not worker.broken
+    }
+    ordered = [name for name in groups if name not in leading] + [
+        name for name in groups if name in leading
+    ]
     return tuple(tuple(groups[name]) for name in ordered)
 
 
 def next_workers(
-    planned: Sequence[Group], taken: Mapping[int, Group], slot: int, leader: str | None, broken: Sequence[str] = ()
+    planned: Sequence[Group],
+    taken: Mapping[int, Group],
+    slot: int,
+    leader: str | None,
+    broken: Sequence[str] = (),
 ) -> Group:
-    """The workers to restart at ``slot`` of a phase: the planned group, or another if it has the current ``leader``.
+    """The workers to restart at ``slot`` of a phase: the planned group, or another if it has the
+    current ``leader``.
 
-    ``taken`` are the earlier decisions of the phase, which do not change. ``planned`` are the groups of all slots. A
-    leader among the ``broken`` workers is restarted as planned.
+    ``taken`` are the earlier decisions of the phase, which do not change. ``planned`` are the
+    groups of all slots. A leader among the ``broken`` workers is restarted as planned.
     """
     if slot in taken:
         return taken[slot]

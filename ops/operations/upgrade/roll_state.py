@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 def roll_state(
     reader: ClusterReader, journal: Journal | None, group: ConnectGroup, answers: Sequence[Worker]
 ) -> RollState:
-    """Return the unfinished run in ``journal``, None without one, and the modes of the workers that gave ``answers``."""
+    """Return the unfinished run in ``journal``, None without one, and the modes of the workers that
+    gave ``answers``.
+    """
     where = reader.kafka.cluster_id(), group.id
     open_ = run_state.unfinished(journal, *where) if journal else []
     records = run_state.journal_records(journal, *where, members_of(group)) if journal else {}
     answering = [answer for answer in answers if answer.url and answer.problem is None]
     workers = with_modes(reader, group, answering, records)
-    modes = {worker.address: str(worker.value) for worker in workers if worker.value is not SourceSupport.UNKNOWN}
-    return RollState(open_[0].id if open_ else None, ", ".join(open_[0].subjects) if open_ else "", modes)
+    modes = {
+        worker.address: str(worker.value)
+        for worker in workers
+        if worker.value is not SourceSupport.UNKNOWN
+    }
+    return RollState(
+        open_[0].id if open_ else None, ", ".join(open_[0].subjects) if open_ else "", modes
+    )

@@ -1,7 +1,8 @@
-"""The progress of each worker in a run, stored so that a killed run can be resumed and later runs can read it.
+"""The progress of each worker in a run, stored so that a killed run can be resumed and later runs
+can read it.
 
-One file per run, next to its plan. Changing the property does not yet change the worker: a worker counts as changed
-only when a new process of it has joined the group since.
+One file per run, next to its plan. Changing the property does not yet change the worker: a worker
+counts as changed only when a new process of it has joined the group since.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ WRONG_MODE = "wrong-mode"
 
 @dataclass(frozen=True)
 class WorkerProgress:
-    """A worker's progress to ``value``. ``before`` is its member id before the restart, ``member`` the one after it.
+    """A worker's progress to ``value``. ``before`` is its member id before the restart, ``member``
+    the one after it.
 
-    ``leads``: that process was observed using the leader's transactional id. ``at``: when its restart was requested, in
-    seconds since 1970: a worker that is still starting must not be restarted.
+    ``leads``: that process was observed using the leader's transactional id. ``at``: when its
+    restart was requested, in seconds since 1970: a worker that is still starting must not be
+    restarted.
     """
 
     value: str
@@ -40,15 +43,19 @@ class WorkerProgress:
     at: float | None = None
 
     def restarted(self, member: str | None) -> bool:
-        """Whether it has been restarted since its property was changed, now that its member id is ``member``."""
+        """Whether it has been restarted since its property was changed, now that its member id is
+        ``member``.
+        """
         return self.state in (RESTARTING, RESTARTED, JOINED) and member not in (None, self.before)
 
 
 @dataclass
 class UpgradeNotes(RunNotes):
-    """The notes of one run. ``turns``: the workers chosen, by phase and slot; ``recovered``: restarted tasks.
+    """The notes of one run. ``turns``: the workers chosen, by phase and slot; ``recovered``:
+    restarted tasks.
 
-    ``leader``: the leader's member id when last observed, with the producer id and epoch of its transactional id.
+    ``leader``: the leader's member id when last observed, with the producer id and epoch of its
+    transactional id.
     """
 
     FILE: ClassVar[str] = "notes.json"
@@ -65,7 +72,9 @@ class UpgradeNotes(RunNotes):
             turns={turn: tuple(workers) for turn, workers in data["turns"].items()},
             workers={worker: WorkerProgress(**entry) for worker, entry in data["workers"].items()},
             recovered=list(data["recovered"]),
-            leader=None if leader is None else (leader[0], None if leader[1] is None else (leader[1][0], leader[1][1])),
+            leader=None
+            if leader is None
+            else (leader[0], None if leader[1] is None else (leader[1][0], leader[1][1])),
         )
 
 
@@ -79,8 +88,12 @@ def unfinished(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
     return [r for r in runs_here(journal, cluster_id, group_id) if r.is_unfinished]
 
 
-def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, tuple[str, ...]] | None:
-    """The newest run that changed something, or that is open, and its workers; None if there is none."""
+def last_workers(
+    journal: Journal, cluster_id: str, group_id: str
+) -> tuple[str, tuple[str, ...]] | None:
+    """The newest run that changed something, or that is open, and its workers; None if there is
+    none.
+    """
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is not RunState.REFUSED and run.changed:
             plan = journal.plan(run.id)
@@ -94,7 +107,9 @@ def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str,
 def journal_records(
     journal: Journal, cluster_id: str, group_id: str, members: Mapping[str, str]
 ) -> dict[str, JournalRecord]:
-    """The record of each worker from the newest run that changed it. ``members``: current member ids by address."""
+    """The record of each worker from the newest run that changed it. ``members``: current member
+    ids by address.
+    """
     found: dict[str, JournalRecord | None] = {}
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is RunState.REFUSED:

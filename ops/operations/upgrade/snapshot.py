@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.health import Part, UnhealthyComponent, UnhealthyWorker, unhealthy_workers
+from connectctl.ops.connect.health import (
+    Part,
+    UnhealthyComponent,
+    UnhealthyWorker,
+    unhealthy_workers,
+)
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.upgrade.mode import SourceSupport
@@ -19,10 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RollingWorker:
-    """A worker as a roll observes it. ``problem``: why it does not respond. ``obstacle``: why it could not be changed.
+    """A worker as a roll observes it. ``problem``: why it does not respond. ``obstacle``: why it
+    could not be changed.
 
-    ``change_descriptions``: by value, what setting it and restarting will do. ``lost``: for a worker outside the group that
-    only an earlier run recorded, the id of that run.
+    ``change_descriptions``: by value, what setting it and restarting will do. ``lost``: for a
+    worker outside the group that only an earlier run recorded, the id of that run.
     """
 
     address: str
@@ -61,9 +67,10 @@ class RollingWorker:
 class RollingSnapshot:
     """A Connect cluster as a roll observes it. ``baseline``: what was unhealthy before the roll.
 
-    ``delay_ms`` is the pending rebalance delay, ``max_delay`` the leader's ``scheduled.rebalance.max.delay.ms`` if its
-    driver reports it. ``dedicated``: the source connectors with a dedicated offsets topic. ``exceeds_tasks_max``: the
-    connectors with more tasks than their tasks.max. ``taken_at`` is an ISO time. ``findings`` are on how connectors were
+    ``delay_ms`` is the pending rebalance delay, ``max_delay`` the leader's
+    ``scheduled.rebalance.max.delay.ms`` if its driver reports it. ``dedicated``: the source
+    connectors with a dedicated offsets topic. ``exceeds_tasks_max``: the connectors with more tasks
+    than their tasks.max. ``taken_at`` is an ISO time. ``findings`` are on how connectors were
     observed.
     """
 
@@ -100,21 +107,29 @@ class RollingSnapshot:
         known = {worker.address: worker for worker in self.workers}
         for name in without:
             if name not in known:
-                near = get_close_matches(name, known, n=1) or [w for w in known if w.startswith(f"{name}:")]
-                hint = f"Did you mean {near[0]}?" if near else f"Known workers: {', '.join(known) or 'none'}."
+                near = get_close_matches(name, known, n=1) or [
+                    w for w in known if w.startswith(f"{name}:")
+                ]
+                hint = (
+                    f"Did you mean {near[0]}?"
+                    if near
+                    else f"Known workers: {', '.join(known) or 'none'}."
+                )
                 raise BadInput(f"Unknown worker: {name}", next_step=hint, code="unknown-worker")
             if known[name].member is not None:
                 raise BadInput(
                     f"{name} is in the group, and cannot be excluded",
                     why="exactly-once needs the same mode on every worker of the group (KIP-618)",
-                    next_step="--without takes workers that are down; stop it first, or leave the option out.",
+                    next_step="--without takes workers that are down; stop it first, or leave the "
+                    "option out.",
                 )
         return replace(self, workers=tuple(w for w in self.workers if w.address not in without))
 
     def to_baseline(self) -> Baseline:
         """Return the baseline that the steps of a run need."""
         return Baseline(
-            {w.address: WorkerBefore(str(w.value), w.version, w.broken) for w in self.workers}, unhealthy=self.baseline
+            {w.address: WorkerBefore(str(w.value), w.version, w.broken) for w in self.workers},
+            unhealthy=self.baseline,
         )
 
 
@@ -144,6 +159,10 @@ class Baseline:
         return {component.part: component.rank for component in self.unhealthy}
 
     def has_workers_of(self, other: Baseline) -> bool:
-        """Whether workers, modes and releases are the same: a plan depends on them, and its steps find the leader."""
-        mine, others = ({a: (w.mode, w.version) for a, w in each.workers.items()} for each in (self, other))
+        """Whether workers, modes and releases are the same: a plan depends on them, and its steps
+        find the leader.
+        """
+        mine, others = (
+            {a: (w.mode, w.version) for a, w in each.workers.items()} for each in (self, other)
+        )
         return mine == others

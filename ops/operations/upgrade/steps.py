@@ -1,8 +1,9 @@
-"""The steps of a roll. Each reads the state again when executed, so that a run may be killed anywhere and resumed.
+"""The steps of a roll. Each reads the state again when executed, so that a run may be killed
+anywhere and resumed.
 
-A worker's turn is four steps: change its property, restart it, wait until it rejoins the group with the requested mode,
-and wait for a gate. The first step of a turn decides which worker is restarted; from then on the steps of the turn name
-that worker (``with_taken_workers``).
+A worker's turn is four steps: change its property, restart it, wait until it rejoins the group with
+the requested mode, and wait for a gate. The first step of a turn decides which worker is restarted;
+from then on the steps of the turn name that worker (``with_taken_workers``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from connectctl.ops.operations.upgrade.mode_check import check_modes, check_rejo
 from connectctl.ops.operations.upgrade.observe import leader_of
 from connectctl.ops.operations.upgrade.rejoin import wait_for, wait_for_start
 from connectctl.ops.operations.upgrade.restart_order import next_workers
-from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, WorkerProgress
+from connectctl.ops.operations.upgrade.run_state import (
+    CHANGED,
+    JOINED,
+    RESTARTED,
+    RESTARTING,
+    WorkerProgress,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.acls import Right
@@ -35,9 +42,11 @@ def mode_label(value: str) -> str:
 
 @dataclass(frozen=True)
 class WorkerStep(Step["UpgradeContext"]):
-    """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
+    """One step of a worker's turn. ``workers`` are the planned ones, more than one only if
+    restarted together.
 
-    ``by_hand``: the operator does it, and the run waits. ``planned``: the planned workers, if others were chosen.
+    ``by_hand``: the operator does it, and the run waits. ``planned``: the planned workers, if
+    others were chosen.
     """
 
     subject: str
@@ -71,18 +80,25 @@ class WorkerStep(Step["UpgradeContext"]):
         return " (by hand)" if self.by_hand else ""
 
     def decided(self, context: UpgradeContext) -> WorkerStep:
-        """Return the step with the workers chosen for its turn; the first step of a turn decides."""
+        """Return the step with the workers chosen for its turn; the first step of a turn
+        decides.
+        """
         found: WorkerStep = with_taken_workers(self, {self.turn: self._workers_taken(context)})
         if not found.planned or self.value == SourceSupport.NOT_SUPPORTED:
             return found
-        return replace(found, by_hand=any(context.driver.restart_mode(worker).by_hand for worker in found.workers))
+        return replace(
+            found,
+            by_hand=any(context.driver.restart_mode(worker).by_hand for worker in found.workers),
+        )
 
     def _workers_taken(self, context: UpgradeContext) -> tuple[str, ...]:
         """Return the workers chosen for this turn; the first call decides and stores them."""
         turns, key = context.notes.turns, self.turn
         if key not in turns:
             prefix = f"{self.phase}."
-            taken = {int(k.removeprefix(prefix)): v for k, v in turns.items() if k.startswith(prefix)}
+            taken = {
+                int(k.removeprefix(prefix)): v for k, v in turns.items() if k.startswith(prefix)
+            }
             leader = leader_of(context.reader.group())
             planned = context.planned.get(self.phase) or (self.workers,)
             turns[key] = next_workers(planned, taken, self.slot, leader, context.baseline.broken)
@@ -94,7 +110,11 @@ class WorkerStep(Step["UpgradeContext"]):
         if not self.planned:
             return ""
         earlier = [workers for turn, workers in turns.items() if self._is_earlier(turn)]
-        why = "was restarted already" if self.planned in earlier else "is the leader now and is restarted last"
+        why = (
+            "was restarted already"
+            if self.planned in earlier
+            else "is the leader now and is restarted last"
+        )
         return f"{self.worker_names} instead of {' and '.join(self.planned)}, which {why}"
 
     def _is_earlier(self, turn: str) -> bool:
@@ -107,7 +127,9 @@ def with_taken_workers(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
     taken = turns.get(step.turn) if isinstance(step, WorkerStep) else None
     if taken is None or taken == step.workers:
         return step
-    return replace(step, subject=" and ".join(taken), workers=taken, planned=step.planned or step.workers)
+    return replace(
+        step, subject=" and ".join(taken), workers=taken, planned=step.planned or step.workers
+    )
 
 
 @dataclass(frozen=True)
@@ -121,7 +143,11 @@ class ChangeProperty(WorkerStep):
         entries = [context.notes.workers.get(worker) for worker in self.workers]
         kept = (RESTARTING, RESTARTED, JOINED)
         if all(e is not None and e.value == self.value and e.state in kept for e in entries):
-            return "; ".join(filter(None, ["already set by this run", self.replacement_note(context.notes.turns)]))
+            return "; ".join(
+                filter(
+                    None, ["already set by this run", self.replacement_note(context.notes.turns)]
+                )
+            )
         return None
 
     def apply(self, context: UpgradeContext) -> str | None:
@@ -131,7 +157,12 @@ class ChangeProperty(WorkerStep):
         for worker in self.workers:
             context.write(worker, WorkerProgress(self.value, CHANGED, members.get(worker)))
             details.append(context.driver.change(worker, PROPERTY, self.value))
-        return "; ".join(dict.fromkeys(filter(None, [*details, self.replacement_note(context.notes.turns)]))) or None
+        return (
+            "; ".join(
+                dict.fromkeys(filter(None, [*details, self.replacement_note(context.notes.turns)]))
+            )
+            or None
+        )
 
 
 @dataclass(frozen=True)
@@ -152,8 +183,11 @@ class RestartWorker(WorkerStep):
         details = []
         for worker in self.workers:
             before = context.notes.workers.get(worker)
-            # A worker restarted with others may have rejoined already: its old member id is the one before the change.
-            known = before.before if before is not None and self.worker is None else members.get(worker)
+            # A worker restarted with others may have rejoined already: its old member id is the one
+            # before the change.
+            known = (
+                before.before if before is not None and self.worker is None else members.get(worker)
+            )
             context.write(worker, WorkerProgress(self.value, RESTARTING, known, at=context.wall()))
             details.append(context.driver.restart(worker))
             context.write(worker, WorkerProgress(self.value, RESTARTED, known, at=context.wall()))
@@ -162,10 +196,15 @@ class RestartWorker(WorkerStep):
 
 @dataclass(frozen=True)
 class ReplaceBinaries(WorkerStep):
-    """Have the operator install an older release on the worker and start it: no driver supports this step."""
+    """Have the operator install an older release on the worker and start it: no driver supports
+    this step.
+    """
 
     def describe(self) -> str:
-        return f"install a release before 3.3 on {self.worker_names} and wait until it rejoins{self.manual_suffix}"
+        return (
+            f"install a release before 3.3 on {self.worker_names} and wait until it "
+            f"rejoins{self.manual_suffix}"
+        )
 
     def is_done(self, context: UpgradeContext) -> str | None:
         answers = [answer for worker in self.workers for answer in context.workers(only=worker)]
@@ -176,14 +215,23 @@ class ReplaceBinaries(WorkerStep):
         context.refuse_two_at_once(self.workers, "restarting")
         members = context.members()
         for worker in self.workers:
-            context.write(worker, WorkerProgress(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker)))
-        context.tell(f"Stop {self.worker_names} and no other worker, install a release before 3.3, then start it.")
-        return "; ".join(filter(None, ["instructions printed", self.replacement_note(context.notes.turns)]))
+            context.write(
+                worker, WorkerProgress(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker))
+            )
+        context.tell(
+            f"Stop {self.worker_names} and no other worker, install a release before 3.3, then "
+            "start it."
+        )
+        return "; ".join(
+            filter(None, ["instructions printed", self.replacement_note(context.notes.turns)])
+        )
 
 
 @dataclass(frozen=True)
 class Rejoin(WorkerStep):
-    """Wait until a new process of the worker is in the group, responds, and does not contradict the requested mode."""
+    """Wait until a new process of the worker is in the group, responds, and does not contradict the
+    requested mode.
+    """
 
     read_only: ClassVar[bool] = True
 
@@ -191,12 +239,15 @@ class Rejoin(WorkerStep):
         return f"wait for {self.worker_names} to rejoin the group ({mode_label(self.value)})"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        return "; ".join(wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers)
+        return "; ".join(
+            wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers
+        )
 
 
 @dataclass(frozen=True)
 class Gate(WorkerStep):
-    """Wait for several consecutive healthy snapshots, with every restarted worker still in its mode.
+    """Wait for several consecutive healthy snapshots, with every restarted worker still in its
+    mode.
 
     Each task that failed by fencing is restarted once.
     """
@@ -231,13 +282,17 @@ class FirstGate(Step["UpgradeContext"]):
 
     def apply(self, context: UpgradeContext) -> str | None:
         if context.resumed:
-            return wait(context, f"resumed.{_attempts(context)}", forgives_fencing=self.forgives_fencing)
+            return wait(
+                context, f"resumed.{_attempts(context)}", forgives_fencing=self.forgives_fencing
+            )
         try:
             return wait(context, "first", restarts=False)
         except Refused:
             raise
         except ConnectctlError as e:
-            raise Refused(f"{e.what}; nothing was changed", why=e.why, next_step=e.next_step, code="unhealthy") from e
+            raise Refused(
+                f"{e.what}; nothing was changed", why=e.why, next_step=e.next_step, code="unhealthy"
+            ) from e
 
 
 def _attempts(context: UpgradeContext) -> int:
@@ -248,7 +303,9 @@ def _attempts(context: UpgradeContext) -> int:
 
 @dataclass(frozen=True)
 class CheckModes(Step["UpgradeContext"]):
-    """Verify that every worker is in its mode after a phase. ``expected`` are the modes by worker."""
+    """Verify that every worker is in its mode after a phase. ``expected`` are the modes by
+    worker.
+    """
 
     expected: dict[str, str]
     subject: str = "cluster"
@@ -268,10 +325,15 @@ class CheckModes(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class RestartFailed(Step["UpgradeContext"]):
-    """Restart the tasks that failed because they could not reach the fencing endpoint (KIP-618, Single-step downgrade)."""
+    """Restart the tasks that failed because they could not reach the fencing endpoint (KIP-618,
+    Single-step downgrade).
+    """
 
     subject: str = "cluster"
-    reason: str = "KIP-618, Single-step downgrade: such tasks run again when no worker requests the endpoint any more"
+    reason: str = (
+        "KIP-618, Single-step downgrade: such tasks run again when no worker requests "
+        "the endpoint any more"
+    )
     now: str = ""
 
     def describe(self) -> str:
@@ -283,7 +345,9 @@ class RestartFailed(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class IncludedStep(Step["UpgradeContext"]):
-    """A step of another operation that must come first, such as a merge of offsets before a hard downgrade."""
+    """A step of another operation that must come first, such as a merge of offsets before a hard
+    downgrade.
+    """
 
     inner: Step[OffsetContext]
     reason: str = ""

@@ -9,8 +9,8 @@
         plugins/<plugin>/       one directory for each connector plugin: the worker's plugin.path
         manifest.json           written last
 
-A directory is not changed once it is finished: JVMs of other sandboxes run on it, and another release of this program
-that asks for other jars has a directory of its own.
+A directory is not changed once it is finished: JVMs of other sandboxes run on it, and another
+release of this program that asks for other jars has a directory of its own.
 """
 
 from __future__ import annotations
@@ -53,12 +53,15 @@ class Jars:
 
 
 def jars_of(
-    version: KafkaVersion, find_java: Callable[[], Java], on_progress: OnProgress, java_options: Sequence[str] = ()
+    version: KafkaVersion,
+    find_java: Callable[[], Java],
+    on_progress: OnProgress,
+    java_options: Sequence[str] = (),
 ) -> Jars:
     """The jars of ``version``: from the cache without starting anything, else downloaded.
 
-    Raises BadInput for a version that the repository does not have, Unreachable when it does not answer, TimedOut when
-    another download takes too long.
+    Raises BadInput for a version that the repository does not have, Unreachable when it does not
+    answer, TimedOut when another download takes too long.
     """
     if jars := cached(version):
         return jars
@@ -81,23 +84,36 @@ def dependencies(version: KafkaVersion) -> list[Dependency]:
         if version.logs_with_log4j2
         else ("org.slf4j", "slf4j-reload4j", SLF4J_RELOAD4J)
     )
-    wanted = [Dependency(KAFKA, "connect-runtime", own, CONNECT, classifier="test"), Dependency(*binding, CONNECT)]
+    wanted = [
+        Dependency(KAFKA, "connect-runtime", own, CONNECT, classifier="test"),
+        Dependency(*binding, CONNECT),
+    ]
     if version.broker == version:
         wanted += [Dependency(KAFKA, "kafka_2.13", own, BROKER), Dependency(*binding, BROKER)]
     return wanted + optional(version)
 
 
 def optional(version: KafkaVersion) -> list[Dependency]:
-    """The plugins, which a cluster can be started without: not every repository has all of every version."""
+    """The plugins, which a cluster can be started without: not every repository has all of every
+    version.
+    """
     mirror = "connect-mirror"
     modules = {"connect-file": "connect-file", mirror: mirror, "connect-mirror-client": mirror}
-    modules["connect-basic-auth-extension"] = CONNECT  # passwords for the REST servers of a secured sandbox
+    # passwords for the REST servers of a secured sandbox
+    modules["connect-basic-auth-extension"] = CONNECT
     if version.has_test_plugins:
-        # Its package is left out of plugin isolation (PluginUtils), so a plugin directory lists it and cannot load it.
+        # Its package is left out of plugin isolation (PluginUtils), so a plugin directory lists it
+        # and cannot load it.
         modules["connect-test-plugins"] = CONNECT
-    # One of them holds the ThroughputThrottler without which the tasks of Kafka's test connectors do not start: it moved.
-    modules |= dict.fromkeys(["kafka-server-common", *([] if version.major >= 4 else ["kafka-tools"])], CONNECT)
-    return [Dependency(KAFKA, name, str(version), plugin, transitive=False) for name, plugin in modules.items()]
+    # One of them holds the ThroughputThrottler without which the tasks of Kafka's test connectors
+    # do not start: it moved.
+    modules |= dict.fromkeys(
+        ["kafka-server-common", *([] if version.major >= 4 else ["kafka-tools"])], CONNECT
+    )
+    return [
+        Dependency(KAFKA, name, str(version), plugin, transitive=False)
+        for name, plugin in modules.items()
+    ]
 
 
 def cached(version: KafkaVersion) -> Jars | None:
@@ -106,7 +122,9 @@ def cached(version: KafkaVersion) -> Jars | None:
 
 
 def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
-    """List the jars in ``root`` by their sizes in bytes and their digests, and what is ``missing``."""
+    """List the jars in ``root`` by their sizes in bytes and their digests, and what is
+    ``missing``.
+    """
     jars = {str(jar.relative_to(root)): jar for jar in sorted(root.rglob("*.jar"))}
     files = {name: jar.stat().st_size for name, jar in jars.items()}
     digests = {name: _digest(jar) for name, jar in jars.items()}
@@ -116,15 +134,21 @@ def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
 
 
 def finished(root: Path) -> Jars | None:
-    """The jars in ``root``; None where the list of them is not there, or they are not those of the list, byte for byte."""
+    """The jars in ``root``; None where the list of them is not there, or they are not those of the
+    list, byte for byte.
+    """
     try:
         data = json.loads((root / MANIFEST).read_text())
         files, missing = data["files"], tuple(data["missing"])
-        fits = bool(files) and all((root / name).stat().st_size == size for name, size in files.items())
+        fits = bool(files) and all(
+            (root / name).stat().st_size == size for name, size in files.items()
+        )
         if fits:
             digests = data["digests"]
             with ThreadPoolExecutor() as pool:
-                found = dict(zip(files, pool.map(lambda name: _digest(root / name), files), strict=True))
+                found = dict(
+                    zip(files, pool.map(lambda name: _digest(root / name), files), strict=True)
+                )
             fits = found == digests
     except (OSError, ValueError, TypeError, KeyError):
         return None
@@ -142,11 +166,17 @@ def _root(version: KafkaVersion) -> Path:
 
 
 def _download(
-    version: KafkaVersion, root: Path, java: str, on_progress: OnProgress, java_options: Sequence[str], lock: int
+    version: KafkaVersion,
+    root: Path,
+    java: str,
+    on_progress: OnProgress,
+    java_options: Sequence[str],
+    lock: int,
 ) -> Jars:
     draft = root.with_name(f".{root.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
-    # Ivy learns how much there is to do while it does it. Measured: 98 modules with the broker, 62 without.
+    # Ivy learns how much there is to do while it does it. Measured: 98 modules with the broker, 62
+    # without.
     expected = 2 * (98 if version.broker == version else 62)
     counter = _Counter(f"Downloading Kafka {version} (only once)", expected, on_progress)
     wanted, missing = dependencies(version), tuple[str, ...]()
@@ -184,7 +214,9 @@ def _arrange(draft: Path) -> None:
     """Move the plugins together, and store a jar that broker and worker share once."""
     plugins = draft / PLUGINS
     plugins.mkdir()
-    for directory in [entry for entry in draft.iterdir() if entry.name not in (BROKER, CONNECT, PLUGINS)]:
+    for directory in [
+        entry for entry in draft.iterdir() if entry.name not in (BROKER, CONNECT, PLUGINS)
+    ]:
         directory.rename(plugins / directory.name)
     for shared in (draft / BROKER).glob("*.jar"):
         twin = draft / CONNECT / shared.name

@@ -1,4 +1,6 @@
-"""Apache Ivy, which PySpark ships: fetching jars from the default Maven repository, or from where the user says."""
+"""Apache Ivy, which PySpark ships: fetching jars from the default Maven repository, or from where
+the user says.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
 
 SETTINGS_VARIABLE = "CONNECTCTL_IVY_SETTINGS"
 
-# Names no host: Ivy's own default is the public Maven repository. m2compatible reads POMs. Without this file Ivy would
-# read ~/.m2 first, and fail where that holds a POM without its jar.
+# Names no host: Ivy's own default is the public Maven repository. m2compatible reads POMs. Without
+# this file Ivy would read ~/.m2 first, and fail where that holds a POM without its jar.
 SETTINGS = """<ivysettings>
   <settings defaultResolver="central"/>
   <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
@@ -25,13 +27,16 @@ SETTINGS = """<ivysettings>
 
 _NOT_FOUND = re.compile(r"module not found: ([\w.-]+)#([\w.-]+);([\w.-]+)")
 _NO_ANSWER = re.compile(
-    r"^\s*(?:WARN: )?(.*(?:Server access error|Host .+ not found|Connection (?:refused|timed out)).*)", re.I
+    r"^\s*(?:WARN: )?(.*(?:Server access error|Host .+ not found|Connection (?:refused|timed out)).*)",
+    re.I,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A module wanted in a configuration: its jar, with ``classifier`` a second one, and all it needs if ``transitive``."""
+    """A module wanted in a configuration: its jar, with ``classifier`` a second one, and all it
+    needs if ``transitive``.
+    """
 
     organisation: str
     name: str
@@ -63,15 +68,23 @@ def retrieve(
 ) -> None:
     """Put the jars of each configuration into ``into/<configuration>/``.
 
-    ``cache`` is Ivy's own directory: what was fetched before a kill is not fetched again. ``keep_open`` are file
-    descriptors that Ivy's process holds while it lives, such as a lock on the cache. ``on_line`` gets its output.
-    Raises NotInRepository, Unreachable when the repository does not answer, BadInput for a bad settings file.
+    ``cache`` is Ivy's own directory: what was fetched before a kill is not fetched again.
+    ``keep_open`` are file descriptors that Ivy's process holds while it lives, such as a lock on
+    the cache. ``on_line`` gets its output. Raises NotInRepository, Unreachable when the repository
+    does not answer, BadInput for a bad settings file.
     """
     cache.mkdir(parents=True, exist_ok=True)
     module_file = cache / "connectctl-ivy.xml"
     module_file.write_text(module_xml(dependencies))
     command = [java, "-Xmx256m", "-XX:+UseSerialGC", *java_options, "-jar", str(ivy_jar())]
-    command += ["-settings", str(_settings_file(cache)), "-ivy", str(module_file), "-cache", str(cache)]
+    command += [
+        "-settings",
+        str(_settings_file(cache)),
+        "-ivy",
+        str(module_file),
+        "-cache",
+        str(cache),
+    ]
     # "bundle" is how OSGi-minded projects call their jars (snappy-java, scala-logging …).
     command += ["-types", "jar", "bundle"]
     command += ["-retrieve", f"{into}/[conf]/[artifact]-[revision](-[classifier]).[ext]"]
@@ -108,11 +121,16 @@ def _dependency_xml(dependency: Dependency) -> str:
     if not dependency.classifier:
         return f"{opening}/>"
     artifact = f'<artifact name={name} type="jar" ext="jar"'
-    return f"{opening}>{artifact}/>{artifact} m:classifier={quoteattr(dependency.classifier)}/></dependency>"
+    return (
+        f"{opening}>{artifact}/>{artifact} "
+        f"m:classifier={quoteattr(dependency.classifier)}/></dependency>"
+    )
 
 
 def ivy_jar() -> Path:
-    """Ivy's jar in the installed PySpark, found without importing it. Raises ConnectctlError that says what to install."""
+    """Ivy's jar in the installed PySpark, found without importing it. Raises ConnectctlError that
+    says what to install.
+    """
     spec = importlib.util.find_spec("pyspark")
     homes = list(spec.submodule_search_locations or []) if spec else []
     for jar in (jar for home in homes for jar in sorted(Path(home).glob("jars/ivy-*.jar"))):
@@ -134,7 +152,9 @@ def _settings_file(cache: Path) -> Path:
     return own
 
 
-def _run(command: Sequence[str], keep_open: Sequence[int], on_line: Callable[[str], None]) -> tuple[list[str], int]:
+def _run(
+    command: Sequence[str], keep_open: Sequence[int], on_line: Callable[[str], None]
+) -> tuple[list[str], int]:
     output: list[str] = []
     with subprocess.Popen(
         command,

@@ -1,8 +1,8 @@
 """The Kafka versions that the embedded cluster can run, and the features of each.
 
-The one place that names versions of jars. Sources: the artifacts in the default Maven repository (each version in
-:data:`TRIED` was resolved and started), KIP-618 (exactly-once source support, 3.3), KIP-898 (``plugin.discovery``,
-3.6), KIP-1013 (log4j 2 from 4.0).
+The one place that names versions of jars. Sources: the artifacts in the default Maven repository
+(each version in :data:`TRIED` was resolved and started), KIP-618 (exactly-once source support,
+3.3), KIP-898 (``plugin.discovery``, 3.6), KIP-1013 (log4j 2 from 4.0).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from connectctl.ops.core.errors import BadInput
 
 LATEST = "4.3.1"
 TRIED = ("3.2.3", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.0", LATEST)
-"""Versions that were resolved and started; others of the form X.Y.Z from 3.2 on are tried when asked for."""
+"""Versions that were resolved and started; others of the form X.Y.Z from 3.2 on are tried when
+asked for.
+"""
 
 LOG4J2 = "2.25.4"
 SLF4J_RELOAD4J = "1.7.36"
@@ -24,7 +26,9 @@ _FORM = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class KafkaVersion:
-    """A Kafka release, ordered by number, and the differences between releases that the sandbox has to know."""
+    """A Kafka release, ordered by number, and the differences between releases that the sandbox has
+    to know.
+    """
 
     major: int
     minor: int
@@ -40,25 +44,32 @@ class KafkaVersion:
 
     @property
     def has_service_load(self) -> bool:
-        """Whether workers know ``plugin.discovery=service_load`` (KIP-898, 3.6.0): starts in half the time."""
+        """Whether workers know ``plugin.discovery=service_load`` (KIP-898, 3.6.0): starts in half
+        the time.
+        """
         return (self.major, self.minor) >= (3, 6)
 
     @property
     def has_test_plugins(self) -> bool:
-        """Whether Kafka's test connectors are a plugin of their own; before 4.0 they are part of connect-runtime."""
+        """Whether Kafka's test connectors are a plugin of their own; before 4.0 they are part of
+        connect-runtime.
+        """
         return self.major >= 4
 
     @property
     def logs_with_log4j2(self) -> bool:
-        """Whether Kafka logs through log4j 2; before 4.0 its classes name log4j 1 (reload4j) directly."""
+        """Whether Kafka logs through log4j 2; before 4.0 its classes name log4j 1 (reload4j)
+        directly.
+        """
         return self.major >= 4
 
     @property
     def broker(self) -> KafkaVersion:
         """The version of the broker that workers of this version get.
 
-        Broker and worker are one version from 4.0 on. Older workers get the newest broker: clients from 2.1 on are
-        supported by 4.x brokers (KIP-896), and a broker of their own version would cost a second download.
+        Broker and worker are one version from 4.0 on. Older workers get the newest broker: clients
+        from 2.1 on are supported by 4.x brokers (KIP-896), and a broker of their own version would
+        cost a second download.
         """
         return self if self.major >= 4 else parse_version(LATEST)
 
@@ -66,7 +77,8 @@ class KafkaVersion:
 def parse_version(text: str) -> KafkaVersion:
     """Read ``X.Y.Z``, or ``X.Y`` for the release of that line that was tried.
 
-    Raises BadInput for another form and for releases before 3.2, which have no ``Admin.fenceProducers``.
+    Raises BadInput for another form and for releases before 3.2, which have no
+    ``Admin.fenceProducers``.
     """
     for tried in TRIED:
         if tried.rpartition(".")[0] == text:

@@ -1,4 +1,6 @@
-"""One read for many tasks of a process that would send the same requests to the same brokers at the same time."""
+"""One read for many tasks of a process that would send the same requests to the same brokers at the
+same time.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ T = TypeVar("T")
 
 
 class CoalescedRead(Generic[T]):
-    """A read shared by threads: each gets the result, or the exception, of a read that began after the thread's call."""
+    """A read shared by threads: each gets the result, or the exception, of a read that began after
+    the thread's call.
+    """
 
     def __init__(self, read: Callable[[], T]):
         self._read = read
@@ -59,7 +63,9 @@ _shared: dict[Hashable, _Shared] = {}
 
 
 def coalesced(key: Hashable, read: Callable[[], T]) -> T:
-    """Return the result of a ``read`` that begins after this call; concurrent calls with the same ``key`` share one."""
+    """Return the result of a ``read`` that begins after this call; concurrent calls with the same
+    ``key`` share one.
+    """
     with _lock:
         shared = _shared.setdefault(key, _Shared(CoalescedRead(read)))
         shared.users += 1

@@ -1,7 +1,9 @@
-"""The connection between a run's driver and its tasks: tasks report their progress, the driver stops them.
+"""The connection between a run's driver and its tasks: tasks report their progress, the driver
+stops them.
 
-One TCP connection for each attempt of a task. No guarantee depends on it: a task that cannot connect continues until its
-lease ends. A task whose driver has exited detects it immediately, and ends.
+One TCP connection for each attempt of a task. No guarantee depends on it: a task that cannot
+connect continues until its lease ends. A task whose driver has exited detects it immediately, and
+ends.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 3.0
 LONGEST_LINE = 4096
 LONGEST_QUESTION = 64 * 1024 * 1024
-"""Bytes of a request of a task: a hundred thousand source partitions by their names are a tenth of that."""
+"""Bytes of a request of a task: a hundred thousand source partitions by their names are a tenth of
+that.
+"""
 GREETING = 10.0
 """Seconds that a connection has for the token, and a request for its arrival."""
 MOST_STRANGERS, MOST_CONNECTIONS = 64, 4096
 """Connections that have not sent the token yet, and all connections; those beyond are closed."""
 STOP, LEASE_OVER = "stop", "lease-over"
-"""The driver's commands to tasks: end the run, or end because the leases of a round end together."""
+"""The driver's commands to tasks: end the run, or end because the leases of a round end
+together.
+"""
 HEARTBEAT = 1.0
 """Seconds between two messages of a task."""
 
@@ -46,9 +52,11 @@ class DriverAddress:
 
 
 class SocketListener:
-    """The driver's listener for its tasks: ``serve`` is called with each connection, on a separate thread.
+    """The driver's listener for its tasks: ``serve`` is called with each connection, on a separate
+    thread.
 
-    A connection begins with the token, of which the length is known: nothing else is read before it, and not for long.
+    A connection begins with the token, of which the length is known: nothing else is read before
+    it, and not for long.
     """
 
     def __init__(self, host: str, bind: str | None, serve: Callable[[socket.socket], None]):
@@ -108,7 +116,9 @@ def _has_token(line: socket.socket, token: str) -> bool:
 
 
 class QuestionListener(SocketListener):
-    """The driver's listener for requests of tasks: ``answer`` gets each request, on the connection's thread."""
+    """The driver's listener for requests of tasks: ``answer`` gets each request, on the
+    connection's thread.
+    """
 
     def __init__(self, host: str, bind: str | None, answer: Callable[[Mapping[str, Any]], Any]):
         self._answer = answer
@@ -132,9 +142,14 @@ def ask(
     connect: float = CONNECT_TIMEOUT,
     answer: float | None = None,
 ) -> Any:
-    """Return the driver's response, within ``answer`` seconds. Raises ``OSError`` or ``ValueError`` without one."""
+    """Return the driver's response, within ``answer`` seconds. Raises ``OSError`` or ``ValueError``
+    without one.
+    """
     asked = f"{address.token}\n{json.dumps(question)}\n".encode()
-    with socket.create_connection((address.host, address.port), connect) as line, line.makefile("rb") as words:
+    with (
+        socket.create_connection((address.host, address.port), connect) as line,
+        line.makefile("rb") as words,
+    ):
         line.settimeout(answer or connect)
         line.sendall(asked)
         return json.loads(words.readline())
@@ -150,7 +165,9 @@ def driver_address(spark: SparkSession) -> tuple[str, str | None]:
 
 
 class DriverChannel:
-    """The driver's end. ``messages``: the last of each task, by its number; ``stop`` is also sent to later ones."""
+    """The driver's end. ``messages``: the last of each task, by its number; ``stop`` is also sent
+    to later ones.
+    """
 
     def __init__(self, host: str, bind: str | None = None):
         self.messages: dict[int, Mapping[str, Any]] = {}
@@ -231,7 +248,8 @@ class TaskChannel:
             self._received += received
             words = self._received.split(b"\n")
             self._received = words.pop()
-            self._stopped = not received or STOP.encode() in words  # empty if the driver closed the connection
+            # empty if the driver closed the connection
+            self._stopped = not received or STOP.encode() in words
             self.lease_over = self.lease_over or LEASE_OVER.encode() in words
         return self._stopped
 

@@ -13,7 +13,10 @@ from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
 from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
+from connectctl.ops.task_runtime.task.columnar_producer import (
+    ColumnarProducer,
+    batch_producer_class,
+)
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 
@@ -26,9 +29,10 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FROM_RECORDS = 500
-"""``max.poll.records`` from which columns are faster than single records; 500 is the default. Measured over a
-whole task with 256-byte records of four partitions, in microseconds of processor time for each: 500 in a poll 10.6 against
-14.2, 2000 8.9 against 18.9, 5000 8.5 against 17.7. Below, a poll costs more than its records.
+"""``max.poll.records`` from which columns are faster than single records; 500 is the default.
+Measured over a whole task with 256-byte records of four partitions, in microseconds of processor
+time for each: 500 in a poll 10.6 against 14.2, 2000 8.9 against 18.9, 5000 8.5 against 17.7. Below,
+a poll costs more than its records.
 """
 
 
@@ -42,7 +46,9 @@ def group_ledger(
 def member_factory(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
 ) -> Callable[[], TaskMember]:
-    """Return a factory of a task's members, with the task's transactional id as ``group.instance.id``."""
+    """Return a factory of a task's members, with the task's transactional id as
+    ``group.instance.id``.
+    """
     reads = _reads(spec)
     id_ = task_id(spec.group, spec.connector, task)
     others = [task_id(spec.group, spec.connector, n) for n in range(spec.tasks) if n != task]
@@ -64,7 +70,9 @@ def member_factory(
 
 
 def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
-    """Whether a transform's output is passed to the producer as columns, which is not faster for small polls."""
+    """Whether a transform's output is passed to the producer as columns, which is not faster for
+    small polls.
+    """
     kind = connector_class(spec.path)
     return (
         issubclass(kind, TransformConnector)
@@ -76,11 +84,15 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
 
 
 def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TaskProducer]:
-    """Return the producer class for a transform or exactly-once sink; it supports all properties in ``spec``."""
+    """Return the producer class for a transform or exactly-once sink; it supports all properties in
+    ``spec``.
+    """
     return batch_producer_class(kafka, spec.delivery, spec.config, GroupIdempotentProducer)
 
 
-def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats) -> TransformSource:
+def transform_source(
+    spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats
+) -> TransformSource:
     reads, kind = _reads(spec), connector_class(spec.path)
     assert issubclass(kind, TransformConnector)
     topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec, kafka)
@@ -95,4 +107,6 @@ def _reads(spec: TaskSpec) -> Subscription:
 
 
 def _is_input(reads: Subscription, topic: str) -> bool:
-    return topic in reads.topics or (reads.regex is not None and re.fullmatch(reads.regex, topic) is not None)
+    return topic in reads.topics or (
+        reads.regex is not None and re.fullmatch(reads.regex, topic) is not None
+    )

@@ -1,8 +1,10 @@
-"""The newest attempt of a task, if Spark runs several at once: speculative copies, and retried stages.
+"""The newest attempt of a task, if Spark runs several at once: speculative copies, and retried
+stages.
 
-They have one transactional id, so the newest fences the others. Spark uses the result of the attempt that ends first, and
-a fenced one ends early: its result would count for the task, while the copy still writes. So a fenced attempt queries
-the driver; if there is a newer attempt, it fails, and Spark waits for the newer one.
+They have one transactional id, so the newest fences the others. Spark uses the result of the
+attempt that ends first, and a fenced one ends early: its result would count for the task, while the
+copy still writes. So a fenced attempt queries the driver; if there is a newer attempt, it fails,
+and Spark waits for the newer one.
 """
 
 from __future__ import annotations
@@ -46,12 +48,16 @@ class Attempt:
 
     @property
     def is_superseded(self) -> bool:
-        """Whether there is a newer one. If the driver does not respond, it has abandoned the DataFrame: False then."""
+        """Whether there is a newer one. If the driver does not respond, it has abandoned the
+        DataFrame: False then.
+        """
         newest = self._ask(begins=False)
         return newest is not None and newest != self._number
 
     def _ask(self, *, begins: bool) -> Any:
         try:
-            return ask(self._address, {"task": self._task, "attempt": self._number, "begins": begins})
+            return ask(
+                self._address, {"task": self._task, "attempt": self._number, "begins": begins}
+            )
         except (OSError, ValueError):
             return None

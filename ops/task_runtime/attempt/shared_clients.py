@@ -1,8 +1,8 @@
 """Clients, and results of reads, that the tasks of one process share.
 
-Otherwise a hundred tasks that start together would read the same two topics to their ends four hundred times. A read is
-safe for a task if the end offset is determined after the task's call. So calls made during a read wait for the next one,
-and share it.
+Otherwise a hundred tasks that start together would read the same two topics to their ends four
+hundred times. A read is safe for a task if the end offset is determined after the task's call. So
+calls made during a read wait for the next one, and share it.
 """
 
 from __future__ import annotations
@@ -67,25 +67,39 @@ class OffsetsView:
 
 
 class SharedClients:
-    """The tasks of ``spec`` that run in this process. ``home`` is the workers' cluster, ``target`` that of the records."""
+    """The tasks of ``spec`` that run in this process. ``home`` is the workers' cluster, ``target``
+    that of the records.
+    """
 
     def __init__(self, spec: TaskSpec):
         self.home = Kafka(spec.home, timeout=spec.timeout)
         # Connecting takes time: one client if both are the same cluster.
-        self.target = self.home if spec.target == spec.home else Kafka(spec.target, timeout=spec.timeout)
+        self.target = (
+            self.home if spec.target == spec.home else Kafka(spec.target, timeout=spec.timeout)
+        )
         self._largest: dict[str, int] = {}
         known = spec.reached
         behind = None
         if spec.global_offsets:
-            behind = CommittedOffsets(self.home, spec.global_offsets, spec.connector, known.get(GLOBAL))
-        store = OffsetStore(CommittedOffsets(self.target, spec.offsets, spec.connector, known.get(PRIMARY)), behind)
+            behind = CommittedOffsets(
+                self.home, spec.global_offsets, spec.connector, known.get(GLOBAL)
+            )
+        store = OffsetStore(
+            CommittedOffsets(self.target, spec.offsets, spec.connector, known.get(PRIMARY)), behind
+        )
         self._offsets = CoalescedRead(lambda: _snapshot(store, spec.patience))
-        self.stale_because = CoalescedRead(GenerationCheck(self.home, spec.generation, spec.patience).stale_because)
+        self.stale_because = CoalescedRead(
+            GenerationCheck(self.home, spec.generation, spec.patience).stale_because
+        )
 
     def largest_batches(self, topics: Collection[str]) -> dict[str, int]:
-        """Return ``Kafka.largest_batches`` of the target; known values are requested once for all tasks."""
+        """Return ``Kafka.largest_batches`` of the target; known values are requested once for all
+        tasks.
+        """
         if missing := sorted({*topics} - self._largest.keys()):
-            self._largest |= coalesced(("largest", self, *missing), lambda: self.target.largest_batches(missing))
+            self._largest |= coalesced(
+                ("largest", self, *missing), lambda: self.target.largest_batches(missing)
+            )
         return {topic: self._largest[topic] for topic in topics if topic in self._largest}
 
     def view(self) -> OffsetsView:
@@ -98,4 +112,8 @@ def _snapshot(store: OffsetStore, patience: float) -> StoreSnapshot:
     reached = {PRIMARY: store.primary.reached} | (
         {GLOBAL: store.secondary.reached} if store.secondary is not None else {}
     )
-    return StoreSnapshot({key: value for key, value in values if value is not None}, store.primary.positions(), reached)
+    return StoreSnapshot(
+        {key: value for key, value in values if value is not None},
+        store.primary.positions(),
+        reached,
+    )

@@ -1,7 +1,9 @@
-"""A sink's task for one lease: its group member, its loop, and a new attempt after each unknown outcome.
+"""A sink's task for one lease: its group member, its loop, and a new attempt after each unknown
+outcome.
 
-If it is exactly once, the order is the source task's: check that this generation is the newest; initialise the producer
-of the slot's transactional id; check the generation again; join; continue at the stable offsets.
+If it is exactly once, the order is the source task's: check that this generation is the newest;
+initialise the producer of the slot's transactional id; check the generation again; join; continue
+at the stable offsets.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    TaskResult,
+    TaskStats,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import (
     FIRST_PAUSE,
@@ -31,7 +38,11 @@ from connectctl.ops.task_runtime.task.exactly_once_task import (
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, PollIntervalExceeded, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    PollIntervalExceeded,
+    UnknownOutcome,
+)
 from connectctl.ops.task_runtime.task.transform_source import LONGEST_POLL
 
 if TYPE_CHECKING:
@@ -90,7 +101,12 @@ class SinkRounds:
 
     @property
     def has_more(self) -> bool:
-        return self.member is None or self.worker is None or self.member.has_more or self.worker.redelivering
+        return (
+            self.member is None
+            or self.worker is None
+            or self.member.has_more
+            or self.worker.redelivering
+        )
 
     def close(self) -> None:
         """Nothing: each attempt closes its own task."""
@@ -114,8 +130,8 @@ class SinkAttempts:
     _counted: int = field(default=0, init=False)
 
     def run(self) -> TaskResult:
-        """Run until the lease is over or another attempt has the slot. Raises the task's exceptions, and ``TimedOut`` if no
-        attempt succeeds within the patience.
+        """Run until the lease is over or another attempt has the slot. Raises the task's
+        exceptions, and ``TimedOut`` if no attempt succeeds within the patience.
         """
         progress, pause = self.stats.progress, FIRST_PAUSE
         most = max(self.spec.patience, self.spec.outage)
@@ -124,7 +140,9 @@ class SinkAttempts:
                 if why := self.shared.stale_because():
                     return TaskResult(EndReason.STALE, self.stats, why)
                 stale = self._attempt()
-                return TaskResult(EndReason.STALE if stale else EndReason.STOPPED, self.stats, stale)
+                return TaskResult(
+                    EndReason.STALE if stale else EndReason.STOPPED, self.stats, stale
+                )
             except Fenced as e:
                 return TaskResult(EndReason.FENCED, self.stats, str(e))
             except PollIntervalExceeded as e:
@@ -137,7 +155,9 @@ class SinkAttempts:
                 if progress.failed(str(e), SUSPENDED * self.spec.patience):
                     pause = FIRST_PAUSE
                 elif progress.waited > most:
-                    raise TimedOut(f"No offsets committed for {most:g} s", why=str(e), next_step=RUN_AGAIN) from e
+                    raise TimedOut(
+                        f"No offsets committed for {most:g} s", why=str(e), next_step=RUN_AGAIN
+                    ) from e
             if self.stopped():
                 return TaskResult(EndReason.STOPPED, self.stats)
             self.sleep(pause)
@@ -151,11 +171,15 @@ class SinkAttempts:
             if producer is not None and (why := self.shared.stale_because()):
                 return why
             member = member_factory(spec, self.shared, self.task, self.stats, self.stopped)()
-            letters = DeadLetterProducer(self.shared.target, task_id(spec.group, spec.connector, self.task))
+            letters = DeadLetterProducer(
+                self.shared.target, task_id(spec.group, spec.connector, self.task)
+            )
             try:
                 task = kind.task()
                 commit = (
-                    member.commit if producer is None else TransactionalCommit(producer, member, task, spec.patience)
+                    member.commit
+                    if producer is None
+                    else TransactionalCommit(producer, member, task, spec.patience)
                 )
 
                 def counted(offsets: GroupOffsets) -> None:
@@ -164,7 +188,9 @@ class SinkAttempts:
 
                 settings = error_settings(spec.config)
                 converters = reading_converters({**kind.default_converters, **spec.config})
-                errors = RecordErrors(settings, spec.connector, self.task, letters, self.stats.lines.append)
+                errors = RecordErrors(
+                    settings, spec.connector, self.task, letters, self.stats.lines.append
+                )
                 worker = WorkerSinkTask(
                     task,
                     member,
@@ -216,7 +242,10 @@ class SinkAttempts:
             return
         id_ = task_id(spec.group, spec.connector, self.task)
         producer = group_producer(spec, self.shared.target)(
-            self.shared.target, id_, timeout_ms=spec.delivery.timeout_ms, properties=spec.delivery.properties
+            self.shared.target,
+            id_,
+            timeout_ms=spec.delivery.timeout_ms,
+            properties=spec.delivery.properties,
         )
         producer.existing_topic = spec.offsets
         try:

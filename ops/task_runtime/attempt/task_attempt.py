@@ -15,7 +15,11 @@ from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
-from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, group_producer, transform_source
+from connectctl.ops.task_runtime.attempt.group_attempt import (
+    group_ledger,
+    group_producer,
+    transform_source,
+)
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.sink_attempt import SinkAttempts, SinkRounds
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
@@ -37,20 +41,33 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.group.ledger import GroupLedger
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
-    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
+    from connectctl.ops.task_runtime.spi.transaction_batch import (
+        StoredOffsets,
+        TaskRecordSource,
+        TransactionBatch,
+    )
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
     from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
-_AS_COUNTED = ("records", "transactions", "aborted", "instances", "smallest", "largest", "reached", "unwritten_because")
+_AS_COUNTED = (
+    "records",
+    "transactions",
+    "aborted",
+    "instances",
+    "smallest",
+    "largest",
+    "reached",
+    "unwritten_because",
+)
 """Fields of a report that are those of ``TaskStats``."""
 
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """When a lease ends: after ``seconds`` or so many ``records``. A task is idle after ``idle`` seconds without a record,
-    in this lease and those before; leases end once all tasks are.
+    """When a lease ends: after ``seconds`` or so many ``records``. A task is idle after ``idle``
+    seconds without a record, in this lease and those before; leases end once all tasks are.
     """
 
     seconds: float
@@ -60,8 +77,8 @@ class TaskLimits:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """A task's report of a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had no records at the end, which
-    was after ``quiet`` seconds without one.
+    """A task's report of a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had no
+    records at the end, which was after ``quiet`` seconds without one.
     """
 
     task: int
@@ -96,7 +113,10 @@ class TaskReport:
     def parse(cls, text: str) -> Self:
         """The inverse of ``json``."""
         raw = json.loads(text)
-        raw["reached"] = {which: KnownEnds(each["id"], tuple(each["ends"])) for which, each in raw["reached"].items()}
+        raw["reached"] = {
+            which: KnownEnds(each["id"], tuple(each["ends"]))
+            for which, each in raw["reached"].items()
+        }
         return cls(**raw)
 
     @property
@@ -105,7 +125,8 @@ class TaskReport:
         return json.dumps(asdict(self))
 
     def __post_init__(self) -> None:
-        # Texts of plugins and their systems. The driver, which has the job's secrets, masks them again.
+        # Texts of plugins and their systems. The driver, which has the job's secrets, masks them
+        # again.
         for name in ("detail", "trace", "unwritten_because"):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, masked(text))
@@ -130,8 +151,8 @@ class TaskReport:
 
 
 class TimeboxedSource:
-    """A record source that ends with the lease, and reports to the driver. ``quiet``: for how many seconds the task had no
-    record when its last lease ended.
+    """A record source that ends with the lease, and reports to the driver. ``quiet``: for how many
+    seconds the task had no record when its last lease ended.
     """
 
     def __init__(
@@ -143,7 +164,13 @@ class TimeboxedSource:
         channel: TaskChannel,
         quiet: float = 0.0,
     ):
-        self._source, self._task, self._stats, self._limits, self._channel = source, task, stats, limits, channel
+        self._source, self._task, self._stats, self._limits, self._channel = (
+            source,
+            task,
+            stats,
+            limits,
+            channel,
+        )
         self._began: float | None = None
         self._lag: int | None = None
         self._over = self._idle_reported = False
@@ -156,7 +183,8 @@ class TimeboxedSource:
             self._source.resume(stored)
         finally:  # a source that cannot be reached is not idle
             now = self._active = time.monotonic()
-        # A lease begins with the first resumption, which may have to wait for the transaction of a killed predecessor.
+        # A lease begins with the first resumption, which may have to wait for the transaction of a
+        # killed predecessor.
         self._began = self._began or now
         self._active -= quiet
 
@@ -185,12 +213,16 @@ class TimeboxedSource:
     @property
     def idle(self) -> bool:
         """Whether there were no records for the limit's time."""
-        return self._limits.idle is not None and self._began is not None and self.quiet >= self._limits.idle
+        return (
+            self._limits.idle is not None
+            and self._began is not None
+            and self.quiet >= self._limits.idle
+        )
 
     @property
     def quiet(self) -> float:
-        """For how many seconds there were no records, as of the last poll: the time since is unknown, and may be long if the
-        machine is busy.
+        """For how many seconds there were no records, as of the last poll: the time since is
+        unknown, and may be long if the machine is busy.
         """
         return max(0.0, self._looked - self._active)
 
@@ -200,7 +232,8 @@ class TimeboxedSource:
             self._reported = now
             self.report()
         late = self._began is not None and now - self._began >= self._limits.seconds
-        if late and not self._over:  # the round ends after all tasks: until then this one's work is not assigned
+        # the round ends after all tasks: until then this one's work is not assigned
+        if late and not self._over:
             self._over = True
             self._send()
         if (
@@ -218,8 +251,13 @@ class TimeboxedSource:
         self._send()
 
     def heartbeat(self) -> None:
-        """Report from another thread that the task waits, if its own thread is in a call that does not return."""
-        if time.monotonic() - self._reported >= 2 * HEARTBEAT and self._stats.progress.message is not None:
+        """Report from another thread that the task waits, if its own thread is in a call that does
+        not return.
+        """
+        if (
+            time.monotonic() - self._reported >= 2 * HEARTBEAT
+            and self._stats.progress.message is not None
+        ):
             self._send()
 
     def _send(self) -> None:
@@ -231,7 +269,9 @@ class TimeboxedSource:
             "lag": self._lag,
         }
         message |= {"begun": self._began is not None, "over": self._over, "idle": self.idle}
-        self._channel.send(message if (waits := counts.progress.message) is None else {**message, "waiting": waits})
+        self._channel.send(
+            message if (waits := counts.progress.message) is None else {**message, "waiting": waits}
+        )
 
 
 def run(
@@ -250,12 +290,16 @@ def run(
     counts = TaskStats(progress=TaskProgress(spec.waited.get(task, 0.0)), latency=promise)
     line = TaskChannel(address)
     try:
-        ended, leased = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
+        ended, leased = _run(
+            spec, shared or SharedClients(spec), task, config, limits, line, counts
+        )
         found = {"detail": ended.detail, "idle": leased.idle, "quiet": leased.quiet}
         return TaskReport.of(task, ended.reason.value, counts, **found)
     except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would retry the task
         if line.stopped:  # one that fails when it is to stop anyway is not FAILED (``WorkerTask``)
-            return TaskReport.of(task, EndReason.STOPPED.value, counts, detail=f"{type(e).__name__}: {e}")
+            return TaskReport.of(
+                task, EndReason.STOPPED.value, counts, detail=f"{type(e).__name__}: {e}"
+            )
         detail, trace = failure_texts(e)
         return TaskReport.of(task, FAILED, counts, detail=detail, trace=trace)
     finally:
@@ -263,7 +307,9 @@ def run(
 
 
 def failure_texts(error: Exception) -> tuple[str, str]:
-    """Return detail and trace of the handled ``error``; a ``ConnectctlError`` has no trace of its own."""
+    """Return detail and trace of the handled ``error``; a ``ConnectctlError`` has no trace of its
+    own.
+    """
     if isinstance(error, ConnectctlError):
         return str(error), str(error)
     return f"{type(error).__name__}: {error}", traceback.format_exc()[-LONGEST_TRACE:]
@@ -282,7 +328,15 @@ def _run(
         rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
         leased = TimeboxedSource(rounds, task, stats, limits, channel, spec.quiet.get(task, 0.0))
         attempts = SinkAttempts(
-            spec, shared, task, config, stats, rounds, leased.resume, leased.next_batch, leased.should_stop
+            spec,
+            shared,
+            task,
+            config,
+            stats,
+            rounds,
+            leased.resume,
+            leased.next_batch,
+            leased.should_stop,
         )
         with heartbeat(leased.heartbeat, HEARTBEAT):
             try:
@@ -295,7 +349,10 @@ def _run(
         supply = _record_source(spec, config, stats)
         kind = source_producer_class(shared.target, supply, spec.delivery, spec.config)
     else:
-        supply, kind = transform_source(spec, shared.target, config, stats), group_producer(spec, shared.target)
+        supply, kind = (
+            transform_source(spec, shared.target, config, stats),
+            group_producer(spec, shared.target),
+        )
     leased = TimeboxedSource(supply, task, stats, limits, channel, spec.quiet.get(task, 0.0))
     if spec.subscription is None:
         opened = source_ledger(spec, shared, task, stats)
@@ -303,7 +360,9 @@ def _run(
         opened = closing(group_ledger(spec, shared, task, stats, leased.should_stop))
     with opened as ledger, heartbeat(leased.heartbeat, HEARTBEAT):
         properties = supply.producer_properties
-        kernel = task_kernel(spec, shared, task, properties, leased.should_stop, stats, kind, ledger)
+        kernel = task_kernel(
+            spec, shared, task, properties, leased.should_stop, stats, kind, ledger
+        )
         try:
             return kernel.run(leased), leased
         finally:
@@ -324,7 +383,9 @@ def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) 
     """Return the connector's own supply for a task, or a polled task."""
     connector, delivery = connector_class(spec.path), spec.delivery
     assert issubclass(connector, SourceConnector)
-    own = connector.supply(SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout, stats))
+    own = connector.supply(
+        SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout, stats)
+    )
     if own is not None:
         return own
     return PolledSource(

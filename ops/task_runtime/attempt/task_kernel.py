@@ -1,4 +1,6 @@
-"""Builds a task's loop from its specification: producers of its transactional id, and its ledger."""
+"""Builds a task's loop from its specification: producers of its transactional id, and its
+ledger.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,20 @@ def task_kernel(
     ledger: Ledger,
     remedies: str = REMEDIES,
 ) -> ExactlyOnceTask:
-    """Return the loop of a task with producers of ``kind``; ``properties`` are defaults that ``spec`` overrides."""
+    """Return the loop of a task with producers of ``kind``; ``properties`` are defaults that
+    ``spec`` overrides.
+    """
     id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
     whole = {**properties, **delivery.properties}
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
     def opened(kind: type[TaskProducer]) -> TaskProducer:
-        made = kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
+        made = kind(
+            shared.target,
+            id_,
+            timeout_ms=delivery.timeout_ms,
+            properties=whole | limits.properties(),
+        )
         made.existing_topic = spec.offsets
         return made
 
@@ -63,7 +72,9 @@ def task_kernel(
 
 
 @contextmanager
-def source_ledger(spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats) -> Iterator[SourceOffsetsLedger]:
+def source_ledger(
+    spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats
+) -> Iterator[SourceOffsetsLedger]:
     """Yield the source offsets of a task, and then store in ``stats`` how far they reach."""
     behind = None
     if spec.global_offsets:
@@ -76,7 +87,9 @@ def source_ledger(spec: TaskSpec, shared: SharedClients, task: int, stats: TaskS
         yield ledger
     finally:
         # A later attempt, on any machine, must not read less.
-        stats.reached = {w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
+        stats.reached = {
+            w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()
+        }
         if behind is not None:
             behind.close()
             stats.unwritten = sorted(key.decode(*_TEXT) for key in behind.unwritten)

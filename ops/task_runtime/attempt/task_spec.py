@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
+    """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target``
+    those of the records'.
 
-    ``offsets`` is the topic that is written in the transaction, ``global_offsets`` the global one if it is another;
-    ``reached`` are the known ends of both. ``path`` is the connector's ``module:Class``. ``patience`` and ``outage``, the
-    time for which Kafka may be unavailable, are in seconds.
+    ``offsets`` is the topic that is written in the transaction, ``global_offsets`` the global one
+    if it is another; ``reached`` are the known ends of both. ``path`` is the connector's
+    ``module:Class``. ``patience`` and ``outage``, the time for which Kafka may be unavailable, are
+    in seconds.
     """
 
     group: str
@@ -47,6 +49,10 @@ class TaskSpec:
     tasks: int = 1
     """The number of the connector's tasks."""
     pending: float | None = None
-    """How many seconds pending offsets of a consumer group are waited for; None: as long as it lasts."""
+    """How many seconds pending offsets of a consumer group are waited for; None: as long as it
+    lasts.
+    """
     endless: bool = False
-    """Whether the run does not end by itself, so that it waits for input topics until they exist."""
+    """Whether the run does not end by itself, so that it waits for input topics until they
+    exist.
+    """

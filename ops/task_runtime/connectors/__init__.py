@@ -1,1 +1,3 @@
-"""The connectors that come with connectctl; each resumes where Connect's own connector of that kind stopped."""
+"""The connectors that come with connectctl; each resumes where Connect's own connector of that kind
+stopped.
+"""

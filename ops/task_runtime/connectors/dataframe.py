@@ -38,7 +38,10 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceTask,
 )
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings, idle_for_columns
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
+from connectctl.ops.task_runtime.task.columnar_producer import (
+    ColumnarProducer,
+    dataframe_producer_class,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,10 +70,14 @@ class DataFrameTask(SourceTask):
     """What a task of a frame is called. The rows come to it from Spark, and nobody polls it."""
 
     def start(self, configs: Mapping[str, str]) -> None:
-        raise ConnectctlError("A task of DataFrameSource receives its rows from Spark and cannot be polled")
+        raise ConnectctlError(
+            "A task of DataFrameSource receives its rows from Spark and cannot be polled"
+        )
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        raise ConnectctlError("A task of DataFrameSource receives its rows from Spark and cannot be polled")
+        raise ConnectctlError(
+            "A task of DataFrameSource receives its rows from Spark and cannot be polled"
+        )
 
 
 class DataFrameSource(SourceConnector):
@@ -79,25 +86,44 @@ class DataFrameSource(SourceConnector):
     task = DataFrameTask
     settings = (
         Setting("topic", "Topic to write to.", required=True),
-        Setting("partition.columns", "Columns that identify a source partition, separated by commas.", required=True),
         Setting(
-            "offset.column", "Column of the source offset; must be increasing within a source partition.", required=True
+            "partition.columns",
+            "Columns that identify a source partition, separated by commas.",
+            required=True,
+        ),
+        Setting(
+            "offset.column",
+            "Column of the source offset; must be increasing within a source partition.",
+            required=True,
         ),
         Setting("value.column", "Column of the record value (string or binary).", default="value"),
         Setting("key.column", "Column of the record key (string or binary)."),
-        Setting("timestamp.column", "Column of the record timestamp (milliseconds since the epoch)."),
-        Setting("headers.column", "Column of the record headers (array of structs: key string, value binary)."),
+        Setting(
+            "timestamp.column", "Column of the record timestamp (milliseconds since the epoch)."
+        ),
+        Setting(
+            "headers.column",
+            "Column of the record headers (array of structs: key string, value binary).",
+        ),
         Setting("format", "Format of Spark's reader: parquet, json, jdbc, kafka …"),
         Setting("load", "Path to load."),
         Setting("schema", "Schema as DDL; required for a stream of files."),
         Setting("query", f"Spark SQL query; the loaded data is the view {VIEW}."),
         Setting("streaming", "Read as a stream.", default="false"),
         Setting(
-            "checkpoint", "Checkpoint directory of the stream; without it, a restart reads the source from its start."
+            "checkpoint",
+            "Checkpoint directory of the stream; without it, a restart reads the source from its "
+            "start.",
         ),
-        Setting("late", "Rows behind the committed offset of a stream: refuse or drop.", default=Late.REFUSE.value),
+        Setting(
+            "late",
+            "Rows behind the committed offset of a stream: refuse or drop.",
+            default=Late.REFUSE.value,
+        ),
         Setting("trigger.interval", "Interval between micro-batches, for example 5 seconds."),
-        Setting("records.per.transaction", "Maximum number of rows per transaction.", default=str(SIZE)),
+        Setting(
+            "records.per.transaction", "Maximum number of rows per transaction.", default=str(SIZE)
+        ),
         Setting(
             "partitioned",
             "Each source partition is in a single partition of the DataFrame (no shuffle).",
@@ -126,7 +152,10 @@ class DataFrameSource(SourceConnector):
         ):
             return Outlook()
         has = "has" if len(idle) == 1 else "have"
-        note = f"{', '.join(idle)} {has} no effect here: record batches are built from columns and sent immediately."
+        note = (
+            f"{', '.join(idle)} {has} no effect here: record batches are built from columns "
+            "and sent immediately."
+        )
         return Outlook(notes=[note])
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
@@ -138,16 +167,27 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "format", "Missing source: set format or query."
     for name in _FLAGS:
         if configs.get(name, "false").lower() not in ("true", "false"):
-            yield name, f"Invalid value {configs[name]} for configuration {name}: must be true or false"
+            yield (
+                name,
+                f"Invalid value {configs[name]} for configuration {name}: must be true or false",
+            )
     yield from _stream_problems(configs)
     for name in _NUMBERS:
         size = configs.get(name, "1")
         if not size.isdigit() or not int(size):
             yield name, f"Invalid value {size} for configuration {name}"
     if configs.get(BOUNDARY, "poll").lower() == "interval":
-        yield (BOUNDARY, "DataFrameSource commits a transaction after records.per.transaction rows, not by interval.")
+        yield (
+            BOUNDARY,
+            "DataFrameSource commits a transaction after records.per.transaction rows, not by "
+            "interval.",
+        )
     if LATENCY in configs:
-        yield LATENCY, f"DataFrameSource commits a transaction after records.per.transaction rows, not by {LATENCY}."
+        yield (
+            LATENCY,
+            "DataFrameSource commits a transaction after records.per.transaction rows, not by "
+            f"{LATENCY}.",
+        )
     for name in ("key.converter", "value.converter"):
         if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
             why = "columns are not converted (string or binary)"
@@ -156,15 +196,24 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if flag(configs, "streaming") and flag(configs, "partitioned"):
-        yield ("partitioned", "partitioned cannot be used with streaming: Spark repartitions every micro-batch.")
+        yield (
+            "partitioned",
+            "partitioned cannot be used with streaming: Spark repartitions every micro-batch.",
+        )
     if flag(configs, "streaming") and not configs.get("format"):
-        yield "streaming", f"streaming requires format; query is optional and reads the view {VIEW}."
+        yield (
+            "streaming",
+            f"streaming requires format; query is optional and reads the view {VIEW}.",
+        )
     for name in _OF_A_STREAM:
         if configs.get(name) and not flag(configs, "streaming"):
             yield name, f"{name} requires streaming: true."
     late = configs.get("late") or Late.REFUSE
     if late not in set(Late):
-        yield "late", f"Invalid value {late} for configuration late: must be one of {', '.join(Late)}"
+        yield (
+            "late",
+            f"Invalid value {late} for configuration late: must be one of {', '.join(Late)}",
+        )
 
 
 def flag(configs: Mapping[str, str], name: str) -> bool:
@@ -184,7 +233,9 @@ def columns_of(configs: Mapping[str, str]) -> FrameColumns:
 
 
 def micro_batch(configs: Mapping[str, str], query: str, number: int, tasks: int) -> MicroBatch:
-    """Batch ``number`` of the stream ``query`` for so many ``tasks``, from a configuration that was validated."""
+    """Batch ``number`` of the stream ``query`` for so many ``tasks``, from a configuration that was
+    validated.
+    """
     return MicroBatch(query, number, tasks, Late(configs.get("late") or Late.REFUSE))
 
 
@@ -199,11 +250,17 @@ def size_of(configs: Mapping[str, str]) -> int:
 
 
 def read(spark: SparkSession, configs: Mapping[str, str]) -> DataFrame:
-    """The frame as Spark has it: analysed, and nothing of it read but what that takes. Raises what Spark raises."""
+    """The frame as Spark has it: analysed, and nothing of it read but what that takes. Raises what
+    Spark raises.
+    """
     streaming = flag(configs, "streaming")
     frame: DataFrame | None = None
     if name := configs.get("format"):
-        reader: Any = (spark.readStream if streaming else spark.read).format(name).options(**_options(configs, name))
+        reader: Any = (
+            (spark.readStream if streaming else spark.read)
+            .format(name)
+            .options(**_options(configs, name))
+        )
         if schema := configs.get("schema"):
             reader = reader.schema(schema)
         frame = reader.load(configs["load"]) if configs.get("load") else reader.load()
@@ -215,13 +272,16 @@ def read(spark: SparkSession, configs: Mapping[str, str]) -> DataFrame:
     if frame.isStreaming != streaming:
         is_ = "a stream" if frame.isStreaming else "not a stream"
         raise BadInput(
-            f"The source of {configs['name']} is {is_}", next_step=f"Set streaming: {str(not streaming).lower()}."
+            f"The source of {configs['name']} is {is_}",
+            next_step=f"Set streaming: {str(not streaming).lower()}.",
         )
     return frame
 
 
 def _options(configs: Mapping[str, str], format_: str) -> dict[str, str]:
-    """A file that does not fit the schema is an error, and no tombstone, unless the person says otherwise."""
+    """A file that does not fit the schema is an error, and no tombstone, unless the person says
+    otherwise.
+    """
     found = {k.removeprefix(OPTION): v for k, v in configs.items() if k.startswith(OPTION)}
     defaults = {"mode": "FAILFAST"} if format_ in _STRICT else {}
     if format_ == "csv" and found.get("header", "false").lower() == "true":

@@ -1,9 +1,11 @@
-"""Lines of a file as records: resumes where Kafka's FileStreamSource stopped, and the other way round.
+"""Lines of a file as records: resumes where Kafka's FileStreamSource stopped, and the other way
+round.
 
-The source partition is ``{"filename": FILE}``, the source offset ``{"position": N}``, as ``FileStreamSourceTask`` writes
-them. A line ends with a line feed, a carriage return or both; one without an end waits for it. Positions are bytes. The
-Java connector counts characters and skips as many bytes, so that it loses its place in a file that is not ASCII: where it
-stopped in such a file no task can resume, and a task here resumes at the byte it names.
+The source partition is ``{"filename": FILE}``, the source offset ``{"position": N}``, as
+``FileStreamSourceTask`` writes them. A line ends with a line feed, a carriage return or both; one
+without an end waits for it. Positions are bytes. The Java connector counts characters and skips as
+many bytes, so that it loses its place in a file that is not ASCII: where it stopped in such a file
+no task can resume, and a task here resumes at the byte it names.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from connectctl.ops.task_runtime.spi.connector import (
 
 CHUNK = 1 << 20
 DEFAULT_BATCH = 20_000
-"""Lines of a poll. Kafka's own gives 2000; each poll is a transaction, whose end takes as long as thousands of lines."""
+"""Lines of a poll. Kafka's own gives 2000; each poll is a transaction, whose end takes as long as
+thousands of lines.
+"""
 MOST_BYTES = 16 << 20
 """A poll of long lines ends with fewer of them."""
 _LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r(?!\Z))")
@@ -35,7 +39,9 @@ _LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r(?!\Z))")
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines without their ends. ``widths`` are their bytes with them, None where each has one byte more than its text."""
+    """Lines without their ends. ``widths`` are their bytes with them, None where each has one byte
+    more than its text.
+    """
 
     texts: Sequence[bytes] = ()
     widths: Sequence[int] | None = None
@@ -64,7 +70,8 @@ class FileStreamTask(SourceTask):
         self._path = configs["file"]
         self._topic = configs["topic"]
         self._batch = int(configs.get("batch.size", DEFAULT_BATCH))
-        # Text for a converter that writes bytes in another way than text; the others take bytes, which are there already.
+        # Text for a converter that writes bytes in another way than text; the others take bytes,
+        # which are there already.
         self._as_text = configs.get("value.converter", "").endswith("JsonConverter")
         self._bounded = configs.get("until.end", "false").lower() == "true"
         self._partition: Partition = {"filename": self._path}
@@ -83,7 +90,11 @@ class FileStreamTask(SourceTask):
             if self._given == len(self._read.texts) and not self._fill():
                 break
             values += self._lines(self._batch - len(values))
-        return SourceRecords(self._partition, {"position": self._position}, self._topic, values) if values else None
+        return (
+            SourceRecords(self._partition, {"position": self._position}, self._topic, values)
+            if values
+            else None
+        )
 
     def _lines(self, most: int) -> Sequence[bytes | str]:
         start, end = self._given, min(self._given + most, len(self._read.texts))
@@ -96,7 +107,8 @@ class FileStreamTask(SourceTask):
         """Read on; False at the end of the file, or while there is none."""
         if self._file is None:
             try:
-                self._file = open(self._path, "rb")  # noqa: PTH123, SIM115  # kept open from poll to poll
+                # kept open from poll to poll
+                self._file = open(self._path, "rb")  # noqa: PTH123, SIM115
             except FileNotFoundError:
                 return False
             size = os.fstat(self._file.fileno()).st_size
@@ -104,7 +116,8 @@ class FileStreamTask(SourceTask):
                 raise ConnectctlError(
                     f"{self._path} has {size} bytes but the committed offset is {self._position}",
                     why="the file was replaced or truncated",
-                    next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
+                    next_step="Set or reset the offset: connectctl offsets set, connectctl "
+                    "offsets reset.",
                 )
             self._file.seek(self._position)
         more = self._file.read(CHUNK)
@@ -120,7 +133,9 @@ class FileStreamTask(SourceTask):
     @property
     def lag(self) -> int | None:
         """Bytes that no record has yet."""
-        return None if self._file is None else os.fstat(self._file.fileno()).st_size - self._position
+        return (
+            None if self._file is None else os.fstat(self._file.fileno()).st_size - self._position
+        )
 
     def stop(self) -> None:
         if self._file is not None:
@@ -142,4 +157,6 @@ class FileStreamSource(SourceConnector):
         return [dict(self.configs)]
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        return ExactlyOnceSupport.SUPPORTED if configs.get("file") else ExactlyOnceSupport.UNSUPPORTED
+        return (
+            ExactlyOnceSupport.SUPPORTED if configs.get("file") else ExactlyOnceSupport.UNSUPPORTED
+        )

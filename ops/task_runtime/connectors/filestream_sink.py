@@ -1,8 +1,8 @@
 """Values as lines of a file: Kafka's FileStreamSink.
 
-Each value goes to the end of the file with a line feed. Text and bytes are written as they are, null as ``null``, anything
-else as JSON, where Java writes what its objects' ``toString`` gives. What is committed is on the disk; after a failure the
-lines behind it are written again.
+Each value goes to the end of the file with a line feed. Text and bytes are written as they are,
+null as ``null``, anything else as JSON, where Java writes what its objects' ``toString`` gives.
+What is committed is on the disk; after a failure the lines behind it are written again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, Sink
 
 
 def line_of(value: Any) -> bytes:
-    """The line of ``value``, without its end. Raises ``TypeError`` for a value that JSON does not have."""
+    """The line of ``value``, without its end. Raises ``TypeError`` for a value that JSON does not
+    have.
+    """
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -41,7 +43,9 @@ class FileStreamSinkTask(SinkTask):
             self._file = open(self._path, "ab")  # noqa: PTH123, SIM115  # kept open until stop
         except OSError as e:
             hint = "Check file, its directory and its permissions on every executor."
-            raise ConnectctlError(f"Could not open or create {self._path}", why=e.strerror, next_step=hint) from e
+            raise ConnectctlError(
+                f"Could not open or create {self._path}", why=e.strerror, next_step=hint
+            ) from e
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         lines = b"".join(line_of(record.value) + b"\n" for record in records)

@@ -1,8 +1,9 @@
 """``write_exactly_once``: a DataFrame into a topic, each row once, whatever Spark repeats.
 
-Every Spark task is a task of a connector, with its transactional id and in its generation; the offsets go into the
-connector's own offsets topic in the same transactions. So it may be called again with the same rows, from a retried stage, a
-replayed micro-batch or a new application: rows at or before the committed offset are skipped.
+Every Spark task is a task of a connector, with its transactional id and in its generation; the
+offsets go into the connector's own offsets topic in the same transactions. So it may be called
+again with the same rows, from a retried stage, a replayed micro-batch or a new application: rows at
+or before the committed offset are skipped.
 """
 
 from __future__ import annotations
@@ -31,14 +32,23 @@ from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_property, query_of, written_by
+from connectctl.ops.task_runtime.dataframe.batch_round import (
+    BATCH,
+    local_property,
+    query_of,
+    written_by,
+)
 from connectctl.ops.task_runtime.dataframe.generation_start import start_of
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
-from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
+from connectctl.ops.task_runtime.dataframe.validate import (
+    check_columns,
+    check_committed,
+    check_records,
+)
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.job.generation import Leader, check_fenced
 from connectctl.ops.task_runtime.job.internal_topics import REPLICAS, default_topics
@@ -58,8 +68,8 @@ if TYPE_CHECKING:
 ROWS_PER_TRANSACTION = 200_000
 TRANSACTION_TIMEOUT_MS = 20_000
 REMEDIES = (
-    "Increase transaction_timeout_ms of the Target (at most transaction.max.timeout.ms of the brokers), or decrease "
-    "rows_per_transaction."
+    "Increase transaction_timeout_ms of the Target (at most transaction.max.timeout.ms of the "
+    "brokers), or decrease rows_per_transaction."
 )
 REQUEST_TIMEOUT = 60.0
 FENCING_PATIENCE = 30.0
@@ -69,21 +79,26 @@ _TAKEN = (EndReason.FENCED, EndReason.STALE)
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go, and as whom. ``client`` are librdkafka's properties, with ``bootstrap.servers``.
+    """Where rows go, and as whom. ``client`` are librdkafka's properties, with
+    ``bootstrap.servers``.
 
-    ``partition`` and ``offset`` are columns: what makes a source partition, and what only grows within one. So are
-    ``value``, ``key``, ``timestamp`` (milliseconds) and ``headers`` (as Spark's Kafka sink takes them). ``tasks`` is how
-    many tasks share the source partitions. ``config_topic`` keeps the group's generations of tasks; it is
-    ``<group_id>-configs`` where none is given, and created if it is missing, as the offsets topic is.
+    ``partition`` and ``offset`` are columns: what makes a source partition, and what only grows
+    within one. So are ``value``, ``key``, ``timestamp`` (milliseconds) and ``headers`` (as Spark's
+    Kafka sink takes them). ``tasks`` is how many tasks share the source partitions.
+    ``config_topic`` keeps the group's generations of tasks; it is ``<group_id>-configs`` where none
+    is given, and created if it is missing, as the offsets topic is.
 
-    A transaction has ``rows_per_transaction``, or fewer where they are large or the way to the brokers is slow, and is
-    aborted by its coordinator after ``transaction_timeout_ms`` milliseconds: for as long readers wait for a task that died.
-    While Kafka does not answer, driver and tasks wait for ``patience`` seconds.
+    A transaction has ``rows_per_transaction``, or fewer where they are large or the way to the
+    brokers is slow, and is aborted by its coordinator after ``transaction_timeout_ms``
+    milliseconds: for as long readers wait for a task that died. While Kafka does not answer, driver
+    and tasks wait for ``patience`` seconds.
 
-    Executors get ``client``, with its secrets, and the names of the columns, pickled. A ``Target`` opens nothing.
+    Executors get ``client``, with its secrets, and the names of the columns, pickled. A ``Target``
+    opens nothing.
 
-    With ``partitioned`` the frame is written as it is split, without a shuffle: each source partition has to be in one of
-    its partitions. Where that is not so, a task finds it out and ends with one line.
+    With ``partitioned`` the frame is written as it is split, without a shuffle: each source
+    partition has to be in one of its partitions. Where that is not so, a task finds it out and ends
+    with one line.
     """
 
     client: Mapping[str, Any]
@@ -111,7 +126,9 @@ class Target:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that make a source partition; a single name is one column, and not its letters."""
+        """The columns that make a source partition; a single name is one column, and not its
+        letters.
+        """
         return (self.partition,) if isinstance(self.partition, str) else tuple(self.partition)
 
     @property
@@ -122,8 +139,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Written:
-    """What came of it, over all tasks. ``late`` are rows behind the committed offset that a stream dropped;
-    ``fenced`` are tasks that another writer of the same connector has fenced.
+    """What came of it, over all tasks. ``late`` are rows behind the committed offset that a stream
+    dropped; ``fenced`` are tasks that another writer of the same connector has fenced.
     """
 
     sent: int = 0
@@ -135,22 +152,26 @@ class Written:
 
 
 def write_exactly_once(df: DataFrame, target: Target) -> Written:
-    """Write ``df`` to ``target``: rows at or before the committed offset of their source partition are skipped.
+    """Write ``df`` to ``target``: rows at or before the committed offset of their source partition
+    are skipped.
 
-    Of a stream that is a loss: its rows may come with offsets that lie behind. Give ``foreachBatch`` a ``StreamWriter``
-    (``ops/task_runtime/dataframe/stream_writer.py``). Called within ``foreachBatch``, on its thread, this writes as one with
-    ``late="refuse"`` does: a batch that it has seen is skipped, rows of any other that it would skip are refused. Another
-    thread does not know the batch, and skips.
+    Of a stream that is a loss: its rows may come with offsets that lie behind. Give
+    ``foreachBatch`` a ``StreamWriter`` (``ops/task_runtime/dataframe/stream_writer.py``). Called
+    within ``foreachBatch``, on its thread, this writes as one with ``late="refuse"`` does: a batch
+    that it has seen is skipped, rows of any other that it would skip are refused. Another thread
+    does not know the batch, and skips.
 
-    Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with live workers or offsets
-    of other columns, ``ConnectctlError`` where a task failed or was fenced: what is committed by then stays, and the next
-    call resumes behind it.
+    Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with
+    live workers or offsets of other columns, ``ConnectctlError`` where a task failed or was fenced:
+    what is committed by then stays, and the next call resumes behind it.
     """
     return write(df, target, batch_of(df, target))
 
 
 def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
-    """The micro-batch that is being written where this is called within ``foreachBatch``; None where it is not."""
+    """The micro-batch that is being written where this is called within ``foreachBatch``; None
+    where it is not.
+    """
     query, number = query_of(df), local_property(df, BATCH)
     if query is None or number is None or target.partitioned or not target.offset:
         return None
@@ -158,7 +179,9 @@ def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
 
 
 def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
-    """Write a frame, or the one that is ``batch``; see ``write_exactly_once`` and ``StreamWriter``."""
+    """Write a frame, or the one that is ``batch``; see ``write_exactly_once`` and
+    ``StreamWriter``.
+    """
     columns = target.columns
     if batch is not None and not batch.ordered:
         check_records(df.dtypes, columns)
@@ -166,7 +189,9 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
     else:
         check_columns(df.dtypes, columns)
     dtypes, key = df.dtypes, sharing_key(target)
-    started, during = start_of(df.sparkSession, lambda: generation_of(target, dtypes), lambda: _reached.get(key, {}))
+    started, during = start_of(
+        df.sparkSession, lambda: generation_of(target, dtypes), lambda: _reached.get(key, {})
+    )
     claims = PartitionRegistry(*driver_address(df.sparkSession)) if target.partitioned else None
     # In a session of the caller's Spark may run copies of tasks, and stages anew.
     attempts = AttemptRegistry(*driver_address(df.sparkSession))
@@ -185,7 +210,9 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
     def once(active: Collection[int] | None) -> list[FrameReport]:
         reports = during(lambda: written_by(df, writing, target.tasks, active))
         with _lock:
-            _reached[key] = reduce(furthest, (report.reached for report in reports), _reached.get(key, {}))
+            _reached[key] = reduce(
+                furthest, (report.reached for report in reports), _reached.get(key, {})
+            )
         return reports
 
     try:
@@ -209,17 +236,30 @@ def _written(reports: Sequence[FrameReport]) -> Written:
         late=sum(report.late for report in reports),
         transactions=sum(report.transactions for report in reports),
         fenced=tuple(sorted(report.task for report in reports if report.reason in _TAKEN)),
-        problems=tuple(f"task {report.task}: {report.detail}" for report in reports if report.reason == FAILED),
+        problems=tuple(
+            f"task {report.task}: {report.detail}" for report in reports if report.reason == FAILED
+        ),
     )
 
 
-def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]) -> ConnectctlError:
-    """What keeps the frame from being written; that it may be called again only where that may help."""
+def _incomplete(
+    target: Target, written: Written, reports: Sequence[FrameReport]
+) -> ConnectctlError:
+    """What keeps the frame from being written; that it may be called again only where that may
+    help.
+    """
     why = "; ".join(written.problems)
-    next_step: str | None = "Call it again with the same rows: it resumes from the committed offsets."
+    next_step: str | None = (
+        "Call it again with the same rows: it resumes from the committed offsets."
+    )
     if not why:
-        why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
-        details = sorted({report.detail for report in reports if report.reason in _TAKEN and report.detail})
+        why = (
+            f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of "
+            f"{target.connector}"
+        )
+        details = sorted(
+            {report.detail for report in reports if report.reason in _TAKEN and report.detail}
+        )
         why = f"{why} ({'; '.join(details)})" if details else why
     elif not all(report.retriable for report in reports if report.reason == FAILED):
         next_step = None
@@ -251,7 +291,7 @@ def spec_of_task(target: Target) -> TaskSpec:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- generations
+# -------------------------------------------------------------------------------------- generations
 
 _Sharing = tuple[Any, ...]
 _begun: dict[_Sharing, tuple[_Sharing, Generation]] = {}
@@ -273,12 +313,13 @@ def forget(target: Target) -> None:
 def generation_of(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     """A generation of tasks for this call: a new one, or that of the last call from this process.
 
-    The last one will do where the source partitions are shared out in the same way: hashed by the same columns of the same
-    types over as many tasks. Then a source partition has the same task, and so the same transactional id, in both calls,
-    and whatever is left of the former call is fenced by the task that initialises after it, or fences that one and skips
-    what it has committed. That nobody else has begun a generation meanwhile is seen by each task, which reads the config
-    topic to its end before and after it initialises. A frame that is written as it is split may be split otherwise each
-    time: it takes a new generation for each call.
+    The last one will do where the source partitions are shared out in the same way: hashed by the
+    same columns of the same types over as many tasks. Then a source partition has the same task,
+    and so the same transactional id, in both calls, and whatever is left of the former call is
+    fenced by the task that initialises after it, or fences that one and skips what it has
+    committed. That nobody else has begun a generation meanwhile is seen by each task, which reads
+    the config topic to its end before and after it initialises. A frame that is written as it is
+    split may be split otherwise each time: it takes a new generation for each call.
     """
     kinds = dict(dtypes)
     sharing = (
@@ -290,15 +331,25 @@ def generation_of(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
         known = None if target.partitioned else _begun.get(sharing_key(target))
         if known is None or known[0] != sharing:
             _begun.pop(sharing_key(target), None)
-            patiently, fresh = RetryPolicy(target.patience, logging.getLogger("connectctl").warning), set[str]()
-            known = sharing, patiently(f"start the tasks of {target.connector}", lambda: _begin(target, dtypes, fresh))
+            patiently, fresh = (
+                RetryPolicy(target.patience, logging.getLogger("connectctl").warning),
+                set[str](),
+            )
+            known = (
+                sharing,
+                patiently(
+                    f"start the tasks of {target.connector}", lambda: _begin(target, dtypes, fresh)
+                ),
+            )
             if not target.partitioned:
                 _begun[sharing_key(target)] = known
     return known[1]
 
 
 def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Generation:
-    """A new generation. It may be called again where it failed: ``fresh`` remembers topics that were not there at first."""
+    """A new generation. It may be called again where it failed: ``fresh`` remembers topics that
+    were not there at first.
+    """
     kafka = Kafka(dict(target.client), timeout=target.timeout)
     if members := kafka.group(target.group_id).members:
         raise Refused(
@@ -323,7 +374,9 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
     config, tasks = configs_of(target)
     with closing(TransactionClient(dict(target.client), timeout=target.timeout)) as calls:
         topics = {"offsets": target.offsets_topic}
-        leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES, topics=topics)
+        leader = Leader(
+            kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES, topics=topics
+        )
         generation = leader.start(target.connector, config, lambda before: tasks)
         if config_topic in fresh:
             # What wrote before there was this topic is known to the coordinators alone.
@@ -333,7 +386,9 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
 
 
 def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """The connector's and its tasks' configurations, as ``connectctl run`` would have them for a frame."""
+    """The connector's and its tasks' configurations, as ``connectctl run`` would have them for a
+    frame.
+    """
     named = {
         "topic": target.topic,
         "partition.columns": ",".join(target.partition_columns),
@@ -343,15 +398,23 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
         "timestamp.column": target.timestamp or "",
         "headers.column": target.headers or "",
     }
-    config = {"name": target.connector, "connector.class": "DataFrameSource", "tasks.max": str(target.tasks), **named}
+    config = {
+        "name": target.connector,
+        "connector.class": "DataFrameSource",
+        "tasks.max": str(target.tasks),
+        **named,
+    }
     return config, [{**named, "task.id": str(n)} for n in range(target.tasks)]
 
 
 def fence_listed(target: Target, calls: TransactionCalls) -> None:
     """End every producer of a task of the connector that the coordinators know."""
     prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
-    ids = {id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()}
-    # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
+    ids = {
+        id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()
+    }
+    # One that is just committing is not fenced by the first request: the campaign asks until its
+    # epoch has moved.
     check_fenced(
         fence_ids(calls, sorted(ids), FENCING_PATIENCE),
         f"{len(ids)} transactional ids of older tasks of {target.connector}",
@@ -359,10 +422,14 @@ def fence_listed(target: Target, calls: TransactionCalls) -> None:
 
 
 def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:
-    """The ids with ``prefix`` of all coordinators; one that is still loading has not told its own."""
+    """The ids with ``prefix`` of all coordinators; one that is still loading has not told its
+    own.
+    """
 
     def answered(listed: Observation[tuple[Listing, ...]]) -> bool:
         return all(gap.reason is not Reason.NO_ANSWER for gap in listed.gaps)
 
-    listed = observe_until(lambda: calls.listed(prefixes=[prefix]), answered, patience, LISTING_PAUSE)
+    listed = observe_until(
+        lambda: calls.listed(prefixes=[prefix]), answered, patience, LISTING_PAUSE
+    )
     return {each.id for each in whole(listed, "the transactional ids of older tasks", proven=False)}

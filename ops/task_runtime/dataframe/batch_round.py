@@ -1,6 +1,8 @@
-"""The rounds of a DataFrame: a batch is read, shared out by source partition and written by the tasks, each its part.
+"""The rounds of a DataFrame: a batch is read, shared out by source partition and written by the
+tasks, each its part.
 
-Spark may run any part again, or twice at once: the attempts of a task have one transactional id, and skip what is committed.
+Spark may run any part again, or twice at once: the attempts of a task have one transactional id,
+and skip what is committed.
 """
 
 from __future__ import annotations
@@ -28,13 +30,23 @@ if TYPE_CHECKING:
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 """What Spark sets on the thread of a query."""
-_ROWS, _BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
+_ROWS, _BYTES = (
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.execution.arrow.maxBytesPerBatch",
+)
 DEFAULT = {_ROWS: "10000", _BYTES: "268435456b"}
 LARGE = {_ROWS: "50000", _BYTES: str(16 << 20)}
-"""A quarter less time than with Spark's 10,000 rows of 100 bytes, and never more bytes than 16 MB and a row."""
+"""A quarter less time than with Spark's 10,000 rows of 100 bytes, and never more bytes than 16 MB
+and a row.
+"""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*")
-_NOT_THE_DATA = ("SPARK_JOB_CANCELLED", "INTERNAL_ERROR", "STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+_NOT_THE_DATA = (
+    "SPARK_JOB_CANCELLED",
+    "INTERNAL_ERROR",
+    "STREAM_FAILED",
+    "FOREACH_BATCH_USER_FUNCTION_ERROR",
+)
 
 
 def written_by(
@@ -45,7 +57,9 @@ def written_by(
     terms: TaskLimits = TO_THE_END,
     address: DriverAddress | None = None,
 ) -> list[FrameReport]:
-    """Write ``df`` with ``tasks`` tasks, of which only those in ``active`` are run; None means all."""
+    """Write ``df`` with ``tasks`` tasks, of which only those in ``active`` are run; None means
+    all.
+    """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -58,7 +72,9 @@ def written_by(
         attempt = context.taskAttemptId() if context is not None else 0
         report = dataframe_task.run(writing, task, proven(batches), terms, address, attempt).json
         spare_archives()
-        yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([report])], names=["task", "report"])
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([task], pa.int32()), pa.array([report])], names=["task", "report"]
+        )
 
     with large_batches(df.sparkSession):
         rows = shared(df, writing, tasks).mapInArrow(run, SCHEMA).collect()
@@ -67,7 +83,9 @@ def written_by(
 
 @contextmanager
 def large_batches(spark: SparkSession) -> Iterator[None]:
-    """Let queries that begin meanwhile have batches of Arrow's that are large, unless the session says how large."""
+    """Let queries that begin meanwhile have batches of Arrow's that are large, unless the session
+    says how large.
+    """
     conf: Any = spark.conf
     before = {name: conf.get(name) for name in LARGE}
     changed = {name: value for name, value in LARGE.items() if before[name] == DEFAULT[name]}
@@ -81,18 +99,29 @@ def large_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
-    """The rows as tasks get them: those of a source partition in one of them, ordered by their offset.
+    """The rows as tasks get them: those of a source partition in one of them, ordered by their
+    offset.
 
-    The number of partitions is given, so that no adaptive plan of Spark's makes others of them. The order is one of the
-    offset alone, over all source partitions of a task: Spark sorts by one number many times as fast as by several columns.
+    The number of partitions is given, so that no adaptive plan of Spark's makes others of them. The
+    order is one of the offset alone, over all source partitions of a task: Spark sorts by one
+    number many times as fast as by several columns.
     """
     columns = writing.columns
-    wanted = df.select(*(f"`{name}`" for name in columns.names)) if writing.batch is None else hashed(df, writing)
+    wanted = (
+        df.select(*(f"`{name}`" for name in columns.names))
+        if writing.batch is None
+        else hashed(df, writing)
+    )
     if writing.registry is not None:
-        # A frame that is coalesced has no order that Spark knew; one that has it is not sorted again.
+        # A frame that is coalesced has no order that Spark knew; one that has it is not sorted
+        # again.
         parted = wanted if 0 < partitions_of(wanted) <= tasks else wanted.coalesce(tasks)
     else:
-        by = columns.partition if writing.batch is None or writing.batch.ordered else (columns.offset,)
+        by = (
+            columns.partition
+            if writing.batch is None or writing.batch.ordered
+            else (columns.offset,)
+        )
         parted = wanted.repartition(tasks, *(f"`{name}`" for name in by))
     return parted.sortWithinPartitions(f"`{columns.offset}`")
 
@@ -124,26 +153,35 @@ def local_property(df: DataFrame, name: str) -> str | None:
 
 
 def partitions_of(df: DataFrame) -> int:
-    """How many partitions ``df`` has, as far as its plan says; 0 where Spark finds it out as it runs."""
+    """How many partitions ``df`` has, as far as its plan says; 0 where Spark finds it out as it
+    runs.
+    """
     plan: Any = df._jdf.queryExecution().executedPlan()
     return int(plan.outputPartitioning().numPartitions())
 
 
-# ------------------------------------------------------------------------------------------------ what Spark complains of
+# -------------------------------------------------------------------------- what Spark complains of
 
 
 def rejection(error: BaseException) -> str | None:
-    """What Spark says of the data or the query, in one line; None where it is about something else, such as an executor."""
+    """What Spark says of the data or the query, in one line; None where it is about something else,
+    such as an executor.
+    """
     text = str(error)
     for name, said in _CONDITION.findall(text):
         if name in _NOT_THE_DATA:
             continue
         line = _STATE.sub("", said).strip()
         causes = [
-            c for c in re.findall(r"^Caused by: [\w.$]+: ([^\n]+)", text, re.MULTILINE) if c.strip() != said.strip()
+            c
+            for c in re.findall(r"^Caused by: [\w.$]+: ([^\n]+)", text, re.MULTILINE)
+            if c.strip() != said.strip()
         ]
         if name.endswith("NO_HINT") and causes:
-            line = f"{line.rstrip('.')}: {_STATE.sub('', _CONDITION.sub(lambda m: m[2], causes[-1])).strip()}"
+            line = (
+                f"{line.rstrip('.')}: "
+                f"{_STATE.sub('', _CONDITION.sub(lambda m: m[2], causes[-1])).strip()}"
+            )
         return line.rstrip(" ;:")
     return None
 
@@ -162,18 +200,22 @@ def readable(name: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as e:
         raise BadInput(
-            f"Cannot read the DataFrame of {name}", why=rejection(e) or first_line(e), code="bad-frame"
+            f"Cannot read the DataFrame of {name}",
+            why=rejection(e) or first_line(e),
+            code="bad-frame",
         ) from e
     finally:
         log.disabled = False
 
 
-# ------------------------------------------------------------------------------------------------------------- rounds
+# ------------------------------------------------------------------------------------------- rounds
 
 
 @dataclass
 class DataFrameRound(SparkRound):
-    """A batch: read anew in each round, and written to its end unless its tasks are told to stop."""
+    """A batch: read anew in each round, and written to its end unless its tasks are told to
+    stop.
+    """
 
     writing: Writing | None = None
     frame: DataFrame | None = None
@@ -186,7 +228,9 @@ class DataFrameRound(SparkRound):
         try:
             self.spark.sparkContext.addJobTag(self.tag)
             terms = replace(self.terms, idle=None)  # it has an end of its own
-            self.reports = written_by(self.frame, self.writing, self.count, set(self.tasks), terms, self.address)
+            self.reports = written_by(
+                self.frame, self.writing, self.count, set(self.tasks), terms, self.address
+            )
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
             why = rejection(e)
             if why is None:

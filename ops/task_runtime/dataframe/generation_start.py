@@ -1,7 +1,8 @@
-"""A generation of tasks that starts while Spark already reads the frame; its tasks ask the driver for it before they write.
+"""A generation of tasks that starts while Spark already reads the frame; its tasks ask the driver
+for it before they write.
 
-To start one is waiting for Kafka, and to read or shuffle a frame is work for Spark: neither needs the other. Nothing is
-initialised, read or written by a task before its generation has started.
+To start one is waiting for Kafka, and to read or shuffle a frame is work for Spark: neither needs
+the other. Nothing is initialised, read or written by a task before its generation has started.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, QuestionListener, ask, driver_address
+from connectctl.ops.task_runtime.attempt.control_channel import (
+    DriverAddress,
+    QuestionListener,
+    ask,
+    driver_address,
+)
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 
 if TYPE_CHECKING:
@@ -25,7 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATIENCE = 5.0
-"""Seconds for which the driver keeps a task that asks waiting, before it answers that there is no generation yet."""
+"""Seconds for which the driver keeps a task that asks waiting, before it answers that there is no
+generation yet.
+"""
 ANSWER_TIMEOUT = 30.0
 """Seconds after which a task takes a driver that has not answered for lost."""
 T = TypeVar("T")
@@ -34,10 +42,17 @@ Reached = Callable[[], Mapping[str, KnownEnds]]
 
 
 class GenerationStart(QuestionListener):
-    """The driver's end: ``start`` runs on a thread of its own. Where it raises, ``cancel`` is called."""
+    """The driver's end: ``start`` runs on a thread of its own. Where it raises, ``cancel`` is
+    called.
+    """
 
     def __init__(
-        self, host: str, bind: str | None, start: Callable[[], Generation], reached: Reached, cancel: Callable[[], None]
+        self,
+        host: str,
+        bind: str | None,
+        start: Callable[[], Generation],
+        reached: Reached,
+        cancel: Callable[[], None],
     ):
         self._start, self._reached, self._cancel = start, reached, cancel
         self._found: Future[Generation] = Future()
@@ -45,7 +60,9 @@ class GenerationStart(QuestionListener):
         threading.Thread(target=self._run, daemon=True).start()
 
     def during(self, run: Callable[[], T]) -> T:
-        """What ``run`` gives, during which the generation starts. What ``start`` raised comes before what ``run`` raises."""
+        """What ``run`` gives, during which the generation starts. What ``start`` raised comes
+        before what ``run`` raises.
+        """
         try:
             done = run()
         except Exception:
@@ -77,10 +94,14 @@ class GenerationStart(QuestionListener):
 def start_of(
     spark: SparkSession, start: Callable[[], Generation], reached: Reached
 ) -> tuple[GenerationStart, Callable[[Callable[[], T]], T]]:
-    """``start`` on its way, and what runs something of Spark's meanwhile, whose jobs are cancelled if it fails."""
+    """``start`` on its way, and what runs something of Spark's meanwhile, whose jobs are cancelled
+    if it fails.
+    """
     context = spark.sparkContext
     tag = f"connectctl-{secrets.token_hex(8)}"
-    started = GenerationStart(*driver_address(spark), start, reached, lambda: context.cancelJobsWithTag(tag))
+    started = GenerationStart(
+        *driver_address(spark), start, reached, lambda: context.cancelJobsWithTag(tag)
+    )
 
     def run(what: Callable[[], T]) -> T:
         context.addJobTag(tag)
@@ -102,5 +123,8 @@ def with_generation(spec: TaskSpec, address: DriverAddress) -> TaskSpec:
             raise ConnectctlError("Lost connection to the Spark driver", why=str(e)) from e
     if "generation" not in answer:
         raise ConnectctlError("The tasks were not started", why="see the error of the driver")
-    reached = {which: KnownEnds(ends["id"], tuple(ends["ends"])) for which, ends in answer["reached"].items()}
+    reached = {
+        which: KnownEnds(ends["id"], tuple(ends["ends"]))
+        for which, ends in answer["reached"].items()
+    }
     return replace(spec, generation=Generation(**answer["generation"]), reached=reached)

@@ -1,6 +1,8 @@
-"""A micro-batch of a stream as its tasks see it, and what is committed of it: a batch is through, or begun, or new.
+"""A micro-batch of a stream as its tasks see it, and what is committed of it: a batch is through,
+or begun, or new.
 
-Each task keeps one record of the query's newest batch beside its source offsets, in the same transactions.
+Each task keeps one record of the query's newest batch beside its source offsets, in the same
+transactions.
 """
 
 from __future__ import annotations
@@ -22,11 +24,16 @@ if TYPE_CHECKING:
 HASH, PLACE = "__connectctl_hash", "__connectctl_place"
 """Columns that are added to a stream's: a hash of the row, and one place for all rows."""
 _ALL = 0xFFFFFFFFFFFFFFFF
-_ANEW = "Restart with a new checkpoint and late=drop, which skips rows at or before the committed offsets."
+_ANEW = (
+    "Restart with a new checkpoint and late=drop, which skips rows at or before the committed "
+    "offsets."
+)
 
 
 class Late(StrEnum):
-    """What becomes of rows that are behind the committed offset of their source partition when their batch begins."""
+    """What becomes of rows that are behind the committed offset of their source partition when
+    their batch begins.
+    """
 
     REFUSE = "refuse"
     DROP = "drop"
@@ -34,7 +41,9 @@ class Late(StrEnum):
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Batch ``number`` of the stream ``query``, for so many ``tasks``. ``ordered``: its rows have source offsets."""
+    """Batch ``number`` of the stream ``query``, for so many ``tasks``. ``ordered``: its rows have
+    source offsets.
+    """
 
     query: str
     number: int
@@ -59,7 +68,9 @@ class Digest:
 
 
 def digest(pieces: Iterable[PartitionSlice]) -> Digest:
-    """The digest of all rows of ``pieces``; a run of pieces that lie beside each other is looked at once."""
+    """The digest of all rows of ``pieces``; a run of pieces that lie beside each other is looked at
+    once.
+    """
     import numpy as np
 
     found = Digest()
@@ -71,11 +82,12 @@ def digest(pieces: Iterable[PartitionSlice]) -> Digest:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """What a task has committed of a batch: all (``through``) or a part, whose rows have ``digest``.
+    """What a task has committed of a batch: all (``through``) or a part, whose rows have
+    ``digest``.
 
-    ``since`` is, by partition of the offsets topic, where the connector's newest record was when the task began the batch: a
-    source partition whose record lies behind that has advanced in it. ``up_to`` is the hash up to which rows without an
-    order were written.
+    ``since`` is, by partition of the offsets topic, where the connector's newest record was when
+    the task began the batch: a source partition whose record lies behind that has advanced in it.
+    ``up_to`` is the hash up to which rows without an order were written.
     """
 
     batch: int
@@ -87,10 +99,16 @@ class BatchProgress:
 
     @property
     def json(self) -> bytes:
-        reported: dict[str, Any] = {"batch": self.batch, "tasks": self.tasks, "through": self.through}
+        reported: dict[str, Any] = {
+            "batch": self.batch,
+            "tasks": self.tasks,
+            "through": self.through,
+        }
         reported |= {"rows": self.digest.rows, "digest": f"{self.digest.total:016x}"}
         if not self.through:
-            reported["since"] = {str(partition): offset for partition, offset in sorted(self.since.items())}
+            reported["since"] = {
+                str(partition): offset for partition, offset in sorted(self.since.items())
+            }
             # As text: readers in other languages keep no number of 64 bits.
             reported |= {} if self.up_to is None else {"hash": str(self.up_to)}
         return connect_json(reported).encode()
@@ -100,10 +118,20 @@ class BatchProgress:
         """The inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
         try:
             reported = json.loads(raw)
-            since = {int(partition): int(offset) for partition, offset in reported.get("since", {}).items()}
+            since = {
+                int(partition): int(offset)
+                for partition, offset in reported.get("since", {}).items()
+            }
             known = Digest(int(reported["rows"]), int(reported["digest"], 16))
             up_to = int(reported["hash"]) if "hash" in reported else None
-            return cls(int(reported["batch"]), int(reported["tasks"]), bool(reported["through"]), known, since, up_to)
+            return cls(
+                int(reported["batch"]),
+                int(reported["tasks"]),
+                bool(reported["through"]),
+                known,
+                since,
+                up_to,
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
                 f"{raw.decode(errors='replace')} is not a valid stream progress record", why=str(e)
@@ -118,23 +146,30 @@ def newest(stored: RefreshableOffsets) -> dict[int, int]:
     return found
 
 
-def progress_of(batch: MicroBatch, task: int, reported: Mapping[int, BatchProgress]) -> BatchProgress | None:
-    """What ``task`` has of ``batch``, by what all tasks of its query reported; None where it is new to it.
+def progress_of(
+    batch: MicroBatch, task: int, reported: Mapping[int, BatchProgress]
+) -> BatchProgress | None:
+    """What ``task`` has of ``batch``, by what all tasks of its query reported; None where it is new
+    to it.
 
-    Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by other tasks.
+    Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by
+    other tasks.
     """
     for each in reported.values():
         if each.batch > batch.number:
             raise ConnectctlError(
-                f"Micro-batch {batch.number} is outdated: batch {each.batch} of the query is already committed",
+                f"Micro-batch {batch.number} is outdated: batch {each.batch} of the query is "
+                "already committed",
                 why="the checkpoint was reset, and its batches may contain different rows",
                 next_step=_ANEW,
                 code="old-checkpoint",
             )
         if each.batch == batch.number and each.tasks != batch.tasks:
             raise ConnectctlError(
-                f"Micro-batch {batch.number} was started with {each.tasks} tasks, but {batch.tasks} are configured now",
-                next_step=f"Finish it with {each.tasks} (tasks.max, or tasks of the Target), then change it.",
+                f"Micro-batch {batch.number} was started with {each.tasks} tasks, but "
+                f"{batch.tasks} are configured now",
+                next_step=f"Finish it with {each.tasks} (tasks.max, or tasks of the Target), then "
+                "change it.",
                 code="other-tasks",
             )
     mine = reported.get(task)
@@ -145,7 +180,8 @@ def other_rows(batch: MicroBatch, then: Digest, now: Digest) -> ConnectctlError:
     """The error for a batch that came again with other rows."""
     return ConnectctlError(
         f"Micro-batch {batch.number} was replayed with different rows than the committed ones",
-        why=f"committed: {then.rows} rows, digest {then.total:016x}; replayed: {now.rows} rows, digest {now.total:016x}",
+        why=f"committed: {then.rows} rows, digest {then.total:016x}; replayed: {now.rows} rows, "
+        f"digest {now.total:016x}",
         next_step=f"The source or the query is not deterministic. {_ANEW}",
         code="other-batch",
     )

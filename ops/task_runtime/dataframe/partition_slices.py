@@ -1,4 +1,6 @@
-"""Arrow's record batches as pieces, each of one source partition: where a row belongs, found by columns and not by rows."""
+"""Arrow's record batches as pieces, each of one source partition: where a row belongs, found by
+columns and not by rows.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """Which columns of a frame are what. ``partition`` and ``offset`` have the same names in the offsets topic.
+    """Which columns of a frame are what. ``partition`` and ``offset`` have the same names in the
+    offsets topic.
 
-    ``timestamp`` is a column of milliseconds since the epoch, ``headers`` one as Spark's Kafka sink takes it.
+    ``timestamp`` is a column of milliseconds since the epoch, ``headers`` one as Spark's Kafka sink
+    takes it.
     """
 
     partition: tuple[str, ...]
@@ -50,9 +54,11 @@ class FrameColumns:
 
 
 class PartitionSlice(NamedTuple):
-    """``rows`` rows of one source partition from ``start`` on in ``batch``, ordered by offsets from ``first`` to ``last``.
+    """``rows`` rows of one source partition from ``start`` on in ``batch``, ordered by offsets from
+    ``first`` to ``last``.
 
-    There may be as many of them as rows, so that nothing is cut out of the batch before it has to be.
+    There may be as many of them as rows, so that nothing is cut out of the batch before it has to
+    be.
     """
 
     partition: tuple[Any, ...]
@@ -70,10 +76,14 @@ class PartitionSlice(NamedTuple):
             return self
         offsets = self.batch.column(self.offset)
         at = self.start + start
-        return self._replace(first=offsets[at].as_py(), last=offsets[at + rows - 1].as_py(), start=at, rows=rows)
+        return self._replace(
+            first=offsets[at].as_py(), last=offsets[at + rows - 1].as_py(), start=at, rows=rows
+        )
 
     def up_to(self, offset: Any) -> int:
-        """How many rows are at or before ``offset``; they are the first ones, as the rows are ordered."""
+        """How many rows are at or before ``offset``; they are the first ones, as the rows are
+        ordered.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -101,7 +111,9 @@ def partition_slices(batch: Any, columns: FrameColumns) -> list[PartitionSlice]:
     back = pc.less(offsets[1:], offsets[:-1]).to_numpy(zero_copy_only=False).copy()
     back[starts[1:] - 1] = False  # from one source partition to the next
     at = pa.array(starts)
-    places = list(zip(*(batch.column(name).take(at).to_pylist() for name in columns.partition), strict=True))
+    places = list(
+        zip(*(batch.column(name).take(at).to_pylist() for name in columns.partition), strict=True)
+    )
     if back.any():
         row = int(np.flatnonzero(back)[0])
         place = places[int(np.searchsorted(starts, row, side="right")) - 1]
@@ -132,7 +144,9 @@ def _check_offsets(batch: Any, columns: FrameColumns) -> None:
 
 
 def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """The rows of ``batch`` with those of a source partition beside each other, and where each begins."""
+    """The rows of ``batch`` with those of a source partition beside each other, and where each
+    begins.
+    """
     import numpy as np
     import pyarrow as pa
 
@@ -146,7 +160,8 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
         if codes is None:
             codes, distinct = indices, len(encoded.dictionary)
         else:
-            # Made dense again each time: no product of dictionaries is larger than the square of a batch.
+            # Made dense again each time: no product of dictionaries is larger than the square of a
+            # batch.
             found, codes = np.unique(codes * len(encoded.dictionary) + indices, return_inverse=True)
             distinct = len(found)
     if codes is None:
@@ -160,7 +175,9 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
-    """The batches of ``taken``, each with its first row and the one behind its last: neighbouring pieces are one."""
+    """The batches of ``taken``, each with its first row and the one behind its last: neighbouring
+    pieces are one.
+    """
     batch: Any = None
     start = end = 0
     for piece in taken:
@@ -176,7 +193,9 @@ def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
 def columnar(
     taken: Iterable[PartitionSlice], columns: FrameColumns
 ) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
-    """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
+    """The records of ``taken``, and what names the row of each; those of pieces that lie beside
+    each other together.
+    """
     for batch, start, end in adjacent(taken):
         rows = batch.slice(start, end - start)
         yield _columnar(rows, columns), partial(columns.place, rows)

@@ -1,4 +1,6 @@
-"""An iterator that is read ahead, on a thread of its own: Spark makes the next rows while Kafka takes the last ones."""
+"""An iterator that is read ahead, on a thread of its own: Spark makes the next rows while Kafka
+takes the last ones.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _POLL = 0.1
 
 
 class Prefetch(Generic[T]):
-    """The items of ``source``, in their order; what it raises is raised behind them. Only one thread may ask for them."""
+    """The items of ``source``, in their order; what it raises is raised behind them. Only one
+    thread may ask for them.
+    """
 
     def __init__(self, source: Iterable[T], depth: int = DEPTH):
         self._source = source
@@ -34,7 +38,9 @@ class Prefetch(Generic[T]):
                 raise end
 
     def close(self) -> None:
-        """Read no more; the reading of one item that is under way is waited for, so that nobody else reads beside it."""
+        """Read no more; the reading of one item that is under way is waited for, so that nobody
+        else reads beside it.
+        """
         self._closed = True
         self._thread.join()
 

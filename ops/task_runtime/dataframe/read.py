@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class JobDataFrame:
-    """The frame of ``config``. It is analysed once: a round that came to other types would share out its rows otherwise.
+    """The frame of ``config``. It is analysed once: a round that came to other types would share
+    out its rows otherwise.
 
-    ``claims`` lives as long as the generation; ``own`` is a checkpoint that is only this run's. ``wanted`` says that a
-    stream is to end.
+    ``claims`` lives as long as the generation; ``own`` is a checkpoint that is only this run's.
+    ``wanted`` says that a stream is to end.
     """
 
     spark: SparkSession
@@ -60,14 +61,20 @@ class JobDataFrame:
         columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)
         claims = None if self.claims is None else self.claims.address
         writing = Writing(work, self.config["topic"], columns, size, claims)
-        batch = DataFrameRound(self.spark, work, tasks, terms, address, writing=writing, frame=self.frame, count=count)
+        batch = DataFrameRound(
+            self.spark, work, tasks, terms, address, writing=writing, frame=self.frame, count=count
+        )
         if not dataframe.flag(self.config, "streaming"):
             self._made.append(batch)
             return batch
         trigger = self.config.get("trigger.interval") or "0 seconds"
         batch_of = partial(dataframe.micro_batch, self.config)
         stream = StreamRound(
-            **vars(batch), checkpoint=self._checkpoint(), trigger=trigger, wanted=self.wanted, batch_of=batch_of
+            **vars(batch),
+            checkpoint=self._checkpoint(),
+            trigger=trigger,
+            wanted=self.wanted,
+            batch_of=batch_of,
         )
         self._made.append(stream)
         return stream
@@ -75,12 +82,20 @@ class JobDataFrame:
     @property
     def notes(self) -> Iterator[str]:
         """What people are told of rows that were not sent as they came."""
-        reports = [report for each in self._made for report in each.reports if isinstance(report, FrameReport)]
+        reports = [
+            report
+            for each in self._made
+            for report in each.reports
+            if isinstance(report, FrameReport)
+        ]
         if skipped := sum(report.skipped for report in reports):
             yield f"{skipped:,} rows are at or before the committed offsets: skipped"
         late = sum(report.late for report in reports) if self.config.get("late") == Late.DROP else 0
         if late:
-            yield f"{late:,} late rows, behind the committed offset of their source partition: dropped"
+            yield (
+                f"{late:,} late rows, behind the committed offset of their source partition: "
+                "dropped"
+            )
 
     def close(self) -> None:
         if self.claims is not None:
@@ -99,10 +114,13 @@ class JobDataFrame:
 def open_dataframe(
     spark: SparkSession, ready: PreparedJob, scene: RunClients, patience: float, outage: RetryPolicy
 ) -> JobDataFrame:
-    """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was written then."""
+    """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was
+    written then.
+    """
     if ready.take_over:
         raise Refused(
-            f"{ready.name} on the workers of {ready.group} is a different connector: workers cannot run a DataFrameSource",
+            f"{ready.name} on the workers of {ready.group} is a different connector: workers "
+            "cannot run a DataFrameSource",
             next_step="Use another name and a separate --group-id, without --take-over.",
         )
     with readable(ready.name):
@@ -112,7 +130,11 @@ def open_dataframe(
     check_columns(dtypes, columns)
     store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
-    claims = PartitionRegistry(*driver_address(spark)) if dataframe.flag(ready.config, "partitioned") else None
+    claims = (
+        PartitionRegistry(*driver_address(spark))
+        if dataframe.flag(ready.config, "partitioned")
+        else None
+    )
     return JobDataFrame(spark, ready.config, frame, claims)
 
 

@@ -1,8 +1,10 @@
-"""A frame's tasks that were fenced, while nobody has begun a newer generation: they are run once more.
+"""A frame's tasks that were fenced, while nobody has begun a newer generation: they are run once
+more.
 
-What fenced them is of their own house: an older attempt that was suspended, or a request of one that a slow network
-delivered late (InitProducerId raises the epoch whenever it comes). Another writer would have written task configs of its
-own, and tasks find those: they are stale then, and are not run again.
+What fenced them is of their own house: an older attempt that was suspended, or a request of one
+that a slow network delivered late (InitProducerId raises the epoch whenever it comes). Another
+writer would have written task configs of its own, and tasks find those: they are stale then, and
+are not run again.
 """
 
 from __future__ import annotations
@@ -26,15 +28,18 @@ def until_through(
     late: Late | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[FrameReport]:
-    """The reports of ``once``, which runs the tasks that it is given (None: all), over as many passes as it takes.
+    """The reports of ``once``, which runs the tasks that it is given (None: all), over as many
+    passes as it takes.
 
-    Ends where tasks were fenced ``MAX_FENCED_ROUNDS`` times in succession without a record. ``late`` says what the tasks
-    do with late rows.
+    Ends where tasks were fenced ``MAX_FENCED_ROUNDS`` times in succession without a record.
+    ``late`` says what the tasks do with late rows.
     """
     reports = {report.task: report for report in once(None)}
     fruitless = 0
     while fenced := [task for task, report in reports.items() if report.reason == EndReason.FENCED]:
-        if any(report.reason not in (EndReason.FENCED, EndReason.ENDED) for report in reports.values()):
+        if any(
+            report.reason not in (EndReason.FENCED, EndReason.ENDED) for report in reports.values()
+        ):
             break  # it fails all the same
         sleep(PAUSE)
         progress = False
@@ -48,7 +53,13 @@ def until_through(
 
 
 def _both(first: FrameReport, then: FrameReport, late: Late | None) -> FrameReport:
-    """One report of a task that was run twice: what the first pass had committed was skipped by the second."""
+    """One report of a task that was run twice: what the first pass had committed was skipped by the
+    second.
+    """
     # Rows that are dropped are dropped, and counted, again; those that were kept are known by then.
     late_rows = then.late if late is Late.DROP else first.late + then.late
-    return replace(joined(first, then), skipped=max(first.skipped, then.skipped - first.records), late=late_rows)
+    return replace(
+        joined(first, then),
+        skipped=max(first.skipped, then.skipped - first.records),
+        late=late_rows,
+    )

@@ -1,8 +1,10 @@
-"""The rows of a DataFrame as a supply of the kernel: what is at or before the committed offset is not sent again.
+"""The rows of a DataFrame as a supply of the kernel: what is at or before the committed offset is
+not sent again.
 
-Whether a row was delivered is decided by its own place in the source, never by Spark's attempts, batch ids or numbers of
-partitions. So a source partition's rows come to one task, and a task's rows in the order of their offsets, whatever their
-source partitions. They stay Arrow columns until they are given to the producer.
+Whether a row was delivered is decided by its own place in the source, never by Spark's attempts,
+batch ids or numbers of partitions. So a source partition's rows come to one task, and a task's rows
+in the order of their offsets, whatever their source partitions. They stay Arrow columns until they
+are given to the producer.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice, columnar, partition_slices
+from connectctl.ops.task_runtime.dataframe.partition_slices import (
+    PartitionSlice,
+    columnar,
+    partition_slices,
+)
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets as Reader
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
@@ -26,20 +32,26 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, StoredOffsets
 
 MOST_BYTES = 64 << 20
-"""What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until it is committed."""
+"""What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until
+it is committed.
+"""
 PART_BYTES = 4 << 20
-"""What is sent of a transaction before it is looked at how long it has taken, give or take as much."""
+"""What is sent of a transaction before it is looked at how long it has taken, give or take as
+much.
+"""
 PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
 PartitionValues = tuple[Any, ...]
 """A source partition: the values of its columns."""
 
 
 class DataFrameRows:
-    """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are large.
+    """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are
+    large.
 
-    A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones are smaller. ``claim``
-    hears of source partitions that are new to this task and raises where they are another's. Raises ``ConnectctlError`` for
-    a row that has no place, or one that is before its predecessor.
+    A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones
+    are smaller. ``claim`` hears of source partitions that are new to this task and raises where
+    they are another's. Raises ``ConnectctlError`` for a row that has no place, or one that is
+    before its predecessor.
     """
 
     def __init__(
@@ -54,7 +66,13 @@ class DataFrameRows:
         now: Callable[[], float] = time.monotonic,
     ):
         self._batches = (part for batch in batches for part in _parts(batch, size))
-        self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
+        self._connector, self._topic, self._columns, self._size, self._claim = (
+            connector,
+            topic,
+            columns,
+            size,
+            claim,
+        )
         self._transaction_size = TransactionSize(size, timeout, now)
         self._in_hand: list[PartitionSlice] = []
         self._sent: list[PartitionSlice] = []
@@ -66,7 +84,9 @@ class DataFrameRows:
         self.skipped = self.late = 0
 
     def resume(self, stored: StoredOffsets) -> None:
-        """Begin, or begin again: what is in hand is sent once more, unless it turns out to be committed."""
+        """Begin, or begin again: what is in hand is sent once more, unless it turns out to be
+        committed.
+        """
         self._offsets = Reader(self._connector, stored)
         self._stored = {}
         if self._in_hand:
@@ -76,7 +96,8 @@ class DataFrameRows:
         self._parts.clear()
 
     def next_batch(self) -> TransactionBatch | None:
-        """The next rows of a transaction; those of a source partition with one offset are never parted by its end.
+        """The next rows of a transaction; those of a source partition with one offset are never
+        parted by its end.
 
         All of them are there before it begins, so that it is never open while Spark makes rows.
         """
@@ -159,7 +180,9 @@ class DataFrameRows:
 
     @property
     def has_more(self) -> bool:
-        """Whether more is known to be there: a frame's rows are waited for where they are asked for."""
+        """Whether more is known to be there: a frame's rows are waited for where they are asked
+        for.
+        """
         return False
 
     @property
@@ -191,7 +214,9 @@ class DataFrameRows:
         self._newest[piece.partition] = piece.last
 
     def _complete(self, taken: list[PartitionSlice]) -> None:
-        """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could not be told apart."""
+        """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could
+        not be told apart.
+        """
         last = {piece.partition: piece.last for piece in taken}
         highest = max(last.values())
         held: list[list[PartitionSlice]] = []
@@ -223,8 +248,10 @@ class DataFrameRows:
         committed = self._stored[piece.partition]
         if committed is not None and type(committed) is not type(piece.first):
             raise ConnectctlError(
-                f"Cannot compare the committed offset {committed!r} with the column {self._columns.offset}",
-                why=f"the column is {type(piece.first).__name__}, the offset is {type(committed).__name__}",
+                f"Cannot compare the committed offset {committed!r} with the column "
+                f"{self._columns.offset}",
+                why=f"the column is {type(piece.first).__name__}, the offset is "
+                f"{type(committed).__name__}",
                 next_step=f"See connectctl offsets show {self._connector}",
                 code="bad-offset",
             )
@@ -244,7 +271,9 @@ def _rows(some: Iterable[PartitionSlice]) -> int:
     return sum(piece.rows for piece in some)
 
 
-def _split(some: list[PartitionSlice], most: int) -> tuple[list[PartitionSlice], list[PartitionSlice]]:
+def _split(
+    some: list[PartitionSlice], most: int
+) -> tuple[list[PartitionSlice], list[PartitionSlice]]:
     """The first ``most`` rows, at least one, and the rest."""
     head: list[PartitionSlice] = []
     for at, piece in enumerate(some):
@@ -279,7 +308,9 @@ def _parted(taken: Iterable[PartitionSlice]) -> deque[list[PartitionSlice]]:
 
 
 def _parts(batch: Any, size: int) -> Iterable[Any]:
-    """A batch in parts that are no larger than a transaction is to be; slices of Arrow's cost nothing."""
+    """A batch in parts that are no larger than a transaction is to be; slices of Arrow's cost
+    nothing.
+    """
     if batch.num_rows <= size:
         return (batch,) if batch.num_rows else ()
     return (batch.slice(start, size) for start in range(0, batch.num_rows, size))

@@ -1,7 +1,8 @@
 """A stream as a round: Spark's micro-batches, each written by the tasks as a batch is.
 
-Spark's checkpoint has the query's id, and which rows are which micro-batch; what was written of them the offsets topic has
-(``micro_batch``). A micro-batch that was not written whole must never count as done for Spark, and so ends the query.
+Spark's checkpoint has the query's id, and which rows are which micro-batch; what was written of
+them the offsets topic has (``micro_batch``). A micro-batch that was not written whole must never
+count as done for Spark, and so ends the query.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits
-from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, query_of, rejection, written_by
+from connectctl.ops.task_runtime.dataframe.batch_round import (
+    DataFrameRound,
+    query_of,
+    rejection,
+    written_by,
+)
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 
@@ -34,7 +40,9 @@ class _Incomplete(Exception):
 
 @dataclass
 class StreamRound(DataFrameRound):
-    """A query, until its terms are met, it is to stop, or a task does not come to the end of its rows."""
+    """A query, until its terms are met, it is to stop, or a task does not come to the end of its
+    rows.
+    """
 
     checkpoint: str = ""
     trigger: str = "0 seconds"
@@ -57,7 +65,9 @@ class StreamRound(DataFrameRound):
     def _run(self) -> None:
         assert self.frame is not None
         try:
-            stream = self.frame.writeStream.foreachBatch(self._batch).trigger(processingTime=self.trigger)
+            stream = self.frame.writeStream.foreachBatch(self._batch).trigger(
+                processingTime=self.trigger
+            )
             query = stream.option("checkpointLocation", self.checkpoint).start()
             self._until_over(query)
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
@@ -79,7 +89,9 @@ class StreamRound(DataFrameRound):
             self._failure = query.exception()
 
     def _look(self, status: Mapping[str, Any]) -> None:
-        """Whether the source is idle: not while it has something, nor before Spark has looked at it for the first time."""
+        """Whether the source is idle: not while it has something, nor before Spark has looked at it
+        for the first time.
+        """
         self._settled = self._settled or str(status["message"]).startswith("Waiting for")
         if status["isDataAvailable"] or not self._settled:
             self._active = time.monotonic()
@@ -99,7 +111,9 @@ class StreamRound(DataFrameRound):
                 work = replace(self.writing.spec, reached=self.reached)
                 micro = self.batch_of(_query(df), batch, self.count)
                 writing = replace(self.writing, spec=work, batch=micro)
-                reports = written_by(df, writing, self.count, set(self.tasks), self._terms(), self.address)
+                reports = written_by(
+                    df, writing, self.count, set(self.tasks), self._terms(), self.address
+                )
             except Exception as e:
                 self._failure = e
                 raise
@@ -107,12 +121,16 @@ class StreamRound(DataFrameRound):
                 self.done[report.task] = joined(self.done[report.task], report)
                 self.reached = furthest(self.reached, report.reached)
             self._active = time.monotonic()
-            if len(reports) < len(self.tasks) or any(report.reason != EndReason.ENDED for report in reports):
+            if len(reports) < len(self.tasks) or any(
+                report.reason != EndReason.ENDED for report in reports
+            ):
                 self._closed = True
                 raise _Incomplete
 
     def _terms(self) -> TaskLimits:
-        """A task has to know how many records are left to send for all: of those it may have sent all itself."""
+        """A task has to know how many records are left to send for all: of those it may have sent
+        all itself.
+        """
         left = None
         if self.terms.records is not None:
             left = max(1, self.terms.records - self._records)
@@ -128,12 +146,19 @@ class StreamRound(DataFrameRound):
 
     def _over(self) -> bool:
         late = time.monotonic() - self._began >= self.terms.seconds
-        return late or self._idle or (self.terms.records is not None and self._records >= self.terms.records)
+        return (
+            late
+            or self._idle
+            or (self.terms.records is not None and self._records >= self.terms.records)
+        )
 
     def _conclude(self) -> None:
-        """What the round came to. What was written before Spark failed is reported, too: it is progress."""
+        """What the round came to. What was written before Spark failed is reported, too: it is
+        progress.
+        """
         reports = [
-            replace(r, reason=EndReason.STOPPED.value) if r.reason == EndReason.ENDED else r for r in self.done.values()
+            replace(r, reason=EndReason.STOPPED.value) if r.reason == EndReason.ENDED else r
+            for r in self.done.values()
         ]
         if self._failure is not None:
             why = rejection(self._failure)
@@ -143,12 +168,18 @@ class StreamRound(DataFrameRound):
             if why is not None:
                 reports = [replace(r, reason=FAILED, detail=why, trace=why) for r in reports]
         elif any(r.reason == FAILED for r in reports):
-            # The micro-batch is not whole without the rows of the task that failed, and no other one may follow it.
-            reports = [r if r.reason == FAILED else replace(r, reason=EndReason.ENDED.value) for r in reports]
+            # The micro-batch is not whole without the rows of the task that failed, and no other
+            # one may follow it.
+            reports = [
+                r if r.reason == FAILED else replace(r, reason=EndReason.ENDED.value)
+                for r in reports
+            ]
         self.reports = [replace(r, idle=self._idle) for r in reports]
 
 
 def _query(df: DataFrame) -> str:
     if (query := query_of(df)) is None:
-        raise ConnectctlError("Spark does not provide the query id of the micro-batch", next_step="Use PySpark 4.0.")
+        raise ConnectctlError(
+            "Spark does not provide the query id of the micro-batch", next_step="Use PySpark 4.0."
+        )
     return query

@@ -1,8 +1,10 @@
-"""The rows of one task in a micro-batch: a batch that is through is skipped whole, and no row is skipped in silence.
+"""The rows of one task in a micro-batch: a batch that is through is skipped whole, and no row is
+skipped in silence.
 
-A row at or before the committed offset of its source partition was delivered in this batch, where that source partition has
-advanced in it: rows come in the order of their offsets. Where it has not, the row is late: new, and behind the committed
-offset. A batch is through with the task's last transaction of it, and rows that it has by then are known by their digest.
+A row at or before the committed offset of its source partition was delivered in this batch, where
+that source partition has advanced in it: rows come in the order of their offsets. Where it has not,
+the row is late: new, and behind the committed offset. A batch is through with the task's last
+transaction of it, and rows that it has by then are known by their digest.
 """
 
 from __future__ import annotations
@@ -29,18 +31,25 @@ from connectctl.ops.task_runtime.dataframe.source import DataFrameRows, Partitio
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, RefreshableOffsets, StoredOffsets
+    from connectctl.ops.task_runtime.spi.transaction_batch import (
+        Offsets,
+        RefreshableOffsets,
+        StoredOffsets,
+    )
 
 MOST_NAMED = 3
 """Late rows that are named."""
 
 
 class StreamRows(DataFrameRows):
-    """``DataFrameRows`` of ``batch`` for ``task``. Raises ``ConnectctlError`` for late rows that are refused, and for a
-    batch that was repeated with other rows. ``late`` counts late rows that were dropped.
+    """``DataFrameRows`` of ``batch`` for ``task``. Raises ``ConnectctlError`` for late rows that
+    are refused, and for a batch that was repeated with other rows. ``late`` counts late rows that
+    were dropped.
     """
 
-    def __init__(self, batches: Iterable[Any], *args: Any, batch: MicroBatch, task: int, **more: Any):
+    def __init__(
+        self, batches: Iterable[Any], *args: Any, batch: MicroBatch, task: int, **more: Any
+    ):
         super().__init__(batches, *args, **more)
         self._batch, self._task = batch, task
         self._began: BatchProgress | None = None
@@ -52,7 +61,7 @@ class StreamRows(DataFrameRows):
         self._through = False
         self.late = 0
 
-    # -------------------------------------------------------------------------------------------- what is committed
+    # ---------------------------------------------------------------------------- what is committed
 
     def resume(self, stored: StoredOffsets) -> None:
         """Begin, or begin again, by what is committed of the batch and of the source partitions."""
@@ -74,7 +83,11 @@ class StreamRows(DataFrameRows):
         for raw in stored.known():
             if STREAM.encode() in raw and isinstance(key := parse_key(raw), SourceKey):
                 value = stored.value(raw)
-                if key.partition is not None and key.partition.get(STREAM) == self._batch.query and value is not None:
+                if (
+                    key.partition is not None
+                    and key.partition.get(STREAM) == self._batch.query
+                    and value is not None
+                ):
                     found[int(key.partition["task"])] = BatchProgress.parse(value)
         return found
 
@@ -84,9 +97,14 @@ class StreamRows(DataFrameRows):
         return self._began is not None and self._began.through
 
     def _at_first(self, place: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
-        """The committed offset of a source partition when this attempt began, and whether it had advanced in the batch."""
+        """The committed offset of a source partition when this attempt began, and whether it had
+        advanced in the batch.
+        """
         if place not in self._found:
-            self._found[place] = self._committed(piece), not self._batch.ordered or self._has_advanced(place)
+            self._found[place] = (
+                self._committed(piece),
+                not self._batch.ordered or self._has_advanced(place),
+            )
         return self._found[place]
 
     def _has_advanced(self, place: PartitionValues) -> bool:
@@ -97,7 +115,7 @@ class StreamRows(DataFrameRows):
     def _committed(self, piece: PartitionSlice) -> Any:
         return super()._committed(piece) if self._batch.ordered else self._up_to
 
-    # ---------------------------------------------------------------------------------------------- rows as they come
+    # ---------------------------------------------------------------------------- rows as they come
 
     def _check_order(self, piece: PartitionSlice) -> None:
         super()._check_order(piece)
@@ -139,21 +157,24 @@ class StreamRows(DataFrameRows):
         more = self.late - len(self._names)
         named = ", ".join(self._names) + (f" and {more} more" if more else "")
         return ConnectctlError(
-            f"{self.late} rows of micro-batch {self._batch.number} are behind the committed offset of their source "
-            "partition",
+            f"{self.late} rows of micro-batch {self._batch.number} are behind the committed "
+            "offset of their source partition",
             why=named,
-            next_step="If the query has a new checkpoint and reads written rows again, set late=drop, which skips them. If "
-            "they are new, late=drop would lose them: use an offset column that only grows, in the order of commits.",
+            next_step="If the query has a new checkpoint and reads written rows again, set "
+            "late=drop, which skips them. If they are new, late=drop would lose them: "
+            "use an offset column that only grows, in the order of commits.",
             code="late-rows",
         )
 
     def _compare(self) -> None:
-        """At the end of the rows: those that are committed of the batch have to be those that came."""
+        """At the end of the rows: those that are committed of the batch have to be those that
+        came.
+        """
         then = Digest() if self._began is None else self._began.digest
         if then != self._repeated:
             raise other_rows(self._batch, then, self._repeated)
 
-    # --------------------------------------------------------------------------------------------------- what is sent
+    # --------------------------------------------------------------------------------- what is sent
 
     @property
     def _is_over(self) -> bool:
@@ -172,7 +193,9 @@ class StreamRows(DataFrameRows):
 
     def _offsets_of(self, sent: list[PartitionSlice]) -> Offsets:
         """Source offsets, none of which goes back; and how far the task is in the batch."""
-        ahead = [piece for piece in sent if (at := self._committed(piece)) is None or piece.last > at]
+        ahead = [
+            piece for piece in sent if (at := self._committed(piece)) is None or piece.last > at
+        ]
         places = {piece.partition for piece in ahead}
         self._next_digest = self._done + digest(ahead)
         for place in places:
@@ -183,9 +206,18 @@ class StreamRows(DataFrameRows):
             rest = (each for place, each in self._pending.items() if place not in places)
             self._next_digest = sum(rest, self._next_digest)
         found = dict(super()._offsets_of(ahead)) if self._batch.ordered else {}
-        up_to = max((piece.last for piece in sent), default=self._up_to) if not self._batch.ordered else None
+        up_to = (
+            max((piece.last for piece in sent), default=self._up_to)
+            if not self._batch.ordered
+            else None
+        )
         progress = BatchProgress(
-            self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to
+            self._batch.number,
+            self._batch.tasks,
+            through,
+            self._next_digest,
+            self._since or {},
+            up_to,
         )
         found[self._offsets.key(self._batch.place(self._task))] = progress.json
         self._ends = through

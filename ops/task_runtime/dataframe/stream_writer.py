@@ -1,4 +1,6 @@
-"""``StreamWriter``: what ``foreachBatch`` is given, so that each row of a stream is written once and none is lost."""
+"""``StreamWriter``: what ``foreachBatch`` is given, so that each row of a stream is written once
+and none is lost.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +16,38 @@ if TYPE_CHECKING:
 
 
 class StreamWriter:
-    """Writes micro-batches: ``df.writeStream.foreachBatch(StreamWriter(target)).option("checkpointLocation", …).start()``.
+    """Writes micro-batches:
+    ``df.writeStream.foreachBatch(StreamWriter(target)).option("checkpointLocation", …).start()``.
 
-    In the same transactions as the rows and their source offsets each task commits which batch of which query it is in,
-    and whether that is through. A batch that Spark repeats is skipped where it is through, and finished where it was begun;
-    if it comes with other rows than then, that is an error. ``written`` is what came of the last batch.
+    In the same transactions as the rows and their source offsets each task commits which batch of
+    which query it is in, and whether that is through. A batch that Spark repeats is skipped where
+    it is through, and finished where it was begun; if it comes with other rows than then, that is
+    an error. ``written`` is what came of the last batch.
 
-    ``late`` says what becomes of rows that a new batch has at or behind the committed offset of their source partition,
-    such as ids that were assigned early and committed late, or rows with the last time stamp of the batch before:
+    ``late`` says what becomes of rows that a new batch has at or behind the committed offset of
+    their source partition, such as ids that were assigned early and committed late, or rows with
+    the last time stamp of the batch before:
 
-    - ``"refuse"``: the batch fails, and so the query, with the rows named. Nothing of their source partitions is written.
-    - ``"drop"``: they are skipped and counted (``written.late``). This is right after a checkpoint was lost: the query reads
-      all anew, and what it has written is skipped. Rows that are new are lost by it: for them, ``offset`` must be a column
-      that only grows, in the order of commits.
+    - ``"refuse"``: the batch fails, and so the query, with the rows named. Nothing of their source
+      partitions is written.
+    - ``"drop"``: they are skipped and counted (``written.late``). This is right after a checkpoint
+      was lost: the query reads all anew, and what it has written is skipped. Rows that are new are
+      lost by it: for them, ``offset`` must be a column that only grows, in the order of commits.
 
-    A ``target`` without ``partition`` and ``offset`` is for frames that have no order. Their rows are written once by query
-    and batch alone, and that holds for as long as the source gives the same rows for the same batch, as files and Kafka do
-    and ``rand()`` does not; a new checkpoint writes all anew. Within a batch they have no order.
+    A ``target`` without ``partition`` and ``offset`` is for frames that have no order. Their rows
+    are written once by query and batch alone, and that holds for as long as the source gives the
+    same rows for the same batch, as files and Kafka do and ``rand()`` does not; a new checkpoint
+    writes all anew. Within a batch they have no order.
 
-    Spark tells query and batch on the thread that calls ``foreachBatch``'s function; ``query`` is for any other one.
+    Spark tells query and batch on the thread that calls ``foreachBatch``'s function; ``query`` is
+    for any other one.
     """
 
     def __init__(self, target: Target, *, late: str = "refuse", query: str | None = None):
         if late not in set(Late):
-            raise BadInput(f"Invalid value {late!r} for late", next_step=f"Use one of {', '.join(Late)}.")
+            raise BadInput(
+                f"Invalid value {late!r} for late", next_step=f"Use one of {', '.join(Late)}."
+            )
         if target.partitioned:
             raise BadInput(
                 "partitioned is not supported for a stream: Spark repartitions every micro-batch",
@@ -45,13 +55,16 @@ class StreamWriter:
             )
         if bool(target.offset) != bool(target.partition_columns):
             raise BadInput(
-                "partition and offset must be set together", next_step="Set both, or neither for rows without order."
+                "partition and offset must be set together",
+                next_step="Set both, or neither for rows without order.",
             )
         self.target, self._late, self._query = target, Late(late), query
         self.written: Written | None = None
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        """Write one micro-batch whole. Raises what ``write_exactly_once`` does, and ends the query by that."""
+        """Write one micro-batch whole. Raises what ``write_exactly_once`` does, and ends the query
+        by that.
+        """
         query = self._query or query_of(df)
         if query is None:
             raise BadInput(

@@ -1,4 +1,6 @@
-"""A task's part of a DataFrame: its Arrow batches through the kernel, with everything it needs as plain values."""
+"""A task's part of a DataFrame: its Arrow batches through the kernel, with everything it needs as
+plain values.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,16 @@ if TYPE_CHECKING:
 
 TO_THE_END = TaskLimits(math.inf)
 REMEDIES = (
-    "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the brokers), or decrease "
-    "records.per.transaction."
+    "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the "
+    "brokers), or decrease records.per.transaction."
 )
 
 
 @dataclass(frozen=True)
 class Writing:
-    """What all tasks of a frame have in common. ``registry`` is where they ask whose a source partition is, None where the
-    frame was shuffled by it; ``size`` is the number of rows of a transaction.
+    """What all tasks of a frame have in common. ``registry`` is where they ask whose a source
+    partition is, None where the frame was shuffled by it; ``size`` is the number of rows of a
+    transaction.
     """
 
     spec: TaskSpec
@@ -60,7 +63,9 @@ class Writing:
     batch: MicroBatch | None = None
     """The micro-batch that the frame is, None where it is none."""
     attempts: DriverAddress | None = None
-    """Where attempts of a task ask which of them is the newest, None where Spark runs no two of them for long."""
+    """Where attempts of a task ask which of them is the newest, None where Spark runs no two of
+    them for long.
+    """
     start: DriverAddress | None = None
     """Where tasks ask for their generation, None where ``spec`` has it."""
 
@@ -107,21 +112,30 @@ def run(
     address: DriverAddress | None = None,
     number: int = 0,
 ) -> FrameReport:
-    """One task's rows, in ``batches``. ``address`` is where it tells how far it is, and hears that it is to stop; ``number``
-    is Spark's of this attempt.
+    """One task's rows, in ``batches``. ``address`` is where it tells how far it is, and hears that
+    it is to stop; ``number`` is Spark's of this attempt.
 
-    Raises nothing that the rows or Kafka did: that is in the report, or Spark would try it again and again. Raises
-    ``Superseded`` where another attempt of the task is at work, whose report is the task's.
+    Raises nothing that the rows or Kafka did: that is in the report, or Spark would try it again
+    and again. Raises ``Superseded`` where another attempt of the task is at work, whose report is
+    the task's.
     """
     attempt = Attempt(writing.attempts, task, number) if writing.attempts is not None else None
     if attempt is not None:
         attempt.begin()
     counts = TaskStats(progress=TaskProgress(writing.spec.waited.get(task, 0.0)))
     work = writing.spec
-    claim = PartitionRegistryClient(writing.registry, task) if writing.registry is not None else lambda places: None
+    claim = (
+        PartitionRegistryClient(writing.registry, task)
+        if writing.registry is not None
+        else lambda places: None
+    )
     ahead = Prefetch(batches)
     timeout = work.delivery.timeout_ms / 1000
-    kind = DataFrameRows if writing.batch is None else partial(StreamRows, batch=writing.batch, task=task)
+    kind = (
+        DataFrameRows
+        if writing.batch is None
+        else partial(StreamRows, batch=writing.batch, task=task)
+    )
     rows = kind(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, timeout)
     why = trace = code = None
     again = True
@@ -135,9 +149,19 @@ def run(
     finally:
         ahead.close()
     if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
-        raise Superseded(f"attempt {number} of task {task}: superseded by a newer attempt of the same task")
+        raise Superseded(
+            f"attempt {number} of task {task}: superseded by a newer attempt of the same task"
+        )
     return FrameReport.of(
-        task, how, counts, detail=why, trace=trace, skipped=rows.skipped, retriable=again, code=code, late=rows.late
+        task,
+        how,
+        counts,
+        detail=why,
+        trace=trace,
+        skipped=rows.skipped,
+        retriable=again,
+        code=code,
+        late=rows.late,
     )
 
 
@@ -167,4 +191,6 @@ def _run(
         if largest is not None:
             properties["message.max.bytes"] = str(max(largest, 1000))
         ledger = closing.enter_context(source_ledger(work, near, task, counts))
-        return task_kernel(work, near, task, properties, stopped, counts, kind, ledger, writing.remedies).run(supply)
+        return task_kernel(
+            work, near, task, properties, stopped, counts, kind, ledger, writing.remedies
+        ).run(supply)

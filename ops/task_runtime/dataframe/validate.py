@@ -1,4 +1,6 @@
-"""Whether a DataFrame can be written: its columns, and the offsets that were committed before. Changes nothing."""
+"""Whether a DataFrame can be written: its columns, and the offsets that were committed before.
+Changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,21 @@ HEADERS = "array<struct<key:string,value:binary>>"
 
 
 def check_columns(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> None:
-    """Raises ``BadInput`` for a column that is missing, or of a type that does not fit what it is for."""
+    """Raises ``BadInput`` for a column that is missing, or of a type that does not fit what it is
+    for.
+    """
     have = dict(dtypes)
     if not columns.offset:
         raise BadInput(
             "No column is set as source offset",
-            next_step="Set one that is increasing within a source partition; for a stream without one, use StreamWriter.",
+            next_step="Set one that is increasing within a source partition; for a stream without "
+            "one, use StreamWriter.",
         )
     if not columns.partition:
         raise BadInput(
             "No column is set as source partition",
-            next_step="Set one or more. For a DataFrame that is one source partition: a column with a constant value.",
+            next_step="Set one or more. For a DataFrame that is one source partition: a column "
+            "with a constant value.",
         )
     check_names(have, columns.names)
     if have[columns.offset] not in (*WHOLE, "string"):
@@ -52,16 +58,20 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> N
 def check_records(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> None:
     """``check_columns`` of what makes the records alone."""
     have = dict(dtypes)
-    check_names(have, filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)))
+    check_names(
+        have, filter(None, (columns.key, columns.value, columns.timestamp, columns.headers))
+    )
     for name in filter(None, (columns.key, columns.value)):
         if have[name] not in RECORDS:
             raise BadInput(
                 f"The column {name} is a {have[name]}; expected string or binary",
-                next_step="Use string or binary, such as to_json(struct(*)) or cast(number AS string).",
+                next_step="Use string or binary, such as to_json(struct(*)) or cast(number AS "
+                "string).",
             )
     if columns.timestamp is not None and have[columns.timestamp] != "bigint":
         raise BadInput(
-            f"The column {columns.timestamp} is a {have[columns.timestamp]}; expected bigint (milliseconds since the epoch)",
+            f"The column {columns.timestamp} is a {have[columns.timestamp]}; expected bigint "
+            "(milliseconds since the epoch)",
             next_step="Use unix_millis(time).",
         )
     if columns.headers is not None and have[columns.headers] != HEADERS:
@@ -75,25 +85,35 @@ def check_names(have: Collection[str], names: Iterable[str]) -> None:
     """Raises ``BadInput`` for one of ``names`` that is not among the columns that a frame has."""
     for name in names:
         if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
+            raise BadInput(
+                f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}."
+            )
 
 
 def check_committed(
     connector: str, stored: StoredOffsets, dtypes: Iterable[tuple[str, str]], columns: FrameColumns
 ) -> None:
-    """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what was delivered by them."""
+    """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what
+    was delivered by them.
+    """
     kind = str if dict(dtypes)[columns.offset] == "string" else int
     for raw in sorted(stored.known()):
         key, value = parse_key(raw), stored.value(raw)
-        if not isinstance(key, SourceKey) or key.partition is None or value is None or is_stream_state(key.partition):
+        if (
+            not isinstance(key, SourceKey)
+            or key.partition is None
+            or value is None
+            or is_stream_state(key.partition)
+        ):
             continue
         offset, _ = decode_json(value.decode())
         if not _fits(key.partition, offset, kind, columns):
             word = "text" if kind is str else "integers"
             raise Refused(
                 f"The committed offsets of {connector} were written with other columns",
-                why=f"there is {connect_json(offset)} of {connect_json(key.partition)}; the source partition is now made "
-                f"of {', '.join(columns.partition)}, and the offset of {columns.offset} ({word})",
+                why=f"there is {connect_json(offset)} of {connect_json(key.partition)}; the "
+                f"source partition is now made of {', '.join(columns.partition)}, and the "
+                f"offset of {columns.offset} ({word})",
                 next_step=f"See connectctl offsets show {connector}; or use another name.",
                 code="other-columns",
             )

@@ -1,6 +1,8 @@
-"""What ``consumer.override.*`` says of the consumers of a sink or transform, in librdkafka's terms. Pure.
+"""What ``consumer.override.*`` says of the consumers of a sink or transform, in librdkafka's terms.
+Pure.
 
-A member waits for what a transaction has pending and commits by itself never, so a few settings are not the job's to give.
+A member waits for what a transaction has pending and commits by itself never, so a few settings are
+not the job's to give.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from connectctl.ops.core.errors import BadInput
 
 OVERRIDE = "consumer.override."
 GROUP_PREFIX = "connect-"
-"""What Connect puts before a connector's name for its consumer group (``SinkUtils.consumerGroupId``)."""
+"""What Connect puts before a connector's name for its consumer group
+(``SinkUtils.consumerGroupId``).
+"""
 SESSION_MS = 45_000
 """``session.timeout.ms`` of Kafka's consumers since 3.0 (KIP-735)."""
 POLL_INTERVAL_MS = 300_000
@@ -24,15 +28,25 @@ MOST_RECORDS = 500
 GAPS = 3
 """A session lasts for so many gaps between two leases, at least."""
 _FETCHES = {"client.rack", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes"}
-_CONNECTIONS = {"client.id", "reconnect.backoff.ms", "reconnect.backoff.max.ms", "connections.max.idle.ms"}
+_CONNECTIONS = {
+    "client.id",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "connections.max.idle.ms",
+}
 SAME_FOR_READERS = _FETCHES | _CONNECTIONS
 """Properties of a consumer, of whatever kind, for which librdkafka has the names of Java's."""
-_MEMBERSHIP = {"session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "group.protocol"}
+_MEMBERSHIP = {
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "group.protocol",
+}
 _SAME = SAME_FOR_READERS | _MEMBERSHIP | {"group.remote.assignor"}
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
-    # librdkafka's own metadata.max.age.ms only drops what is old; it looks for new partitions at this interval, and drops
-    # what was not seen for three of them.
+    # librdkafka's own metadata.max.age.ms only drops what is old; it looks for new partitions at
+    # this interval, and drops what was not seen for three of them.
     "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
 }
 _SHORTEST_REFRESH, _LONGEST_REFRESH = 100, 3_600_000
@@ -46,14 +60,17 @@ _OURS = {"group.id", "auto.offset.reset", "max.poll.records"}
 _RESETS = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _PROTOCOLS = ("classic", "consumer")
 _BROKERS = ("partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms")
-"""What the brokers decide for members of the consumer protocol (KIP-848): Kafka's consumers refuse them, too."""
+"""What the brokers decide for members of the consumer protocol (KIP-848): Kafka's consumers refuse
+them, too.
+"""
 _CLIENT = ("sasl.", "ssl.", "security.", "bootstrap.servers")
 
 
 @dataclass(frozen=True)
 class ConsumerSettings:
-    """The consumers of one connector: their ``group``, librdkafka's ``properties``, ``reset`` as ``auto.offset.reset`` of
-    librdkafka has it, and how many records a poll gives. ``dynamic`` members have no ``group.instance.id``.
+    """The consumers of one connector: their ``group``, librdkafka's ``properties``, ``reset`` as
+    ``auto.offset.reset`` of librdkafka has it, and how many records a poll gives. ``dynamic``
+    members have no ``group.instance.id``.
     """
 
     group: str
@@ -64,8 +81,8 @@ class ConsumerSettings:
 
     @property
     def dynamic(self) -> bool:
-        """Whether it is KIP-848's protocol, in which a new attempt cannot take a living one's instance id over (4.3.1
-        answers UNRELEASED_INSTANCE_ID).
+        """Whether it is KIP-848's protocol, in which a new attempt cannot take a living one's
+        instance id over (4.3.1 answers UNRELEASED_INSTANCE_ID).
         """
         return self.properties.get("group.protocol", "classic").strip().lower() == "consumer"
 
@@ -90,11 +107,18 @@ def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:
     if not (most.isascii() and most.isdigit() and int(most)):
         raise _invalid("max.poll.records", most, "it must be a number above 0")
     if elsewhere := sorted(each for each in given if each.startswith(_CLIENT)):
-        where = "--bootstrap-servers" if elsewhere[0] == "bootstrap.servers" else "client in the context"
+        where = (
+            "--bootstrap-servers"
+            if elsewhere[0] == "bootstrap.servers"
+            else "client in the context"
+        )
         raise BadInput(
-            f"{OVERRIDE}{elsewhere[0]} is not supported: sinks and transforms read from the cluster of the context",
-            why="input, output and the consumer group's offsets are in one Kafka cluster, by one client",
-            next_step=f"Remove it, and name the cluster with {where}; TopicCopy copies topics of another cluster.",
+            f"{OVERRIDE}{elsewhere[0]} is not supported: sinks and transforms read from the "
+            "cluster of the context",
+            why="input, output and the consumer group's offsets are in one Kafka cluster, by one "
+            "client",
+            next_step=f"Remove it, and name the cluster with {where}; TopicCopy copies topics of "
+            "another cluster.",
             code="bad-config",
         )
     _check_protocol(given)
@@ -147,11 +171,14 @@ def _ignored(given: Mapping[str, str]) -> Iterator[str]:
 
 
 def session_warning(session_ms: int, gap: float) -> str | None:
-    """What to say where ``gap`` seconds between two leases could cost a member its session; None where they cannot."""
+    """What to say where ``gap`` seconds between two leases could cost a member its session; None
+    where they cannot.
+    """
     if gap * 1000 * GAPS <= session_ms:
         return None
     return (
-        f"{gap:.1f} s passed between two leases, and the session time-out is {session_ms / 1000:g} s: the group may take "
-        f"partitions from tasks that are about to continue. Increase {OVERRIDE}session.timeout.ms to "
-        f"{int(gap * 1000 * GAPS)} or more (at most group.max.session.timeout.ms of the brokers)."
+        f"{gap:.1f} s passed between two leases, and the session time-out is "
+        f"{session_ms / 1000:g} s: the group may take partitions from tasks that are about to "
+        f"continue. Increase {OVERRIDE}session.timeout.ms to {int(gap * 1000 * GAPS)} or more (at "
+        "most group.max.session.timeout.ms of the brokers)."
     )

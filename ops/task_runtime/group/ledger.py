@@ -1,11 +1,14 @@
-"""The offsets of a consumer group as a task's ledger: the member joins behind the initialisation of each producer, and its
-group's offsets are in the transactions of the records that were made of them (KIP-447).
+"""The offsets of a consumer group as a task's ledger: the member joins behind the initialisation of
+each producer, and its group's offsets are in the transactions of the records that were made of them
+(KIP-447).
 
-The order is that of ``exactly_once_task``; what a group adds to it: the producer of the slot's fixed transactional id is
-initialised before the member joins, which ends what its predecessor had pending, so that stable offsets are there at once.
-A partition that is revoked is given up behind a commit of everything that was made of its records. One that is lost is
-another member's already: nothing of it is committed, and everything begins anew. A doubt of the producer, such as a newer
-generation of the group that librdkafka has joined meanwhile, is none of the member, which only reads again.
+The order is that of ``exactly_once_task``; what a group adds to it: the producer of the slot's
+fixed transactional id is initialised before the member joins, which ends what its predecessor had
+pending, so that stable offsets are there at once. A partition that is revoked is given up behind a
+commit of everything that was made of its records. One that is lost is another member's already:
+nothing of it is committed, and everything begins anew. A doubt of the producer, such as a newer
+generation of the group that librdkafka has joined meanwhile, is none of the member, which only
+reads again.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ if TYPE_CHECKING:
 
 
 class GroupLedger:
-    """The ledger and the rebalance listener of one task. ``open_member`` gives a new member; ``patience`` is in seconds, for
-    a rebalance, which includes the wait for pending offsets, and for each request.
+    """The ledger and the rebalance listener of one task. ``open_member`` gives a new member;
+    ``patience`` is in seconds, for a rebalance, which includes the wait for pending offsets, and
+    for each request.
     """
 
     def __init__(self, open_member: Callable[[], GroupConsumer], patience: float):
@@ -42,8 +46,8 @@ class GroupLedger:
         return self._member
 
     def refresh(self, patience: float) -> GroupConsumer:
-        """The member with its partitions at their stable offsets: a new one that has joined, or where the last one is still
-        usable that.
+        """The member with its partitions at their stable offsets: a new one that has joined, or
+        where the last one is still usable that.
         """
         self._finish = None
         if self._member is not None and self._member.rewind(self._patience):
@@ -71,7 +75,9 @@ class GroupLedger:
         """The member begins where its group stands."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit what was made of their records. In doubt it raises, and the next member reads what became of it."""
+        """Commit what was made of their records. In doubt it raises, and the next member reads what
+        became of it.
+        """
         if self._finish is not None:
             self._finish()
 

@@ -1,12 +1,14 @@
-"""The member of a consumer group that one attempt of a task is, in a real cluster, through librdkafka.
+"""The member of a consumer group that one attempt of a task is, in a real cluster, through
+librdkafka.
 
-Static membership (KIP-345) with the slot's transactional id as ``group.instance.id``: a new attempt takes the partitions
-over at once and fences the older one, and a lease that ends and begins again rebalances nobody. Facts: FENCED_INSTANCE_ID
-is fatal to a consumer; a callback that raises, raises out of the poll, whose records are lost then: so the member reads
-again from what is committed (``rewind``), or where it was not a revocation, a new one begins there. A new static member in
-the middle of a cooperative rebalance would get what the older one had in the first half, and what that one was to revoke
-nobody would get. A member of KIP-848's protocol that is assigned nothing hears of no assignment, so it has joined as soon as
-it has an epoch.
+Static membership (KIP-345) with the slot's transactional id as ``group.instance.id``: a new attempt
+takes the partitions over at once and fences the older one, and a lease that ends and begins again
+rebalances nobody. Facts: FENCED_INSTANCE_ID is fatal to a consumer; a callback that raises, raises
+out of the poll, whose records are lost then: so the member reads again from what is committed
+(``rewind``), or where it was not a revocation, a new one begins there. A new static member in the
+middle of a cooperative rebalance would get what the older one had in the first half, and what that
+one was to revoke nobody would get. A member of KIP-848's protocol that is assigned nothing hears of
+no assignment, so it has joined as soon as it has an epoch.
 """
 
 from __future__ import annotations
@@ -19,13 +21,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka.group_positions import group_offsets, membership, positions, positions_at
+from connectctl.ops.clients.librdkafka.group_positions import (
+    group_offsets,
+    membership,
+    positions,
+    positions_at,
+)
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.group.poll_interval import PollInterval
-from connectctl.ops.task_runtime.task.transactional_producer import OF_A_GENERATION, Fenced, Rebalancing, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    OF_A_GENERATION,
+    Fenced,
+    Rebalancing,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -34,13 +46,19 @@ if TYPE_CHECKING:
 
 JOIN_POLL = 0.2
 LOOK = 3.0
-"""Seconds of waiting for an assignment between looks at whether a newer generation of tasks has started."""
+"""Seconds of waiting for an assignment between looks at whether a newer generation of tasks has
+started.
+"""
 WITHOUT_PARTITIONS = 1.0
 """Seconds for a first assignment behind the epoch of a member."""
 _BEGINNING, _END = -2, -1
 _STARTS = {"earliest": _BEGINNING, "latest": _END}
 _FENCED = {"FENCED_INSTANCE_ID", "_FENCED"}
-_PERMANENT = {"TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "INVALID_SESSION_TIMEOUT"} | {
+_PERMANENT = {
+    "TOPIC_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "INVALID_SESSION_TIMEOUT",
+} | {
     "INCONSISTENT_GROUP_PROTOCOL",
     "GROUP_MAX_SIZE_REACHED",
     "_AUTO_OFFSET_RESET",
@@ -54,11 +72,12 @@ _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT"} | _MISSING
 
 @dataclass(eq=False)
 class TaskMember:
-    """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
-    ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
-    is ``stopped``; ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the partitions
-    that are its own each time they change, not as it closes. ``waits_for_topics``: for topics that do not exist, without an
-    end.
+    """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a
+    pattern, as librdkafka has it). ``instance_id`` is left out where members are dynamic;
+    ``stable`` reads what is committed. Nothing is waited for once it is ``stopped``;
+    ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the
+    partitions that are its own each time they change, not as it closes. ``waits_for_topics``: for
+    topics that do not exist, without an end.
     """
 
     kafka: Kafka
@@ -84,12 +103,18 @@ class TaskMember:
         """Whether its positions are known: not when a poll failed."""
         self._ahead: list[Any] = []
         self._next: dict[TopicPartition, int | None] = {}
-        """The partitions that are its own, with the offset of the next record; None before it is known."""
+        """The partitions that are its own, with the offset of the next record; None before it is
+        known.
+        """
         self._at_end: set[TopicPartition] = set()
         self._read: set[TopicPartition] = set()
         """Those of which it has given a record since they were assigned or sought."""
         self._sought: set[TopicPartition] = set()
-        whole = self.kafka.properties() | {"auto.offset.reset": settings.reset} | dict(settings.properties)
+        whole = (
+            self.kafka.properties()
+            | {"auto.offset.reset": settings.reset}
+            | dict(settings.properties)
+        )
         whole |= {
             "group.id": settings.group,
             "isolation.level": "read_committed",  # else it would not wait for pending offsets
@@ -99,7 +124,10 @@ class TaskMember:
             "error_cb": self._on_error,
         }
         if not settings.dynamic:
-            whole |= {"group.instance.id": self.instance_id, "partition.assignment.strategy": "cooperative-sticky"}
+            whole |= {
+                "group.instance.id": self.instance_id,
+                "partition.assignment.strategy": "cooperative-sticky",
+            }
             whole.setdefault("session.timeout.ms", settings.session_ms)
         self._consumer: Any = self.kafka.ask("open a consumer", lambda: Consumer(whole))
 
@@ -113,19 +141,23 @@ class TaskMember:
         return frozenset(self._next)
 
     def join(self, listener: RebalanceListener, patience: float) -> None:
-        """Subscribe, and wait for the first assignment. One that is stopped meanwhile has none. Raises ``TimedOut``,
-        ``Fenced``, ``NotAuthorized``, and ``UnknownOutcome`` where its task is stale: an older attempt, continued
-        beside its successor, may never get an assignment.
+        """Subscribe, and wait for the first assignment. One that is stopped meanwhile has none.
+        Raises ``TimedOut``, ``Fenced``, ``NotAuthorized``, and ``UnknownOutcome`` where its task is
+        stale: an older attempt, continued beside its successor, may never get an assignment.
         """
         self._listener, self._patience = listener, patience
         missing = ""
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
-        self._call("join its group", lambda: self._consumer.subscribe(list(self.topics), **callbacks))
+        self._call(
+            "join its group", lambda: self._consumer.subscribe(list(self.topics), **callbacks)
+        )
         end, without, look = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
         while not self._joined and not self.stopped():
             found = self._consume(JOIN_POLL, 1)
             self._ahead += found
-            if unavailable := [e.str() for m in found if (e := m.error()) is not None and e.name() in _MISSING]:
+            if unavailable := [
+                e.str() for m in found if (e := m.error()) is not None and e.name() in _MISSING
+            ]:
                 missing = unavailable[0]
                 self.stable.waiting(missing, self.waits_for_topics)
             without = without + JOIN_POLL if self._has_epoch else 0.0
@@ -137,9 +169,14 @@ class TaskMember:
                 if not missing:
                     self.stable.waiting(f"the consumer group {self.settings.group} rebalances")
                 look = time.monotonic() + LOOK
-            if time.monotonic() > end and not self._joined and not (missing and self.waits_for_topics):
+            if (
+                time.monotonic() > end
+                and not self._joined
+                and not (missing and self.waits_for_topics)
+            ):
                 raise TimedOut(
-                    f"No assignment received from the group {self.settings.group} for {patience:g} s",
+                    f"No assignment received from the group {self.settings.group} for "
+                    f"{patience:g} s",
                     why=missing or None,
                     next_step="Create the topic."
                     if missing
@@ -175,7 +212,8 @@ class TaskMember:
             return False
         if error.name() == "_PARTITION_EOF":
             place = TopicPartition(message.topic(), message.partition())
-            if self._is_in_order(place, message.offset()):  # behind control records, which no message tells of
+            # behind control records, which no message tells of
+            if self._is_in_order(place, message.offset()):
                 self._next[place] = message.offset()
                 self._at_end.add(place)
         elif error.name() not in _PASSING or error.fatal():
@@ -194,9 +232,10 @@ class TaskMember:
         return True
 
     def _is_in_order(self, place: TopicPartition, offset: int) -> bool:
-        """Whether ``offset`` is behind what was given of a partition that is its own. librdkafka goes back by itself, and
-        silently, where a topic was deleted and made again or its log was cut (``auto.offset.reset``): what was read of the
-        older log must not be committed for the newer one, and its first records must not be passed over.
+        """Whether ``offset`` is behind what was given of a partition that is its own. librdkafka
+        goes back by itself, and silently, where a topic was deleted and made again or its log was
+        cut (``auto.offset.reset``): what was read of the older log must not be committed for the
+        newer one, and its first records must not be passed over.
         """
         if place not in self._next:
             return False
@@ -207,19 +246,22 @@ class TaskMember:
             return False
         if place in self._read:
             raise UnknownOutcome(
-                f"{place} starts again at offset {offset}, after {known - 1}: its topic was created again, or its log "
-                "was truncated"
+                f"{place} starts again at offset {offset}, after {known - 1}: its topic was "
+                "created again, or its log was truncated"
             )
         return True  # the group's offset is beyond the end of the log
 
-    # ------------------------------------------------------------------------------------------------ rebalances
+    # ----------------------------------------------------------------------------------- rebalances
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
         if self._closing or self._listener is None:
             return
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
         committed = self.committed(places, self._patience)
-        starts = {**committed, **self._reset_positions([place for place in places if place not in committed])}
+        starts = {
+            **committed,
+            **self._reset_positions([place for place in places if place not in committed]),
+        }
         self._listener.assigned(places, starts)
         given = positions_at({place: starts[place].offset for place in places})
         self._call("take its partitions", lambda: consumer.incremental_assign(given))
@@ -229,7 +271,9 @@ class TaskMember:
         self.on_assignment(self.assignment)
 
     def _reset_positions(self, places: Sequence[TopicPartition]) -> GroupOffsets:
-        """Where ``places`` without a committed offset are read from. They are looked up, as by a worker's consumer."""
+        """Where ``places`` without a committed offset are read from. They are looked up, as by a
+        worker's consumer.
+        """
         at = {self._start(place, {}) for place in places}
         found = self.kafka.positions(places, earliest=_BEGINNING in at) if at else {}
         return {place: GroupOffset(offset) for place, offset in found.items()}
@@ -252,7 +296,8 @@ class TaskMember:
             if not self._closing and self._listener is not None:
                 self._listener.revoked(places)
         except BaseException:
-            self._usable = True  # the partitions are given up all the same, and the rebalance continues
+            # the partitions are given up all the same, and the rebalance continues
+            self._usable = True
             raise
         finally:
             self._forget(places)
@@ -271,7 +316,7 @@ class TaskMember:
         if not self._closing:
             self.on_assignment(self.assignment)
 
-    # --------------------------------------------------------------------------------------------------- offsets
+    # -------------------------------------------------------------------------------------- offsets
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
         return self.stable(partitions)
@@ -284,7 +329,9 @@ class TaskMember:
             self._at_end.discard(place)
             self._read.discard(place)
             self._sought.add(place)
-        self._ahead = [m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets]
+        self._ahead = [
+            m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets
+        ]
 
     def rewind(self, patience: float) -> bool:
         if not (self._joined and self._usable) or self._listener is None:
@@ -293,7 +340,8 @@ class TaskMember:
         committed = self.committed(places, patience)
         self._usable = False
         self.seek({place: self._start(place, committed) for place in places})
-        self._sought.difference_update(places)  # what is on its way is behind what is committed, if not anew
+        # what is on its way is behind what is committed, if not anew
+        self._sought.difference_update(places)
         self._usable = True
         return True
 
@@ -306,15 +354,18 @@ class TaskMember:
     def commit(self, offsets: GroupOffsets) -> None:
         self._interval.check()
         given = group_offsets(offsets)
-        answer = self._call("commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False))
+        answer = self._call(
+            "commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False)
+        )
         for each in answer or ():
             if each.error is not None:
                 self._fail(each.error, "commit offsets")
 
     @property
     def metadata(self) -> Any:
-        """Generation, member id and instance id as they are now. confluent-kafka keeps the interpreter's lock while it asks
-        for them: asked while another thread polls, both may wait for ever.
+        """Generation, member id and instance id as they are now. confluent-kafka keeps the
+        interpreter's lock while it asks for them: asked while another thread polls, both may wait
+        for ever.
         """
         self._interval.check()
         return self._consumer.consumer_group_metadata()
@@ -343,7 +394,7 @@ class TaskMember:
         if consumer is not None:
             threading.Thread(target=_close, args=(consumer,), daemon=True).start()
 
-    # ---------------------------------------------------------------------------------------------------- errors
+    # --------------------------------------------------------------------------------------- errors
 
     def _call(self, doing: str, call: Callable[[], Any]) -> Any:
         from confluent_kafka import KafkaException
@@ -355,8 +406,9 @@ class TaskMember:
 
     def _fail(self, error: Any, doing: str, cause: Exception | None = None) -> None:
         first = self._fatal if self._fatal is not None else error
-        # A poll wraps it: "_FATAL", with the reason in its text and without the mark of a fatal error. Not seen as what it
-        # is, the older attempt would begin again, and both would fence each other for ever.
+        # A poll wraps it: "_FATAL", with the reason in its text and without the mark of a fatal
+        # error. Not seen as what it is, the older attempt would begin again, and both would fence
+        # each other for ever.
         is_fatal = first.fatal() or first.name() == "_FATAL"
         if first.name() in _FENCED or (is_fatal and "fenced" in first.str().lower()):
             raise Fenced(f"another attempt has its group.instance.id: {first.str()}") from cause

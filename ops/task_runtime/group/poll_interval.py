@@ -1,7 +1,8 @@
-"""The time between two polls of a group member, after which its consumer leaves the group, and what it was spent on.
+"""The time between two polls of a group member, after which its consumer leaves the group, and what
+it was spent on.
 
-A static member that has left this way has no member id, so the broker refuses its commits with FENCED_INSTANCE_ID, as if
-another attempt had its ``group.instance.id``.
+A static member that has left this way has no member id, so the broker refuses its commits with
+FENCED_INSTANCE_ID, as if another attempt had its ``group.instance.id``.
 """
 
 from __future__ import annotations
@@ -43,13 +44,19 @@ class PollInterval:
         self._calls[call] += seconds  # type: ignore[assignment]
 
     def check(self) -> None:
-        """Raises ``PollIntervalExceeded`` where the group may have taken the partitions, with the call that was slow."""
+        """Raises ``PollIntervalExceeded`` where the group may have taken the partitions, with the
+        call that was slow.
+        """
         if self._since is None or (passed := self.now() - self._since) <= self.seconds:
             return
         call, seconds = max(self._calls.items(), key=lambda item: item[1], default=("", 0.0))
-        slow = f"{call} took {seconds:.1f} s" if seconds > passed / 2 else f"{passed:.1f} s passed between two polls"
+        slow = (
+            f"{call} took {seconds:.1f} s"
+            if seconds > passed / 2
+            else f"{passed:.1f} s passed between two polls"
+        )
         raise PollIntervalExceeded(
-            f"{slow}, more than {PROPERTY} of {self.seconds:g} s: the group takes the partitions from a member that does "
-            f"not poll, and their records are read again. Increase consumer.override.{PROPERTY}, or reduce "
-            "consumer.override.max.poll.records."
+            f"{slow}, more than {PROPERTY} of {self.seconds:g} s: the group takes the partitions "
+            "from a member that does not poll, and their records are read again. Increase "
+            f"consumer.override.{PROPERTY}, or reduce consumer.override.max.poll.records."
         )

@@ -1,8 +1,9 @@
-"""Where a consumer group stands for certain: read with ``require_stable``, and waited for while a transaction may change it.
+"""Where a consumer group stands for certain: read with ``require_stable``, and waited for while a
+transaction may change it.
 
-The offsets that a transaction has put into a group are pending until it ends, and until then the coordinator does not say
-what is committed (UNSTABLE_OFFSET_COMMIT, KIP-447). Whoever read on from an older offset would give records a second time.
-librdkafka waits for it, too, and tells nobody.
+The offsets that a transaction has put into a group are pending until it ends, and until then the
+coordinator does not say what is committed (UNSTABLE_OFFSET_COMMIT, KIP-447). Whoever read on from
+an older offset would give records a second time. librdkafka waits for it, too, and tells nobody.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ Waiting = Callable[..., None]
 
 @dataclass(eq=False)
 class StableOffsets:
-    """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be pending in it.
+    """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be
+    pending in it.
 
-    ``limit`` is how many seconds pending offsets are waited for; None: as long as it lasts. ``stale_because`` says why the
-    task waits for nothing any more.
+    ``limit`` is how many seconds pending offsets are waited for; None: as long as it lasts.
+    ``stale_because`` says why the task waits for nothing any more.
     """
 
     kafka: Kafka
@@ -53,8 +55,9 @@ class StableOffsets:
     _wire: KafkaProtocolClient | None = None
 
     def __call__(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
-        """Read them. Raises ``ConnectctlError`` where a transaction stays open for longer than ``limit``, ``TimedOut`` where
-        the task is stopped meanwhile, and ``UnknownOutcome`` where it is stale.
+        """Read them. Raises ``ConnectctlError`` where a transaction stays open for longer than
+        ``limit``, ``TimedOut`` where the task is stopped meanwhile, and ``UnknownOutcome`` where it
+        is stale.
         """
         if not partitions:
             return {}
@@ -70,16 +73,19 @@ class StableOffsets:
             if not owners and waited > TELL_AFTER:
                 owners = holders_of_offsets(self.kafka, self.group, self.candidates)
             text = (
-                f"offsets of {self.group} on {_some(left)} are pending (KIP-447), and wait for {owners or in_words([])}"
+                f"offsets of {self.group} on {_some(left)} are pending (KIP-447), and wait for "
+                f"{owners or in_words([])}"
             )
             self.waiting(text, self.limit is None)
             if self.stopped():
                 raise TimedOut(f"The task is stopped while {text}")
             if self.limit is not None and waited > self.limit:
                 raise ConnectctlError(
-                    f"The committed offsets of {self.group} are not stable after {waited:.1f} s (patience)",
+                    f"The committed offsets of {self.group} are not stable after {waited:.1f} s "
+                    "(patience)",
                     why=text,
-                    next_step="See connectctl transactions list --open; to end it: connectctl transactions abort ID.",
+                    next_step="See connectctl transactions list --open; to end it: connectctl "
+                    "transactions abort ID.",
                     code="pending-offsets",
                 )
             if waited > look:
@@ -102,4 +108,6 @@ class StableOffsets:
 
 def _some(partitions: Collection[TopicPartition]) -> str:
     first = min(partitions)
-    return f"{first} and {len(partitions) - 1} more partitions" if len(partitions) > 1 else str(first)
+    return (
+        f"{first} and {len(partitions) - 1} more partitions" if len(partitions) > 1 else str(first)
+    )

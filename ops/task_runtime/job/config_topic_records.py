@@ -1,7 +1,7 @@
 """The records by which a connector's tasks stand in a config topic, in Connect's own format. Pure.
 
-Source: ``KafkaConfigBackingStore``. A set of task configs counts from its commit record on, and tasks may start once a
-task count record stands behind that.
+Source: ``KafkaConfigBackingStore``. A set of task configs counts from its commit record on, and
+tasks may start once a task count record stands behind that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
-from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARGET, TASK, is_task_number, newest
+from connectctl.ops.connect.config_topic import (
+    COMMIT,
+    CONNECTOR,
+    FENCING,
+    TARGET,
+    TASK,
+    is_task_number,
+    newest,
+)
 from connectctl.ops.connect.source_keys import connect_json
 
 if TYPE_CHECKING:
@@ -24,9 +32,11 @@ KeyValue = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class ConfigTopicState:
-    """What a config topic says of one connector, with the offsets by which it can be told from what comes later.
+    """What a config topic says of one connector, with the offsets by which it can be told from what
+    comes later.
 
-    ``commit`` and ``fenced`` are the offsets of the newest commit and task count records, -1 where there is none.
+    ``commit`` and ``fenced`` are the offsets of the newest commit and task count records, -1 where
+    there is none.
     """
 
     config: Mapping[str, str] | None = None
@@ -75,9 +85,14 @@ def _of(key: str, name: str) -> bool:
 
 
 def task_set(
-    name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]], mark: GroupMark | None = None
+    name: str,
+    config: Mapping[str, str],
+    tasks: Sequence[Mapping[str, str]],
+    mark: GroupMark | None = None,
 ) -> list[KeyValue]:
-    """The records of one transaction: the connector's configuration, its task configs, and their commit with ``mark``."""
+    """The records of one transaction: the connector's configuration, its task configs, and their
+    commit with ``mark``.
+    """
     found: list[tuple[str, dict[str, Any]]] = [(CONNECTOR + name, {"properties": dict(config)})]
     found += [(f"{TASK}{name}-{n}", {"properties": dict(task)}) for n, task in enumerate(tasks)]
     found.append((COMMIT + name, {"tasks": len(tasks), **(mark.members() if mark else {})}))
@@ -93,8 +108,9 @@ def count_record(name: str, tasks: int) -> list[KeyValue]:
 class Generation:
     """One set of task configs in ``topic``, told by the offset of its commit record.
 
-    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the set is our own. ``read_to``
-    is the end of the topic at which it was the newest, -1 where nobody looked.
+    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the
+    set is our own. ``read_to`` is the end of the topic at which it was the newest, -1 where nobody
+    looked.
     """
 
     topic: str
@@ -111,16 +127,24 @@ class Generation:
         return max(self.commit, 0)
 
     def stale_because(self, records: Iterable[ConsumerRecord]) -> str | None:
-        """Why it is not the newest any more, by the ``records`` from ``since`` on; None while it is."""
+        """Why it is not the newest any more, by the ``records`` from ``since`` on; None while it
+        is.
+        """
         now = config_topic_state(records, self.connector)
         if self.target_at is not None:
             if now.target_at > self.target_at and now.target != STOPPED:
-                return f"{self.connector} was started on the Connect cluster (target state {now.target})"
+                return (
+                    f"{self.connector} was started on the Connect cluster (target state "
+                    f"{now.target})"
+                )
             if now.commit > self.commit and now.committed_tasks:
                 return f"the workers have new task configurations of {self.connector}"
             return None
         if now.commit > self.commit:
             return f"the connector {self.connector} has already generated a new set of task configs"
         if now.fenced < self.commit:
-            return f"no zombie fencing has completed for the current task configurations of {self.connector}"
+            return (
+                "no zombie fencing has completed for the current task configurations of "
+                f"{self.connector}"
+            )
         return None

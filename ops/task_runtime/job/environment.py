@@ -1,4 +1,6 @@
-"""What all parts of a run have in common: its job, the clients, whom it tells, and how long it waits."""
+"""What all parts of a run have in common: its job, the clients, whom it tells, and how long it
+waits.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ LEAST_PATIENCE = 60.0
 
 @dataclass
 class Signals:
-    """SIGTERM and SIGINT as wishes: the first for an end between transactions, the second for an end on the spot."""
+    """SIGTERM and SIGINT as wishes: the first for an end between transactions, the second for an
+    end on the spot.
+    """
 
     count: int = 0
 
@@ -43,7 +47,10 @@ class Signals:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            number: signal.signal(number, lambda *_: self.stop())
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             with left_alone():
                 yield
@@ -56,8 +63,9 @@ class Signals:
 class JobEnvironment:
     """A run of ``ready``. ``tell`` gets the run while it lasts, ``note`` gets lines for people.
 
-    ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
-    ``outage`` says for how long Kafka may be away; ``parts`` does each part of the run, and writes it down.
+    ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not
+    begin without it. ``outage`` says for how long Kafka may be away; ``parts`` does each part of
+    the run, and writes it down.
     """
 
     scene: RunClients
@@ -71,12 +79,16 @@ class JobEnvironment:
     presence: Presence | None = None
     outage: RetryPolicy = NO_RETRIES
     pending: float | None = None
-    """For how many seconds pending offsets of a consumer group are waited for; None: as long as it lasts."""
+    """For how many seconds pending offsets of a consumer group are waited for; None: as long as it
+    lasts.
+    """
     parts: Parts[Any] = unrecorded
 
     @property
     def patience(self) -> float:
-        """Seconds that a task may take to get through: the longest transaction that may be in its way, and some."""
+        """Seconds that a task may take to get through: the longest transaction that may be in its
+        way, and some.
+        """
         return max(LEAST_PATIENCE, self.ready.delivery.timeout_ms / 1000 + 30)
 
     @property
@@ -90,15 +102,20 @@ class JobEnvironment:
         ready = self.ready
         if ready.subscription is None:
             return None
-        return TaskMembers(self.scene.target, ready.group, ready.name, ready.subscription, self.note)
+        return TaskMembers(
+            self.scene.target, ready.group, ready.name, ready.subscription, self.note
+        )
 
     @property
     def leader(self) -> Leader:
         scene, ready = self.scene, self.ready
-        # Which topics live workers use is for them to say: they may be given others at their next start.
+        # Which topics live workers use is for them to say: they may be given others at their next
+        # start.
         topics = {} if ready.take_over else ready.topics
         config_topic = ready.topics["config"]
-        return Leader(scene.kafka, scene.calls, ready.group, config_topic, self.patience, self.retries, topics)
+        return Leader(
+            scene.kafka, scene.calls, ready.group, config_topic, self.patience, self.retries, topics
+        )
 
     def fence_tasks(self, count: int) -> None:
         """Fence the first ``count`` tasks, whoever runs them."""
@@ -106,5 +123,9 @@ class JobEnvironment:
 
     def overtaken(self) -> str | None:
         """Who has a connector that this run took over, where it was taken for dead meanwhile."""
-        other = self.presence.overtaken if self.presence is not None and self.ready.take_over else None
-        return f"another connectctl run has taken over {self.ready.name}: {other}" if other else None
+        other = (
+            self.presence.overtaken if self.presence is not None and self.ready.take_over else None
+        )
+        return (
+            f"another connectctl run has taken over {self.ready.name}: {other}" if other else None
+        )

@@ -1,4 +1,6 @@
-"""Whether there is anybody to run a task. Where all executors are gone, Spark waits for another in silence, for ever."""
+"""Whether there is anybody to run a task. Where all executors are gone, Spark waits for another in
+silence, for ever.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 POLL = 2.0
 """Seconds between two looks."""
 LOST_AFTER = 10.0
-"""Seconds without an executor after which that is said: Spark replaces one that was lost within a few."""
+"""Seconds without an executor after which that is said: Spark replaces one that was lost within a
+few.
+"""
 
 LOST = (
     "All Spark executors of {} were lost; tasks wait for a new executor. "
@@ -26,7 +30,9 @@ BACK = "A new Spark executor of {} is available: tasks continue."
 
 @dataclass(eq=False)
 class ExecutorMonitor:
-    """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone, and when one is back."""
+    """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone,
+    and when one is back.
+    """
 
     count: Callable[[], int]
     master: str
@@ -37,7 +43,9 @@ class ExecutorMonitor:
     _lost_since: float | None = None
 
     def check(self) -> None:
-        """See who is there, unless that was seen a moment ago. Nothing is raised: a run does not end for a look."""
+        """See who is there, unless that was seen a moment ago. Nothing is raised: a run does not
+        end for a look.
+        """
         now = self.now()
         if self._checked is not None and now - self._checked < POLL:
             return
@@ -62,4 +70,5 @@ def executor_monitor(spark: SparkSession, note: Callable[[str], None]) -> Execut
     if not executors.apart(context.master):
         return ExecutorMonitor(lambda: 1, context.master, note)
     status = context._jsc.sc().statusTracker()
-    return ExecutorMonitor(lambda: len(status.getExecutorInfos()) - 1, context.master, note)  # one is the driver
+    # one is the driver
+    return ExecutorMonitor(lambda: len(status.getExecutorInfos()) - 1, context.master, note)

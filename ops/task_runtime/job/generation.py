@@ -1,8 +1,10 @@
-"""A new generation of tasks where no worker lives: the leader's part of KIP-618, done by the driver.
+"""A new generation of tasks where no worker lives: the leader's part of KIP-618, done by the
+driver.
 
-The order is the whole point. The leader's transactional id comes first, so that an older driver can write no more; then
-the task configs, by which older tasks that are not yet initialised know that they are stale; then the round of fencing,
-which ends those that are; then the count record, without which no new task starts.
+The order is the whole point. The leader's transactional id comes first, so that an older driver can
+write no more; then the task configs, by which older tasks that are not yet initialised know that
+they are stale; then the round of fencing, which ends those that are; then the count record, without
+which no new task starts.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ _NOT_RETRIABLE = {
 
 @dataclass(frozen=True)
 class Leader:
-    """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for each step of a start;
-    ``retry`` says for how long a start is begun anew.
+    """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for each
+    step of a start; ``retry`` says for how long a start is begun anew.
     """
 
     kafka: Kafka
@@ -67,15 +69,19 @@ class Leader:
     """The group's offsets and status topics, by role, as far as they are known."""
 
     def start(
-        self, name: str, config: Mapping[str, str], choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]]
+        self,
+        name: str,
+        config: Mapping[str, str],
+        choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
     ) -> Generation:
         """Write the task configs that ``choose`` gives for what stands there, fence, and say so.
 
-        After a doubt, and where Kafka does not answer, it begins anew: the new producer ends what the one before had asked
-        for, one way or the other, and what stands in the topic by then is read. No request is repeated.
+        After a doubt, and where Kafka does not answer, it begins anew: the new producer ends what
+        the one before had asked for, one way or the other, and what stands in the topic by then is
+        read. No request is repeated.
 
-        Raises ``Refused`` where others keep taking the lead, ``TimedOut`` and ``Unreachable`` where that did not end in
-        time, and ``ConnectctlError`` where ids could not be fenced.
+        Raises ``Refused`` where others keep taking the lead, ``TimedOut`` and ``Unreachable`` where
+        that did not end in time, and ``ConnectctlError`` where ids could not be fenced.
         """
         fenced = 0
 
@@ -87,13 +93,15 @@ class Leader:
                 except UnknownOutcome as e:
                     raise TimedOut(f"Could not start {name}", why=str(e)) from e
                 except Fenced as e:
-                    # Another connector of the group may be starting, which takes the same id for a moment.
+                    # Another connector of the group may be starting, which takes the same id for a
+                    # moment.
                     fenced += 1
                     if fenced >= MOST_FENCED:
                         raise Refused(
                             f"Another run or worker is the leader of group {self.group}",
                             why=str(e),
-                            next_step="Use a separate group.id for each, or start one after the other.",
+                            next_step="Use a separate group.id for each, or start one after the "
+                            "other.",
                             code="fenced",
                         ) from e
                     time.sleep(PAUSE)
@@ -101,7 +109,10 @@ class Leader:
         return self.retry(f"start the tasks of {name}", begun)
 
     def _start(
-        self, name: str, config: Mapping[str, str], choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]]
+        self,
+        name: str,
+        config: Mapping[str, str],
+        choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
     ) -> Generation:
         handle = ColumnarProducer(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
         try:
@@ -117,13 +128,17 @@ class Leader:
             self._write(handle, count_record(name, len(tasks)))
             after, end = self._read_state(name)
             if after.commit != written.commit or after.fenced < after.commit:
-                raise UnknownOutcome("new task configurations were generated for the connector in the meantime")
+                raise UnknownOutcome(
+                    "new task configurations were generated for the connector in the meantime"
+                )
             return Generation(self.topic, name, after.commit, read_to=end)
         finally:
             handle.discard()
 
     def read_state(self, name: str) -> ConfigTopicState:
-        """The connector's records in the config topic. Raises ``TimedOut`` where it cannot be read to its end."""
+        """The connector's records in the config topic. Raises ``TimedOut`` where it cannot be read
+        to its end.
+        """
         return self._read_state(name)[0]
 
     def _read_state(self, name: str) -> tuple[ConfigTopicState, int]:
@@ -132,14 +147,20 @@ class Leader:
 
     def _write(self, handle: ColumnarProducer, records: Sequence[KeyValue]) -> None:
         handle.begin()
-        handle.send(TransactionBatch([ProducerRecord(self.topic, key, value, 0) for key, value in records]))
+        handle.send(
+            TransactionBatch([ProducerRecord(self.topic, key, value, 0) for key, value in records])
+        )
         handle.commit(self.patience)
         if why := handle.unusable_because():
             raise UnknownOutcome(why)
 
 
-def read_config_topic(kafka: Kafka, topic: str, name: str, patience: float) -> tuple[ConfigTopicState, int]:
-    """What ``topic`` says of the connector ``name``, and up to where it was read. Raises ``TimedOut`` short of its end."""
+def read_config_topic(
+    kafka: Kafka, topic: str, name: str, patience: float
+) -> tuple[ConfigTopicState, int]:
+    """What ``topic`` says of the connector ``name``, and up to where it was read. Raises
+    ``TimedOut`` short of its end.
+    """
     image = kafka.image([topic], patience=patience)[topic]
     if image.held_back:
         raise TimedOut(
@@ -151,13 +172,19 @@ def read_config_topic(kafka: Kafka, topic: str, name: str, patience: float) -> t
 
 
 def ids_of(before: ConfigTopicState, tasks: int) -> int:
-    """For how many ids a round is due: those of the old count and of the new one; none for a connector that is new."""
-    return max(before.transactional_ids, tasks) if before.commit >= 0 or before.task_count is not None else 0
+    """For how many ids a round is due: those of the old count and of the new one; none for a
+    connector that is new.
+    """
+    return (
+        max(before.transactional_ids, tasks)
+        if before.commit >= 0 or before.task_count is not None
+        else 0
+    )
 
 
 def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: float) -> None:
-    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless all are, ``TimedOut``
-    where it may be tried again.
+    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless
+    all are, ``TimedOut`` where it may be tried again.
 
     An id that no coordinator knows has no producer to fence.
     """
@@ -166,7 +193,9 @@ def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: 
 
 
 def check_fenced(failed: Sequence[IdResult], subject: str) -> None:
-    """Raises ``TimedOut`` where an id is not fenced and may be in another attempt, ``ConnectctlError`` where it will not."""
+    """Raises ``TimedOut`` where an id is not fenced and may be in another attempt,
+    ``ConnectctlError`` where it will not.
+    """
     bad = {result.id: result.problem or NO_ANSWER for result in failed}
     if not bad:
         return

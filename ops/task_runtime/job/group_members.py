@@ -1,9 +1,11 @@
-"""The static members that the tasks of a run leave in their consumer group, which only the driver can take out.
+"""The static members that the tasks of a run leave in their consumer group, which only the driver
+can take out.
 
-A static member does not leave by itself (KIP-345): its partitions rest until its session times out. So the driver removes
-those of tasks that are over, by their ``group.instance.id``; those of a driver that was killed are the next one's to remove.
-A member that was killed between the two halves of a cooperative rebalance leaves partitions that nobody has: whoever takes
-its place gets what it had in the first half, and nobody asks for the second (KIP-345 with KIP-429). So the driver looks
+A static member does not leave by itself (KIP-345): its partitions rest until its session times out.
+So the driver removes those of tasks that are over, by their ``group.instance.id``; those of a
+driver that was killed are the next one's to remove. A member that was killed between the two halves
+of a cooperative rebalance leaves partitions that nobody has: whoever takes its place gets what it
+had in the first half, and nobody asks for the second (KIP-345 with KIP-429). So the driver looks
 before each round of leases, when none of its members is at work.
 """
 
@@ -38,9 +40,11 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class TaskMembers:
-    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``. ``group`` is the workers'.
+    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``.
+    ``group`` is the workers'.
 
-    ``shared`` is the connection to the group's coordinator of ``connected``; without it each request opens its own.
+    ``shared`` is the connection to the group's coordinator of ``connected``; without it each
+    request opens its own.
     """
 
     kafka: Kafka
@@ -57,7 +61,9 @@ class TaskMembers:
             yield replace(self, shared=coordinator)
 
     def remove(self, numbers: Collection[int]) -> None:
-        """Take those of the tasks ``numbers`` out. What cannot be removed is noted, and costs its session time-out."""
+        """Take those of the tasks ``numbers`` out. What cannot be removed is noted, and costs its
+        session time-out.
+        """
         if not self.reads.consumer.dynamic:
             with self._noted(), self._coordinator() as coordinator:
                 self._remove(coordinator, {task_id(self.group, self.connector, n) for n in numbers})
@@ -66,7 +72,11 @@ class TaskMembers:
         """The ``group.instance.id`` of each task that is a member, in order."""
         with self._coordinator() as coordinator:
             described = coordinator.describe()
-        ids = [m.instance_id for m in described.members if m.instance_id is not None] if described else []
+        ids = (
+            [m.instance_id for m in described.members if m.instance_id is not None]
+            if described
+            else []
+        )
         return sorted(filter(self._is_ours, ids))
 
     def remove_ids(self, ids: Collection[str]) -> None:
@@ -80,8 +90,8 @@ class TaskMembers:
             return coordinator.stable_offsets(self._partitions())[1]
 
     def others(self) -> list[str]:
-        """The members that are no tasks of this connector here, each with its client and host. Where members are dynamic,
-        tasks cannot be told from others, and none is given.
+        """The members that are no tasks of this connector here, each with its client and host.
+        Where members are dynamic, tasks cannot be told from others, and none is given.
         """
         if self.reads.consumer.dynamic:
             return []
@@ -92,22 +102,34 @@ class TaskMembers:
         return [f"{m.instance_id or m.client_id} on {m.client_host.lstrip('/')}" for m in foreign]
 
     def settle(self, active: Collection[int]) -> None:
-        """Before a round of the tasks ``active``: take out the members of all other tasks, and all of them where the group
-        is at rest and has partitions that no member has.
+        """Before a round of the tasks ``active``: take out the members of all other tasks, and all
+        of them where the group is at rest and has partitions that no member has.
         """
         if self.reads.consumer.dynamic:
             return
         with self._noted(), self._coordinator() as coordinator:
             described = coordinator.describe()
             members = () if described is None else described.members
-            ours = {m.instance_id for m in members if m.instance_id is not None and self._is_ours(m.instance_id)}
+            ours = {
+                m.instance_id
+                for m in members
+                if m.instance_id is not None and self._is_ours(m.instance_id)
+            }
             over = ours - {task_id(self.group, self.connector, n) for n in active}
-            if described is not None and is_stable(described.state) and ours and self._unassigned(members):
+            if (
+                described is not None
+                and is_stable(described.state)
+                and ours
+                and self._unassigned(members)
+            ):
                 over = ours
             self._remove(coordinator, over)
 
     def _is_ours(self, instance_id: str) -> bool:
-        return re.fullmatch(re.escape(f"{self.group}-{self.connector}-") + "[0-9]+", instance_id) is not None
+        return (
+            re.fullmatch(re.escape(f"{self.group}-{self.connector}-") + "[0-9]+", instance_id)
+            is not None
+        )
 
     def _unassigned(self, members: Collection[RawMember]) -> bool:
         assigned = {place for member in members for place in assigned_partitions(member.assignment)}
@@ -123,7 +145,9 @@ class TaskMembers:
     def _remove(self, coordinator: Coordinator, ids: Collection[str]) -> None:
         if refused := coordinator.remove_static(ids):
             id_, code = min(refused.items())
-            raise ConnectctlError(f"Could not remove the member {id_}", why=name_of(code), code="group-member")
+            raise ConnectctlError(
+                f"Could not remove the member {id_}", why=name_of(code), code="group-member"
+            )
 
     @contextmanager
     def _coordinator(self) -> Iterator[Coordinator]:
@@ -140,15 +164,17 @@ class TaskMembers:
         except ConnectctlError as e:
             consumer = self.reads.consumer
             self.note(
-                f"warning: static members of tasks that are over may stay in the consumer group {consumer.group} until "
-                f"their session times out ({consumer.session_ms / 1000:g} s): {e}"
+                "warning: static members of tasks that are over may stay in the consumer group "
+                f"{consumer.group} until their session times out ({consumer.session_ms / 1000:g} "
+                f"s): {e}"
             )
 
 
 @dataclass
 class LeaseGap:
-    """Measures the time between two leases, in which no member of the consumer group sends a heartbeat, and notes once that
-    a session is too short for it. ``reads`` is None for a source, which has no members.
+    """Measures the time between two leases, in which no member of the consumer group sends a
+    heartbeat, and notes once that a session is too short for it. ``reads`` is None for a source,
+    which has no members.
     """
 
     reads: Subscription | None
@@ -166,13 +192,18 @@ class LeaseGap:
             return
         gap, self._began = self.now() - self._began, None
         consumer = self.reads.consumer
-        if not consumer.dynamic and (warning := session_warning(consumer.session_ms, gap)) is not None:
+        if (
+            not consumer.dynamic
+            and (warning := session_warning(consumer.session_ms, gap)) is not None
+        ):
             self.reads = None
             self.note(f"warning: {warning}")
 
 
 def check_group_is_free(members: TaskMembers, patience: float = 0.0) -> None:
-    """Raises ``Refused`` where the group has other members after ``patience`` seconds: they would take partitions."""
+    """Raises ``Refused`` where the group has other members after ``patience`` seconds: they would
+    take partitions.
+    """
     others: list[str] = []
 
     def free() -> bool | None:

@@ -1,4 +1,6 @@
-"""A group's internal topics for a run: which they are, whether they will do, and how they are created."""
+"""A group's internal topics for a run: which they are, whether they will do, and how they are
+created.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from connectctl.ops.connect.internal_topics import run_topic_name
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, those_that_exist
+from connectctl.ops.operations.cluster.internal_topic_discovery import (
+    find_internal_topics,
+    those_that_exist,
+)
 from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 if TYPE_CHECKING:
@@ -28,10 +33,12 @@ REPLICAS = 3
 
 @dataclass(frozen=True)
 class RunClients:
-    """What a start works with. ``target`` is where the connector writes to, most often the workers' own Kafka.
+    """What a start works with. ``target`` is where the connector writes to, most often the workers'
+    own Kafka.
 
-    ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another cluster or another client,
-    of the target last. ``workers`` is None where none lives. ``named`` are topics that were named.
+    ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another
+    cluster or another client, of the target last. ``workers`` is None where none lives. ``named``
+    are topics that were named.
     """
 
     kafka: Kafka
@@ -43,30 +50,46 @@ class RunClients:
     workers: ConnectCalls | None = None
 
 
-def internal_topics(scene: RunClients, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
+def internal_topics(
+    scene: RunClients, name: str, *, live: bool
+) -> tuple[dict[str, str], dict[str, int]]:
     """The group's topics by role, and those that are to be created with their partitions.
 
-    Live workers' are found, but for ``status``: what a run says is not for the workers' topic. Where none lives, the owner
-    of a topic is unknown: what is not named is called after the group. Raises ``Refused`` where a group that was at work
-    before has no topics by those names.
+    Live workers' are found, but for ``status``: what a run says is not for the workers' topic.
+    Where none lives, the owner of a topic is unknown: what is not named is called after the group.
+    Raises ``Refused`` where a group that was at work before has no topics by those names.
     """
     if live:
-        found = find_internal_topics(scene.kafka, scene.group, scene.named, needed=("config", "offsets"))
+        found = find_internal_topics(
+            scene.kafka, scene.group, scene.named, needed=("config", "offsets")
+        )
         status = run_status_topic(scene.group.id)
         create = {} if those_that_exist(scene.kafka, status) else {status: OWN_PARTITIONS}
-        return {"config": str(found.config), "offsets": str(found.offsets), "status": status}, create
+        return {
+            "config": str(found.config),
+            "offsets": str(found.offsets),
+            "status": status,
+        }, create
     topics = default_topics(scene.group.id, scene.named)
     there = those_that_exist(scene.kafka, *topics.values())
     create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in there}
-    unnamed = [topics[role] for role in ("config", "offsets") if not scene.named.get(role) and topics[role] in create]
+    unnamed = [
+        topics[role]
+        for role in ("config", "offsets")
+        if not scene.named.get(role) and topics[role] in create
+    ]
     if unnamed:
         ids = [leader_id(scene.group.id), task_id(scene.group.id, name, 0)]
-        known = [id_ for id_, seen in scene.calls.describe(ids).items() if isinstance(seen, Transaction)]
+        known = [
+            id_ for id_, seen in scene.calls.describe(ids).items() if isinstance(seen, Transaction)
+        ]
         if known:
             raise Refused(
-                f"Group {scene.group.id} has been in use, but its topic {unnamed[0]} does not exist",
+                f"Group {scene.group.id} has been in use, but its topic {unnamed[0]} does not "
+                "exist",
                 why=f"the transactional id {known[0]} exists",
-                next_step="Set its topics: --config-topic, --offsets-topic and --status-topic, or topics in the context.",
+                next_step="Set its topics: --config-topic, --offsets-topic and --status-topic, or "
+                "topics in the context.",
                 code="topics-unknown",
             )
     return topics, create
@@ -77,12 +100,19 @@ def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str
     return {role: named.get(role) or run_topic_name(group, role) for role in ROLES}
 
 
-def check_layout(scene: RunClients, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:
-    """Raises ``Refused`` for topics that would lose what is kept in them; ``own`` is a dedicated topic that is there."""
+def check_layout(
+    scene: RunClients, topics: Mapping[str, str], create: Mapping[str, int], own: str | None
+) -> None:
+    """Raises ``Refused`` for topics that would lose what is kept in them; ``own`` is a dedicated
+    topic that is there.
+    """
     facts = scene.kafka.topics([topic for topic in topics.values() if topic not in create])
     config = facts.get(topics["config"])
     if config is not None and config.partitions != 1:
-        raise Refused(f"{config.name} has {config.partitions} partitions; a config topic must have exactly one")
+        raise Refused(
+            f"{config.name} has {config.partitions} partitions; a config topic must have exactly "
+            "one"
+        )
     theirs = scene.target.topics([own]) if own else {}
     for topic in (*facts.values(), *theirs.values()):
         policy = topic.config.get("cleanup.policy")

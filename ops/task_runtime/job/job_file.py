@@ -1,7 +1,8 @@
-"""The job file that people write: a connector's configuration, where it runs and until when, read with its lines.
+"""The job file that people write: a connector's configuration, where it runs and until when, read
+with its lines.
 
-``config`` has Connect's own property names, with values as they are written. An unknown key is an error that
-names its line and the nearest key that exists.
+``config`` has Connect's own property names, with values as they are written. An unknown key is an
+error that names its line and the nearest key that exists.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SHAPE = "A job file is a mapping with config and optionally name, spark, until, patience and plugins."
+_SHAPE = (
+    "A job file is a mapping with config and optionally name, spark, until, patience and plugins."
+)
 _Seconds = Annotated[float | None, BeforeValidator(lambda value: seconds(str(value)))]
 
 
@@ -48,7 +51,9 @@ class _Until(_Section):
     def _one(self) -> _Until:
         given = [n for n in ("idle", "records", "duration") if getattr(self, n) is not None]
         if len(given) + self.forever != 1:
-            raise ValueError("it must have exactly one of idle, records, duration and forever: true")
+            raise ValueError(
+                "it must have exactly one of idle, records, duration and forever: true"
+            )
         return self
 
 
@@ -63,7 +68,9 @@ class _File(_Section):
 
 @dataclass(frozen=True)
 class Until:
-    """When a run ends by itself: after so many seconds without a record, records, or seconds; never where all are None."""
+    """When a run ends by itself: after so many seconds without a record, records, or seconds; never
+    where all are None.
+    """
 
     idle: float | None = None
     records: int | None = None
@@ -84,10 +91,12 @@ class Until:
 
 @dataclass(frozen=True)
 class Job:
-    """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips with connectors.
+    """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips
+    with connectors.
 
-    ``directory`` is where the job file lies, whose modules can be named; None for a job that is from no file. ``patience``
-    is in seconds, for how long Kafka may not answer; None where the file says nothing. ``sha256`` is the file's.
+    ``directory`` is where the job file lies, whose modules can be named; None for a job that is
+    from no file. ``patience`` is in seconds, for how long Kafka may not answer; None where the file
+    says nothing. ``sha256`` is the file's.
     """
 
     name: str
@@ -111,14 +120,18 @@ def seconds(text: str) -> float:
 
 
 def read(path: Path) -> Job:
-    """The job in the file at ``path``. Raises ``BadInput`` with the line of the first thing that is wrong."""
+    """The job in the file at ``path``. Raises ``BadInput`` with the line of the first thing that is
+    wrong.
+    """
     try:
         data = path.read_bytes()
         text = data.decode("utf-8")
     except OSError as e:
         raise BadInput(f"Cannot read the job file {path}", why=e.strerror) from e
     except UnicodeDecodeError as e:
-        raise BadInput(f"The job file {path} is not UTF-8", next_step="Save the file as UTF-8.") from e
+        raise BadInput(
+            f"The job file {path} is not UTF-8", next_step="Save the file as UTF-8."
+        ) from e
     return replace(parse(text, path), sha256=hashlib.sha256(data).hexdigest())
 
 
@@ -131,9 +144,15 @@ def parse(text: str, path: Path) -> Job:
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
-        raise BadInput(f"{where}: invalid YAML", why=getattr(e, "problem", None), next_step=_SHAPE) from e
+        raise BadInput(
+            f"{where}: invalid YAML", why=getattr(e, "problem", None), next_step=_SHAPE
+        ) from e
     if not isinstance(node, yaml.MappingNode):
-        raise BadInput(f"{path} is not a job file", why="it is empty" if node is None else None, next_step=_SHAPE)
+        raise BadInput(
+            f"{path} is not a job file",
+            why="it is empty" if node is None else None,
+            next_step=_SHAPE,
+        )
     lines = dict(_lines(node, (), path))
     try:
         file = _File.model_validate(_plain(node))
@@ -146,17 +165,23 @@ def parse(text: str, path: Path) -> Job:
     for plugin in plugins:
         if not plugin.is_file() or plugin.suffix not in (".whl", ".zip"):
             where = f"{path}, line {lines[('plugins',)]}"
-            raise BadInput(f"{where}: {plugin} must be a .whl or .zip file", next_step="Correct plugins.")
+            raise BadInput(
+                f"{where}: {plugin} must be a .whl or .zip file", next_step="Correct plugins."
+            )
     until = Until(file.until.idle, file.until.records, file.until.duration)
     config = {"name": name} | file.config
     remember(config)
     spark = file.spark
     packages = tuple(spark.packages)
-    return Job(name, config, until, spark.master, spark.conf, packages, plugins, path.parent, file.patience)
+    return Job(
+        name, config, until, spark.master, spark.conf, packages, plugins, path.parent, file.patience
+    )
 
 
 def _plain(node: yaml.Node) -> Any:
-    """A node with scalars as they are written, but booleans as Connect writes them; null is None."""
+    """A node with scalars as they are written, but booleans as Connect writes them; null is
+    None.
+    """
     import yaml
 
     if isinstance(node, yaml.MappingNode):
@@ -170,15 +195,22 @@ def _plain(node: yaml.Node) -> Any:
     return node.value
 
 
-def _lines(node: yaml.MappingNode, above: tuple[str, ...], path: Path) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The line, from 1, of every key below ``node``. Raises ``BadInput`` for one that is there twice."""
+def _lines(
+    node: yaml.MappingNode, above: tuple[str, ...], path: Path
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The line, from 1, of every key below ``node``. Raises ``BadInput`` for one that is there
+    twice.
+    """
     import yaml
 
     seen: dict[str, int] = {}
     for key, value in node.value:
         line, name = key.start_mark.line + 1, str(key.value)
         if name in seen:
-            raise BadInput(f"{path}, line {line}: duplicate key {name}", why=f"first defined in line {seen[name]}")
+            raise BadInput(
+                f"{path}, line {line}: duplicate key {name}",
+                why=f"first defined in line {seen[name]}",
+            )
         seen[name] = line
         yield (*above, name), line
         if isinstance(value, yaml.MappingNode):
@@ -188,7 +220,9 @@ def _lines(node: yaml.MappingNode, above: tuple[str, ...], path: Path) -> Iterat
 _SECTIONS: dict[str, type[BaseModel]] = {"spark": _Spark, "until": _Until}
 
 
-def _explained(path: Path, error: ValidationError, lines: Mapping[tuple[str, ...], int]) -> BadInput:
+def _explained(
+    path: Path, error: ValidationError, lines: Mapping[tuple[str, ...], int]
+) -> BadInput:
     first = error.errors(include_url=False)[0]
     place = tuple(str(part) for part in first["loc"])
     known = next((place[:n] for n in range(len(place), 0, -1) if place[:n] in lines), None)
@@ -202,5 +236,7 @@ def _explained(path: Path, error: ValidationError, lines: Mapping[tuple[str, ...
             hint = "Properties of the connector belong under config."
         return BadInput(f"{where}: unknown key {place[-1]}", next_step=hint)
     why = first["msg"].removeprefix("Value error, ").replace("Input should", "it must")
-    why = why.replace("a valid dictionary", "a mapping").replace("a valid string", "a string, number, true or false")
+    why = why.replace("a valid dictionary", "a mapping").replace(
+        "a valid string", "a string, number, true or false"
+    )
     return BadInput(f"{where}: invalid value of {'.'.join(known or place)}", why=why)

@@ -1,7 +1,9 @@
-"""A connector's module that lies beside its job file: found by the driver, and sent to the executors with what it imports.
+"""A connector's module that lies beside its job file: found by the driver, and sent to the
+executors with what it imports.
 
-What is installed, or comes with ``plugins``, goes before what lies beside the job: a file called ``json.py`` there hides
-nothing. Modules count that can be seen in an ``import`` of the source; what is imported by a computed name does not travel.
+What is installed, or comes with ``plugins``, goes before what lies beside the job: a file called
+``json.py`` there hides nothing. Modules count that can be seen in an ``import`` of the source; what
+is imported by a computed name does not travel.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def modules_in(directory: Path) -> list[str]:
 
 
 def sources_of(module: str, directory: Path) -> tuple[Path, ...]:
-    """The files below ``directory`` that ``module`` is made of, with those that these import; none where it is not there."""
+    """The files below ``directory`` that ``module`` is made of, with those that these import; none
+    where it is not there.
+    """
     top, found, left = directory.resolve(), dict[Path, None](), [module]
     names: set[str] = set()
     while left:
@@ -43,7 +47,9 @@ def sources_of(module: str, directory: Path) -> tuple[Path, ...]:
 
 
 def archive_of(module: str, directory: Path, into: Path) -> Path | None:
-    """A zip with the sources of ``module``, for executors; None where it does not lie beside the job."""
+    """A zip with the sources of ``module``, for executors; None where it does not lie beside the
+    job.
+    """
     files = sources_of(module, directory)
     if not files:
         return None

@@ -1,4 +1,6 @@
-"""A run of a job from its request to its end: what is looked at, in which order, its plan, and its execution on Spark."""
+"""A run of a job from its request to its end: what is looked at, in which order, its plan, and its
+execution on Spark.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,9 @@ Watch = Callable[["JobRun", "DriverChannel"], None]
 class RunAccess:
     """What a run is planned with and runs on; ``timeout`` in seconds.
 
-    ``meet`` sends the first request to each cluster of a job: it raises ``NeverAnswered`` and ``UnknownHost``. ``clients``
-    opens what the run works with. ``spark_master`` and ``spark_conf`` are the context's. ``report`` gets lines for people.
+    ``meet`` sends the first request to each cluster of a job: it raises ``NeverAnswered`` and
+    ``UnknownHost``. ``clients`` opens what the run works with. ``spark_master`` and ``spark_conf``
+    are the context's. ``report`` gets lines for people.
     """
 
     meet: Callable[[Job], None]
@@ -55,7 +58,9 @@ class RunAccess:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run that can begin: ``master`` is the Spark master that it comes to, ``outage`` retries its requests to Kafka."""
+    """A run that can begin: ``master`` is the Spark master that it comes to, ``outage`` retries its
+    requests to Kafka.
+    """
 
     access: RunAccess
     scene: RunClients
@@ -71,11 +76,20 @@ class PlannedRun:
         return task_count.refusal(self.job.tasks_max)
 
     def store_refusal(self, refused: TooManyTasks, parts: RecordedParts) -> NoReturn:
-        """Store the statuses FAILED of tasks of which none may run. Raises ``refused``, with which their step ends."""
+        """Store the statuses FAILED of tasks of which none may run. Raises ``refused``, with which
+        their step ends.
+        """
         scene, ready, outage = self.scene, self.job, self.outage
         found, prefix = ready.tasks_max, RUN_PREFIX if ready.take_over else ""
         assert found is not None
-        failure = (scene.kafka, ready.topics["status"], ready.name, prefix, found, len(ready.before.tasks))
+        failure = (
+            scene.kafka,
+            ready.topics["status"],
+            ready.name,
+            prefix,
+            found,
+            len(ready.before.tasks),
+        )
 
         def store() -> NoReturn:
             outage("store the statuses", lambda: task_count.store_failure(*failure))
@@ -86,8 +100,11 @@ class PlannedRun:
         parts(RunTasks, store)
         raise refused
 
-    def perform(self, parts: RecordedParts, progress: Callable[[], AbstractContextManager[Watch]]) -> JobResult:
-        """Run the tasks to their end, each part of it by ``parts``; ``progress`` gives what is called meanwhile.
+    def perform(
+        self, parts: RecordedParts, progress: Callable[[], AbstractContextManager[Watch]]
+    ) -> JobResult:
+        """Run the tasks to their end, each part of it by ``parts``; ``progress`` gives what is
+        called meanwhile.
 
         Raises ``BadInput`` without PySpark, and what a start raises.
         """
@@ -105,7 +122,9 @@ class PlannedRun:
             spark = open_session(self.master, conf, access.spark_log, access.report)
         except ConnectctlError as e:
             if e.code == "no-pyspark":
-                raise BadInput("connectctl run needs PySpark, which is not installed", next_step=e.next_step) from e
+                raise BadInput(
+                    "connectctl run needs PySpark, which is not installed", next_step=e.next_step
+                ) from e
             raise
         try:
             ship(spark, [*ready.job.plugins, *plugin_archives(ready.job, ready.path)])
@@ -113,16 +132,22 @@ class PlannedRun:
             with progress() as tell:
                 given = scene, ready, spark, access.timeout, tell, access.report, self.request.lease
                 asked = _patience(self.request, ready.job)
-                return JobRunner(*given, presence=presence, outage=self.outage, pending=asked, parts=parts).go()
+                return JobRunner(
+                    *given, presence=presence, outage=self.outage, pending=asked, parts=parts
+                ).go()
         finally:
             close_session(spark)
 
 
-def plan_run(access: RunAccess, request: RunRequest, saved: SavedRun | None = None, *, waits: bool) -> PlannedRun:
-    """The run of ``request``, planned. Nothing is opened before the job file, the master and the connector will do.
+def plan_run(
+    access: RunAccess, request: RunRequest, saved: SavedRun | None = None, *, waits: bool
+) -> PlannedRun:
+    """The run of ``request``, planned. Nothing is opened before the job file, the master and the
+    connector will do.
 
-    ``waits``: an outage from the first request on is waited for, where the job or the request say for how long. Raises
-    ``Refused`` where ``saved`` is stale or another cluster's, and what reading and preparing the job raise.
+    ``waits``: an outage from the first request on is waited for, where the job or the request say
+    for how long. Raises ``Refused`` where ``saved`` is stale or another cluster's, and what reading
+    and preparing the job raise.
     """
     job = jobs.read(Path(request.job))
     master = request.master or job.master or access.spark_master
@@ -142,11 +167,15 @@ def plan_run(access: RunAccess, request: RunRequest, saved: SavedRun | None = No
     seconds = default_seconds(job.until) if asked is None else asked
     outage = RetryPolicy(seconds, access.report, wait_for_first_contact=unmet)
     outage("reach Kafka", lambda: access.meet(job))
-    scene, ready = outage("read the state of the cluster", lambda: _look(access, job, request, saved))
+    scene, ready = outage(
+        "read the state of the cluster", lambda: _look(access, job, request, saved)
+    )
     if ready.take_over:
         preconditions.check_take_over(scene, ready.name, ready.topics["config"])
     settings = run_request.settings_of(job, ready.config, access.spark_conf)
-    plan = prepare.plan(ready, scene.kafka.cluster_id(), master, request.absolute(), files | settings)
+    plan = prepare.plan(
+        ready, scene.kafka.cluster_id(), master, request.absolute(), files | settings
+    )
     if saved is not None:
         saved.check(settings)
     return PlannedRun(access, scene, ready, plan, master, request, outage)
@@ -157,8 +186,12 @@ def _patience(request: RunRequest, job: Job) -> float | None:
     return job.patience if request.patience is None else request.patience
 
 
-def _look(access: RunAccess, job: Job, request: RunRequest, saved: SavedRun | None) -> tuple[RunClients, PreparedJob]:
+def _look(
+    access: RunAccess, job: Job, request: RunRequest, saved: SavedRun | None
+) -> tuple[RunClients, PreparedJob]:
     scene = access.clients(job)
     if saved is not None:
-        check_where((saved.plan.cluster_id, saved.plan.group_id), (scene.kafka.cluster_id(), scene.group.id))
+        check_where(
+            (saved.plan.cluster_id, saved.plan.group_id), (scene.kafka.cluster_id(), scene.group.id)
+        )
     return scene, prepare.prepare_job(scene, job, take_over=request.take_over)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def plugin_archives(job: Job, path: str) -> tuple[Path, ...]:
-    """The archive with the module of ``path`` (``module:Class``), where that lies beside the job file."""
+    """The archive with the module of ``path`` (``module:Class``), where that lies beside the job
+    file.
+    """
     if job.directory is None:
         return ()
     made = archive_of(path.partition(":")[0], job.directory, kept_directory())
@@ -24,7 +26,9 @@ def plugin_archives(job: Job, path: str) -> tuple[Path, ...]:
 
 
 def ship(spark: SparkSession, archives: Sequence[Path]) -> None:
-    """Let every executor import from wheels and zips. Spark takes a wheel for an archive only by another name."""
+    """Let every executor import from wheels and zips. Spark takes a wheel for an archive only by
+    another name.
+    """
     for archive in archives:
         path = archive
         if archive.suffix == ".whl":

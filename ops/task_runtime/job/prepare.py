@@ -1,4 +1,6 @@
-"""Whether and how a job can be started: looks at brokers, workers, topics and configuration, and changes nothing."""
+"""Whether and how a job can be started: looks at brokers, workers, topics and configuration, and
+changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,12 @@ from connectctl.ops.task_runtime.spi.delivery_settings import (
 from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
-from connectctl.ops.task_runtime.spi.subscription import REGEX, Subscription, input_topics, subscription
+from connectctl.ops.task_runtime.spi.subscription import (
+    REGEX,
+    Subscription,
+    input_topics,
+    subscription,
+)
 from connectctl.ops.task_runtime.spi.transform import GUARANTEE, Guarantee, TransformConnector
 from connectctl.ops.task_runtime.spi.validation import validated
 
@@ -67,9 +74,8 @@ PATIENCE = 10.0
 @dataclass(frozen=True)
 class PreparedJob:
     """A job that can be started. ``create`` are topics to create, by name with partitions, at home;
-    ``dedicated_offsets_topic`` is the
-    connector's dedicated offsets topic. ``take_over`` where live workers have the connector; ``connector_steps`` is what the
-    connector's own start does.
+    ``dedicated_offsets_topic`` is the connector's dedicated offsets topic. ``take_over`` where live
+    workers have the connector; ``connector_steps`` is what the connector's own start does.
     """
 
     job: Job
@@ -87,7 +93,9 @@ class PreparedJob:
     notes: tuple[str, ...] = ()
     connector_steps: tuple[str, ...] = ()
     tasks_max: TasksMaxResult | None = None
-    """What ``tasks.max`` lets run, by what the connector generates now; None where that is known only when it is started."""
+    """What ``tasks.max`` lets run, by what the connector generates now; None where that is known
+    only when it is started.
+    """
     subscription: Subscription | None = None
     """What it reads, unless it is a source."""
     own_topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -114,24 +122,37 @@ class PreparedJob:
         return [{**task, "task.class": task_class(self.path)} for task in made]
 
     def changed_tasks(self, tasks: Sequence[Mapping[str, str]]) -> list[dict[str, str]] | None:
-        """The tasks that replace the running ``tasks``, each with the task's class; None while these are the right ones."""
+        """The tasks that replace the running ``tasks``, each with the task's class; None while
+        these are the right ones.
+        """
         most = int(self.config.get("tasks.max", "1"))
         made = self.connector.changed_tasks(self.config, tasks, most)
-        return None if made is None else [{**task, "task.class": task_class(self.path)} for task in made]
+        return (
+            None
+            if made is None
+            else [{**task, "task.class": task_class(self.path)} for task in made]
+        )
 
 
 def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
-    """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
+    """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done
+    then.
+    """
     check_brokers(scene, reads_groups=bool(input_topics(job.config)) or REGEX in job.config)
     live = bool(scene.group.members)
     if live and not take_over:
         raise live_workers(scene.group)
     topics, create = internal_topics(scene, job.name, live=live)
     known = topics["config"] not in create
-    before = read_config_topic(scene.kafka, topics["config"], job.name, PATIENCE)[0] if known else ConfigTopicState()
+    before = (
+        read_config_topic(scene.kafka, topics["config"], job.name, PATIENCE)[0]
+        if known
+        else ConfigTopicState()
+    )
     if live and before.config is None:
         raise BadInput(
-            f"Cannot take over {job.name}: no such connector on the workers of group {scene.group.id}",
+            f"Cannot take over {job.name}: no such connector on the workers of group "
+            f"{scene.group.id}",
             next_step="See connectctl connectors list; or use a separate --group-id.",
             code="unknown-connector",
         )
@@ -153,53 +174,102 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     own = store.topic if store else None
     there = own is None or bool(those_that_exist(scene.target, own))
     check_layout(scene, topics, create, own if there else None)
-    notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
+    notes = (
+        *notes,
+        *how.ignored,
+        *outlook.notes,
+        *(_value_note(config, connector) if live else ()),
+    )
     if reads is not None:
         missing = missing_inputs(scene.target, reads)
         check_inputs(reads, missing, job)
-        notes += (*reads.consumer.ignored, *(f"{each}: its records are read once it is created." for each in missing))
+        notes += (
+            *reads.consumer.ignored,
+            *(f"{each}: its records are read once it is created." for each in missing),
+        )
     notes += _guarantee_note(before, config) if isinstance(connector, TransformConnector) else ()
     does, group = tuple(outlook.steps), scene.group.id
-    ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
+    ready = PreparedJob(
+        job,
+        config,
+        path,
+        connector,
+        group,
+        topics,
+        create,
+        own,
+        there,
+        how,
+        before,
+        live,
+        notes,
+        does,
+    )
     if reads is not None and not live:
         check_group_is_free(TaskMembers(scene.target, group, job.name, reads))
     mine = _own_topics(connector, job.name, config)
     exist = those_that_exist(scene.target, *mine) if mine else ()
-    ready = replace(ready, subscription=reads, own_topics={t: of for t, of in mine.items() if t not in exist})
+    ready = replace(
+        ready, subscription=reads, own_topics={t: of for t, of in mine.items() if t not in exist}
+    )
     found, more = count_tasks(job.name, path, config, before.tasks, outlook, ready.task_configs)
     return replace(ready, tasks_max=found, notes=(*notes, *more))
 
 
-def _config(job: Job, before: ConfigTopicState, *, live: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """The configuration to run with: the job's, or the workers' where the job only names the connector."""
+def _config(
+    job: Job, before: ConfigTopicState, *, live: bool
+) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The configuration to run with: the job's, or the workers' where the job only names the
+    connector.
+    """
     theirs = {**(before.config or {}), "name": job.name}
     if not live:
         return job.config, ()
     if job.config.keys() <= {"name"}:
         return theirs, ()
-    differs = sorted(k for k in theirs.keys() | job.config.keys() if theirs.get(k) != job.config.get(k))
+    differs = sorted(
+        k for k in theirs.keys() | job.config.keys() if theirs.get(k) != job.config.get(k)
+    )
     if not differs:
         return job.config, ()
     return job.config, (
-        f"The configuration in the job file differs from that on the workers in {', '.join(differs)}; the job file is used.",
+        "The configuration in the job file differs from that on the workers in "
+        f"{', '.join(differs)}; the job file is used.",
     )
 
 
 def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, ...]:
-    """What becomes of values for which workers have a converter of their own, which nobody can ask them for."""
-    if not connector.converts or "value.converter" in config or getattr(connector, "default_converters", None):
+    """What becomes of values for which workers have a converter of their own, which nobody can ask
+    them for.
+    """
+    if (
+        not connector.converts
+        or "value.converter" in config
+        or getattr(connector, "default_converters", None)
+    ):
         return ()
-    return ("value.converter is not set: strings are written unconverted; workers use their own default converter.",)
+    return (
+        "value.converter is not set: strings are written unconverted; workers use their own "
+        "default converter.",
+    )
 
 
 def _delivery(connector: Connector, config: Mapping[str, str]) -> DeliverySettings:
     if isinstance(connector, SinkConnector):
         return sink_delivery(config, exactly_once=connector.exactly_once)
-    return group_delivery(config) if isinstance(connector, TransformConnector) else delivery_settings(config)
+    return (
+        group_delivery(config)
+        if isinstance(connector, TransformConnector)
+        else delivery_settings(config)
+    )
 
 
-def _own_topics(connector: Connector, name: str, config: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The topics that a sink writes to, with their configuration: its own, and that of dead letters."""
+def _own_topics(
+    connector: Connector, name: str, config: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """The topics that a sink writes to, with their configuration: its own, and that of dead
+    letters.
+    """
     if not isinstance(connector, SinkConnector):
         return {}
     found = {topic: dict(of) for topic, of in connector.internal_topics(name).items()}
@@ -208,18 +278,27 @@ def _own_topics(connector: Connector, name: str, config: Mapping[str, str]) -> d
 
 
 def _guarantee_note(before: ConfigTopicState, config: Mapping[str, str]) -> tuple[str, ...]:
-    """What a change of a transform's guarantee means: one generation never has producers of both kinds."""
+    """What a change of a transform's guarantee means: one generation never has producers of both
+    kinds.
+    """
     if before.config is None:
         return ()
     was, is_ = (each.get(GUARANTEE, Guarantee.EXACTLY_ONCE) for each in (before.config, config))
     if was == is_:
         return ()
     return (
-        f"guarantee changes from {was} to {is_}: all tasks are replaced, and their previous transactional ids are fenced.",
+        f"guarantee changes from {was} to {is_}: all tasks are replaced, and their previous "
+        "transactional ids are fenced.",
     )
 
 
-def plan(ready: PreparedJob, cluster_id: str, master: str, request: RunRequest, made_from: Mapping[str, str]) -> Plan:
+def plan(
+    ready: PreparedJob,
+    cluster_id: str,
+    master: str,
+    request: RunRequest,
+    made_from: Mapping[str, str],
+) -> Plan:
     """Return the plan of a run. ``request`` and ``made_from`` are for a plan that is saved."""
     name = ready.name
     steps: list[Step[JobContext]] = []
@@ -235,14 +314,18 @@ def plan(ready: PreparedJob, cluster_id: str, master: str, request: RunRequest, 
     if not ready.take_over:
         steps.append(
             StartTasks(
-                name, f"write the task configurations of {name} to {ready.topics['config']} and fence older tasks"
+                name,
+                f"write the task configurations of {name} to {ready.topics['config']} and fence "
+                "older tasks",
             )
         )
     once = "" if ready.delivery.exactly_once else ", at least once"
     if ready.subscription is None:
         stands = f"source offsets in {offsets_topic(ready)}"
     else:
-        stands = f"reading {ready.subscription} as consumer group {ready.subscription.consumer.group}"
+        stands = (
+            f"reading {ready.subscription} as consumer group {ready.subscription.consumer.group}"
+        )
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, {stands}"
     steps.append(RunTasks(name, where, request=request, made_from=made_from))
     if verb := ready.hand_back_action:
@@ -256,19 +339,29 @@ def offsets_topic(ready: PreparedJob) -> str:
 
 
 def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], None]) -> None:
-    """Create what is missing, as workers do. A take-over does without the topic of what it says, and a ``note`` tells so."""
+    """Create what is missing, as workers do. A take-over does without the topic of what it says,
+    and a ``note`` tells so.
+    """
     for topic, partitions in ready.create.items():
         try:
             scene.kafka.create_topic(topic, partitions, REPLICAS, {"cleanup.policy": "compact"})
         except NotAuthorized as e:
             if not ready.take_over or topic != ready.topics["status"]:
                 raise
-            note(f"warning: statuses of this run are not stored: could not create the topic {topic}: {e}")
+            note(
+                "warning: statuses of this run are not stored: could not create the topic "
+                f"{topic}: {e}"
+            )
     if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists:
         scene.target.create_topic(
-            ready.dedicated_offsets_topic, PARTITIONS["offsets"], REPLICAS, {"cleanup.policy": "compact"}
+            ready.dedicated_offsets_topic,
+            PARTITIONS["offsets"],
+            REPLICAS,
+            {"cleanup.policy": "compact"},
         )
     for topic, config in ready.own_topics.items():
         letters = error_settings(ready.config)
         asked = letters.replication_factor if topic == letters.topic else None
-        scene.target.create_topic(topic, 1, REPLICAS if asked is None else asked, config, exactly=asked is not None)
+        scene.target.create_topic(
+            topic, 1, REPLICAS if asked is None else asked, config, exactly=asked is not None
+        )

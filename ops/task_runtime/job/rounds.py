@@ -1,4 +1,6 @@
-"""The rounds of a run's tasks, with all that the driver looks at and tells between and while they last."""
+"""The rounds of a run's tasks, with all that the driver looks at and tells between and while they
+last.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +57,17 @@ class Rounds:
         statuses: StatusWriter,
         frame: JobDataFrame | None,
     ):
-        self._run, self._started, self._board, self._statuses, self._frame = run, started, board, statuses, frame
+        self._run, self._started, self._board, self._statuses, self._frame = (
+            run,
+            started,
+            board,
+            statuses,
+            frame,
+        )
         self._generation, self._tasks = started.generation, started.tasks
-        """The newest ones: those of the start, or of the last time that the tasks were regained or replaced."""
+        """The newest ones: those of the start, or of the last time that the tasks were regained or
+        replaced.
+        """
         self.most_tasks = len(started.tasks)
         """The number of tasks that have begun."""
         ready, longest = run.ready, max(run.patience, run.outage.seconds)
@@ -91,7 +101,8 @@ class Rounds:
             changed=self._replaced,
             note=run.note,
             is_sink=isinstance(ready.connector, SinkConnector),
-            # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
+            # The rows of a frame come in one go: a lease that ended before would have Spark read
+            # them all again.
             seconds=run.lease if self._frame is None else math.inf,
             reached=run.retries("list the end offsets of the offsets topics", self._reached),
         )
@@ -121,7 +132,9 @@ class Rounds:
             endless=not ready.job.until.ends,
         )
 
-    def _round(self, job: JobRun, tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits) -> Lease:
+    def _round(
+        self, job: JobRun, tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits
+    ) -> Lease:
         run, address = self._run, self._board.address
         work = replace(
             self._work,
@@ -164,12 +177,20 @@ class Rounds:
     def _tell_unseen(self) -> None:
         """Say once that others cannot see this run."""
         presence = self._run.presence
-        if presence is not None and presence.problem is not None and not self._invisibility_reported:
+        if (
+            presence is not None
+            and presence.problem is not None
+            and not self._invisibility_reported
+        ):
             self._invisibility_reported = True
-            self._run.note(f"warning: commands that change offsets cannot see this run: {presence.problem}")
+            self._run.note(
+                f"warning: commands that change offsets cannot see this run: {presence.problem}"
+            )
 
     def _regained(self, why: str) -> str | None:
-        """Take over again the tasks that are stale because of ``why``; why that cannot be, None where it was done."""
+        """Take over again the tasks that are stale because of ``why``; why that cannot be, None
+        where it was done.
+        """
         run, ready = self._run, self._run.ready
         if run.presence is None or ready.take_over:
             return why
@@ -191,7 +212,9 @@ class Rounds:
         return None
 
     def _replaced(self) -> Mapping[int, Mapping[str, str]] | str | None:
-        """Begin a new generation of changed tasks, and return them; why that cannot be; None where nothing changed."""
+        """Begin a new generation of changed tasks, and return them; why that cannot be; None where
+        nothing changed.
+        """
         run, name = self._run, self._run.ready.name
         if (tasks := self._changes.take()) is None:
             return None
@@ -201,10 +224,15 @@ class Rounds:
             if run.ready.take_over:
                 run.retries("fence older tasks", lambda: run.fence_tasks(most))
             else:
-                self._generation = replace_tasks(run.leader, name, run.ready.config, self._generation, tasks)
+                self._generation = replace_tasks(
+                    run.leader, name, run.ready.config, self._generation, tasks
+                )
         except TakenOver as e:
             return str(e)
-        run.note(f"{name} continues with {counted(len(tasks), 'task')}: topics or partitions have changed")
+        run.note(
+            f"{name} continues with {counted(len(tasks), 'task')}: topics or partitions have "
+            "changed"
+        )
         self._tasks = tasks
         self._statuses.drop_other_tasks(len(tasks))
         self._work = self._spec()
@@ -213,7 +241,9 @@ class Rounds:
     def _reached(self) -> dict[str, KnownEnds]:
         work, scene = self._work, self._run.scene
         found = {PRIMARY: current_ends(scene.target, work.offsets)}
-        return found | ({GLOBAL: current_ends(scene.kafka, work.global_offsets)} if work.global_offsets else {})
+        return found | (
+            {GLOBAL: current_ends(scene.kafka, work.global_offsets)} if work.global_offsets else {}
+        )
 
 
 def write_final_statuses(statuses: StatusWriter, job: JobRun, failure: str | None) -> None:

@@ -1,4 +1,5 @@
-"""What a run is asked for, and what it is made from: enough to plan the same run again from a saved plan.
+"""What a run is asked for, and what it is made from: enough to plan the same run again from a saved
+plan.
 
 A saved plan names files and has their SHA-256, never what is in them: job files may hold passwords.
 """
@@ -20,17 +21,20 @@ if TYPE_CHECKING:
 CONTEXT_CONF = "spark.conf of the context"
 """The name in ``made_from`` of what the context gives Spark."""
 WORKERS_CONFIG = "the configuration on the workers"
-"""The name in ``made_from`` of the configuration that a job takes from its connector on the workers."""
+"""The name in ``made_from`` of the configuration that a job takes from its connector on the
+workers.
+"""
 LEASE = 30.0
 """Seconds that a Spark task of a run lasts, where nothing else is asked for."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The options of ``connectctl run``. ``job`` is the path of the job file; ``lease`` and ``patience`` are in seconds.
+    """The options of ``connectctl run``. ``job`` is the path of the job file; ``lease`` and
+    ``patience`` are in seconds.
 
-    None is what was not given: ``master`` and ``patience`` are the job file's or the context's then. ``metrics`` is the path
-    of the file for metrics.
+    None is what was not given: ``master`` and ``patience`` are the job file's or the context's
+    then. ``metrics`` is the path of the file for metrics.
     """
 
     job: str
@@ -47,14 +51,17 @@ class RunRequest:
 
 
 def files_of(request: RunRequest, job: Job, module: str) -> dict[str, str]:
-    """The SHA-256 of the job file, of its plugins, and of the files of ``module`` beside it, by absolute path."""
+    """The SHA-256 of the job file, of its plugins, and of the files of ``module`` beside it, by
+    absolute path.
+    """
     found = {request.absolute().job: job.sha256 or ""}
     beside = sources_of(module, job.directory) if module and job.directory is not None else ()
     return found | {str(path): sha256_of(path.read_bytes()) for path in (*job.plugins, *beside)}
 
 
 def settings_of(job: Job, config: Mapping[str, str], conf: Mapping[str, object]) -> dict[str, str]:
-    """The SHA-256 of what is in no file: of ``config`` where the job has it from the workers, of the context's ``conf``.
+    """The SHA-256 of what is in no file: of ``config`` where the job has it from the workers, of
+    the context's ``conf``.
 
     A secret that the context only refers to counts as the reference.
     """

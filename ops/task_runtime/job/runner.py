@@ -1,4 +1,6 @@
-"""A run from its start to its end: generation or take-over, rounds of leases, statuses, and the hand-back."""
+"""A run from its start to its end: generation or take-over, rounds of leases, statuses, and the
+hand-back.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class JobResult:
-    """What came of a run. ``connector_failure`` is the connector's own, besides those of its tasks."""
+    """What came of a run. ``connector_failure`` is the connector's own, besides those of its
+    tasks.
+    """
 
     outcome: FinalStatus
     run: JobRun
@@ -59,12 +63,16 @@ class JobRunner(JobEnvironment):
 
     @contextmanager
     def _frames(self) -> Iterator[None]:
-        """The frame of a DataFrame's job is looked at before anything is written, and let go of at the end."""
+        """The frame of a DataFrame's job is looked at before anything is written, and let go of at
+        the end.
+        """
         if not isinstance(self.ready.connector, DataFrameSource):
             yield
             return
 
-        self._frame = open_dataframe(self.spark, self.ready, self.scene, self.patience, self.retries)
+        self._frame = open_dataframe(
+            self.spark, self.ready, self.scene, self.patience, self.retries
+        )
         self._frame.wanted = lambda: self.signals.count > 0
         try:
             yield
@@ -75,7 +83,9 @@ class JobRunner(JobEnvironment):
 
     @contextmanager
     def _present(self) -> Iterator[None]:
-        """Others see that this run is alive. Raises ``Refused`` where another run has taken the connector over."""
+        """Others see that this run is alive. Raises ``Refused`` where another run has taken the
+        connector over.
+        """
         if self.presence is None:
             yield
             return
@@ -91,14 +101,24 @@ class JobRunner(JobEnvironment):
 
     def _warmed(self, began: float) -> JobResult:
         if self._frame is None:
-            warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
+            warm(
+                self.spark,
+                int(self.ready.config.get("tasks.max", "1")),
+                lambda: self.signals.count > 0,
+            )
         with closing(DriverChannel(*driver_address(self.spark))) as board:
             return self._go(board, began)
 
     def _go(self, board: DriverChannel, began: float) -> JobResult:
         ready = self.ready
         prefix = words.RUN_PREFIX if ready.take_over else ""
-        arguments = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
+        arguments = (
+            self.scene.kafka,
+            ready.topics["status"],
+            ready.name,
+            str(board.address),
+            prefix,
+        )
         statuses = self.retries("read the statuses", lambda: StatusWriter(*arguments))
         take_over = WorkerTakeOver(self)
         try:
@@ -138,7 +158,9 @@ class JobRunner(JobEnvironment):
         verdicts: list[tasks_max.TasksMaxResult] = []
 
         def choose(before: ConfigTopicState) -> list[dict[str, str]]:
-            verdict = tasks_max.evaluate(ready.name, ready.config, ready.task_configs(), before.tasks)
+            verdict = tasks_max.evaluate(
+                ready.name, ready.config, ready.task_configs(), before.tasks
+            )
             if refused := refusal(verdict):
                 fail_tasks(statuses, verdict, len(before.tasks))
                 raise refused
@@ -152,7 +174,9 @@ class JobRunner(JobEnvironment):
             tasks = [dict(task) for task in verdicts[-1].tasks]
         else:
             tasks = choose(taken)
-            generation = Generation(ready.topics["config"], ready.name, taken.commit, taken.target_at)
+            generation = Generation(
+                ready.topics["config"], ready.name, taken.commit, taken.target_at
+            )
             most = max(ready.before.transactional_ids, len(tasks))
             self.retries("fence older tasks", lambda: self.fence_tasks(most))
         return StartedTasks(generation, tasks, verdicts[-1].failed)

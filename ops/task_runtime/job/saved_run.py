@@ -27,7 +27,9 @@ class SavedRun:
 
     @classmethod
     def of(cls, plan: Plan) -> SavedRun:
-        """Return the run of ``plan``. Raises ``BadInput`` if the plan runs no tasks, ``Refused`` for a changed job file."""
+        """Return the run of ``plan``. Raises ``BadInput`` if the plan runs no tasks, ``Refused``
+        for a changed job file.
+        """
         tasks = next((step for step in plan.steps if isinstance(step, RunTasks)), None)
         if tasks is None:
             hint = "Make a new plan: connectctl run JOB --dry-run -o json."
@@ -35,13 +37,18 @@ class SavedRun:
         saved = cls(plan, tasks.request, tasks.made_from)
         job = Path(saved.request.job)
         try:
-            saved.check({str(job): sha256_of(job.read_bytes())})  # before anything is made of what is in it
+            # before anything is made of what is in it
+            saved.check({str(job): sha256_of(job.read_bytes())})
         except OSError as e:
-            raise stale(f"the job file {job} cannot be read: {e.strerror}", "Restore the job file.") from e
+            raise stale(
+                f"the job file {job} cannot be read: {e.strerror}", "Restore the job file."
+            ) from e
         return saved
 
     def check(self, now: Mapping[str, str]) -> None:
         """Raises ``Refused`` where what the plan was made from is not what is there ``now``."""
-        if changed := sorted(name for name, digest in now.items() if self.made_from.get(name) != digest):
+        if changed := sorted(
+            name for name, digest in now.items() if self.made_from.get(name) != digest
+        ):
             hint = f"Make a new plan: connectctl run {self.request.job} --dry-run -o json."
             raise stale(f"{changed[0]} has changed", hint)

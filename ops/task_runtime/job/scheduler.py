@@ -1,4 +1,6 @@
-"""A run of leases until a job's end: round after round, whatever becomes of single attempts, executors or tasks."""
+"""A run of leases until a job's end: round after round, whatever becomes of single attempts,
+executors or tasks.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,21 @@ if TYPE_CHECKING:
 MAX_LOST_ROUNDS = 5
 """Rounds without any progress that Spark may lose one after the other."""
 MAX_FENCED_ROUNDS = 5
-"""Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
+"""Rounds in which a task may be fenced one after the other without a record of its own: then
+somebody else has it.
+"""
 MAX_SLOW_ROUNDS = 3
-"""Rounds one after the other in which a task, without a record, does not poll for as long as its group lets it."""
+"""Rounds one after the other in which a task, without a record, does not poll for as long as its
+group lets it.
+"""
 MAX_TIMED_OUT_ROUNDS = 2
-"""Rounds in which nothing but the time-out of its own transaction may end a task: the next one would be as slow."""
+"""Rounds in which nothing but the time-out of its own transaction may end a task: the next one
+would be as slow.
+"""
 UNASSIGNED_FOR = 60.0
-"""Seconds that idle tasks wait for partitions which none of them has: longer than a session time-out and a rebalance."""
+"""Seconds that idle tasks wait for partitions which none of them has: longer than a session
+time-out and a rebalance.
+"""
 PAUSE = 1.0
 POLL = 0.2
 """Seconds between two looks at a round."""
@@ -58,8 +68,8 @@ class Lease(Protocol):
 
 @dataclass
 class TaskTotals:
-    """What a task did in all rounds so far. ``failure`` and ``trace`` say why it is no longer run, ``stop_failure`` is
-    what it raised while stopping.
+    """What a task did in all rounds so far. ``failure`` and ``trace`` say why it is no longer run,
+    ``stop_failure`` is what it raised while stopping.
     """
 
     records: int = 0
@@ -127,14 +137,16 @@ class TaskTotals:
 
 @dataclass
 class JobRun:
-    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``stop_requested`` says whether the
-    run is to end, ``overtaken`` that it ends because another run took the tasks over.
+    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them;
+    ``stop_requested`` says whether the run is to end, ``overtaken`` that it ends because another
+    run took the tasks over.
 
-    ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where they are ours again.
-    ``changed`` returns tasks that replace these, between two rounds; why they are another's; None where they continue.
-    ``on_progress`` is called during a round, ``on_round_end`` after it; ``note`` gets lines for people.
-    ``no_executors`` says that no executor is there to run tasks: then no end of a round is waited for. ``lost_rounds``
-    counts rounds that Spark lost. Totals have a sink's meter where it ``is_sink``.
+    ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where
+    they are ours again. ``changed`` returns tasks that replace these, between two rounds; why they
+    are another's; None where they continue. ``on_progress`` is called during a round,
+    ``on_round_end`` after it; ``note`` gets lines for people. ``no_executors`` says that no
+    executor is there to run tasks: then no end of a round is waited for. ``lost_rounds`` counts
+    rounds that Spark lost. Totals have a sink's meter where it ``is_sink``.
     """
 
     tasks: Mapping[int, Mapping[str, str]]
@@ -158,10 +170,14 @@ class JobRun:
     lost_rounds: int = 0
     reason: str | None = None
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
-    """How far the offsets topics are known to reach, from one round to the next: see ``TaskSpec.reached``."""
+    """How far the offsets topics are known to reach, from one round to the next: see
+    ``TaskSpec.reached``.
+    """
 
     def __post_init__(self) -> None:
-        self.totals = {n: TaskTotals(sink=SinkMeter() if self.is_sink else None) for n in self.tasks}
+        self.totals = {
+            n: TaskTotals(sink=SinkMeter() if self.is_sink else None) for n in self.tasks
+        }
         self._began = self.now()
         self._known: set[str] = set()
         self._unassigned_since: float | None = None
@@ -178,7 +194,9 @@ class JobRun:
 
     @property
     def unwritten(self) -> dict[int, Collection[str]]:
-        """The keys of offsets that tasks could not write to the global offsets topic when their last lease ended."""
+        """The keys of offsets that tasks could not write to the global offsets topic when their
+        last lease ended.
+        """
         return {n: total.unwritten for n, total in self.totals.items() if total.unwritten}
 
     @property
@@ -201,14 +219,18 @@ class JobRun:
         return found
 
     def has_enough(self, messages: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether the tasks have committed all records that are asked for, by what they say of the round that is on."""
+        """Whether the tasks have committed all records that are asked for, by what they say of the
+        round that is on.
+        """
         so_far = self.records + sum(each.get("records", 0) for each in messages)
         return self.until.records is not None and so_far >= self.until.records
 
-    def leases_end(self, messages: Mapping[int, Mapping[str, Any]], *, replaced: bool = False) -> bool:
-        """Whether a task's lease is over, all are idle, or tasks are to be ``replaced``, and all others have begun theirs,
-        by what they say of the round that is on. A task that has not begun is not cut short: to begin may take it longer
-        than a lease.
+    def leases_end(
+        self, messages: Mapping[int, Mapping[str, Any]], *, replaced: bool = False
+    ) -> bool:
+        """Whether a task's lease is over, all are idle, or tasks are to be ``replaced``, and all
+        others have begun theirs, by what they say of the round that is on. A task that has not
+        begun is not cut short: to begin may take it longer than a lease.
         """
         reported = [messages.get(number, {}) for number in self.active]
         idle = self.until.idle is not None and all(each.get("idle") for each in reported)
@@ -241,7 +263,8 @@ class JobRun:
                     raise ConnectctlError(
                         f"Spark lost {lost} consecutive rounds of tasks",
                         why=round_.lost,
-                        next_step="See Spark's log, then run it again: it resumes from the committed offsets.",
+                        next_step="See Spark's log, then run it again: it resumes from the "
+                        "committed offsets.",
                         code="spark",
                     )
                 self.sleep(PAUSE)
@@ -252,14 +275,18 @@ class JobRun:
         return self._outcome(FinalStatus.ENDED)
 
     def _replace(self, tasks: Mapping[int, Mapping[str, str]]) -> dict[int, Mapping[str, str]]:
-        """Continue with ``tasks``, all of which run, as those of a new generation do; the totals stay."""
+        """Continue with ``tasks``, all of which run, as those of a new generation do; the totals
+        stay.
+        """
         unwritten = set[str]()
         for total in (total for n, total in self.totals.items() if n not in tasks):
             unwritten.update(total.unwritten)
             total.unwritten = ()
         self.tasks = dict(tasks)
         for number in tasks:
-            total = self.totals.setdefault(number, TaskTotals(sink=SinkMeter() if self.is_sink else None))
+            total = self.totals.setdefault(
+                number, TaskTotals(sink=SinkMeter() if self.is_sink else None)
+            )
             total.state, total.failure, total.trace, total.last = "RUNNING", None, None, None
             total.idle, total.quiet = False, 0.0
         if unwritten:
@@ -276,14 +303,17 @@ class JobRun:
                 stopped = True
                 self.stop()
             if not cancelled and (
-                self.stop_now() or (self.no_executors() and (self.stop_requested() or self._limits() is None))
+                self.stop_now()
+                or (self.no_executors() and (self.stop_requested() or self._limits() is None))
             ):
                 cancelled = True
                 round_.cancel()
             self.on_progress(self)
         return round_
 
-    def _add_reports(self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]) -> FinalStatus | None:
+    def _add_reports(
+        self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]
+    ) -> FinalStatus | None:
         for report in reports:
             total = self.totals[report.task]
             total.add(report)
@@ -307,7 +337,10 @@ class JobRun:
             return None
         for number, total in self.totals.items():
             if total.fenced_in_a_row >= MAX_FENCED_ROUNDS:
-                self.reason = f"task {number} is fenced repeatedly: another producer uses its transactional id"
+                self.reason = (
+                    f"task {number} is fenced repeatedly: another producer uses its "
+                    "transactional id"
+                )
                 return FinalStatus.TAKEN
         if active and any(r.reason == EndReason.FENCED for r in reports):
             self.sleep(PAUSE)
@@ -316,9 +349,9 @@ class JobRun:
         return None
 
     def _waits_for_partitions(self, reports: Iterable[TaskReport]) -> bool:
-        """Whether idle tasks have to continue, because a rebalance has a partition on its way: it was a task's, is nobody's,
-        and may have records. A task that failed keeps its own; what is another group member's, or gone, is not waited for
-        long.
+        """Whether idle tasks have to continue, because a rebalance has a partition on its way: it
+        was a task's, is nobody's, and may have records. A task that failed keeps its own; what is
+        another group member's, or gone, is not waited for long.
         """
         missing = self._known.difference(*(report.assigned for report in reports))
         if not missing or any(total.failure for total in self.totals.values()):
@@ -332,14 +365,17 @@ class JobRun:
             return True
         some = ", ".join(sorted(missing)[:3]) + (", …" if len(missing) > 3 else "")
         self.note(
-            f"No task of this run has had {some} for {UNASSIGNED_FOR:g} s: another member of the group has them, or they "
-            "are deleted. It is unknown whether they were read to their end."
+            f"No task of this run has had {some} for {UNASSIGNED_FOR:g} s: another member of the "
+            "group has them, or they are deleted. It is unknown whether they were read to their "
+            "end."
         )
         return False
 
     @property
     def _is_over(self) -> bool:
-        """Whether the duration of the job is over: tasks that wait for an offset have no lease that ends."""
+        """Whether the duration of the job is over: tasks that wait for an offset have no lease that
+        ends.
+        """
         return self.until.duration is not None and self.now() - self._began >= self.until.duration
 
     def _limits(self) -> TaskLimits | None:

@@ -1,4 +1,6 @@
-"""A source connector to begin with: its module, its test and its job file, which work as they are."""
+"""A source connector to begin with: its module, its test and its job file, which work as they
+are.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,8 @@ until: {idle: 5s} # or forever: true
 def skeleton(path: Path) -> dict[Path, str]:
     """The files of a new connector by their contents; ``path`` is its module without ``.py``.
 
-    Raises ``BadInput`` for what cannot be the name of a new module, ``Refused`` where a file is there already.
+    Raises ``BadInput`` for what cannot be the name of a new module, ``Refused`` where a file is
+    there already.
     """
     name, directory = path.name, path.parent
     _check(name, directory)
@@ -117,7 +120,9 @@ def skeleton(path: Path) -> dict[Path, str]:
     files = {directory / file: Template(text).substitute(words) for file, text in texts.items()}
     if there := [str(file) for file in files if file.exists()]:
         raise Refused(
-            f"{there[0]} exists, and is not overwritten", next_step="Give another name, or remove it.", code="exists"
+            f"{there[0]} exists, and is not overwritten",
+            next_step="Give another name, or remove it.",
+            code="exists",
         )
     return files
 
@@ -133,14 +138,19 @@ def write(files: dict[Path, str]) -> None:
 
 
 def _check(name: str, directory: Path) -> None:
-    if not (name.isascii() and name.isidentifier() and name == name.lower()) or keyword.iskeyword(name):
+    if not (name.isascii() and name.isidentifier() and name == name.lower()) or keyword.iskeyword(
+        name
+    ):
         raise BadInput(
-            f"{name} cannot be the name of a new module", next_step="Use lower-case letters, digits and _: my_source."
+            f"{name} cannot be the name of a new module",
+            next_step="Use lower-case letters, digits and _: my_source.",
         )
     if not directory.is_dir():
         raise BadInput(f"{directory} is not a directory", next_step=f"mkdir -p {directory}")
     spec = find_spec(name)
-    if spec is not None and (spec.origin is None or Path(spec.origin).parent.resolve() != directory.resolve()):
+    if spec is not None and (
+        spec.origin is None or Path(spec.origin).parent.resolve() != directory.resolve()
+    ):
         raise BadInput(
             f"A module {name} is installed, and would be imported in place of yours",
             why=str(spec.origin),

@@ -1,11 +1,13 @@
-"""A round of leases on Spark: as many Spark tasks as can run at once, and in each its share of the connector's tasks.
+"""A round of leases on Spark: as many Spark tasks as can run at once, and in each its share of the
+connector's tasks.
 
-Tasks that share a Spark task run side by side on threads, so that a connector with more tasks than cores runs all of them
-at once, as a worker of Connect does. Each has its own producer, channel and report; what one raises does not end another.
+Tasks that share a Spark task run side by side on threads, so that a connector with more tasks than
+cores runs all of them at once, as a worker of Connect does. Each has its own producer, channel and
+report; what one raises does not end another.
 
-Spark may run a Spark task again, or twice at once, or believe one dead that is not. All attempts of a task have one
-transactional id, so that the newest fences the others; which of them Spark takes for the result does not matter, because
-what is committed is in the topics.
+Spark may run a Spark task again, or twice at once, or believe one dead that is not. All attempts of
+a task have one transactional id, so that the newest fences the others; which of them Spark takes
+for the result does not matter, because what is committed is in the topics.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, LONGEST_TRACE, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.attempt.task_attempt import (
+    FAILED,
+    LONGEST_TRACE,
+    TaskLimits,
+    TaskReport,
+)
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 
 if TYPE_CHECKING:
@@ -38,7 +45,9 @@ LOOK = 0.1
 
 @dataclass
 class SparkRound:
-    """A round that is under way on another thread. ``lost`` is why Spark gave none of its reports."""
+    """A round that is under way on another thread. ``lost`` is why Spark gave none of its
+    reports.
+    """
 
     spark: SparkSession
     work: TaskSpec
@@ -59,8 +68,11 @@ class SparkRound:
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """End it on the spot; what its transactions have open is aborted by whoever comes next, or by their time-out."""
-        # Not the session's interruptTag: that finds what the thread that calls it has tagged, and nothing else (4.0).
+        """End it on the spot; what its transactions have open is aborted by whoever comes next, or
+        by their time-out.
+        """
+        # Not the session's interruptTag: that finds what the thread that calls it has tagged, and
+        # nothing else (4.0).
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def _run(self) -> None:
@@ -87,19 +99,23 @@ def frame(
 
         share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
         near = SharedClients(work)
-        for report in side_by_side(share, lambda n: task_attempt.run(work, n, configs[n], terms, address, near)):
+        for report in side_by_side(
+            share, lambda n: task_attempt.run(work, n, configs[n], terms, address, near)
+        ):
             columns = [pa.array([report.task], pa.int32()), pa.array([report.json], pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
         spare_archives()
 
-    return spark.range(0, len(numbers), 1, max(1, min(len(numbers), slots(spark)))).mapInArrow(leased, SCHEMA)
+    return spark.range(0, len(numbers), 1, max(1, min(len(numbers), slots(spark)))).mapInArrow(
+        leased, SCHEMA
+    )
 
 
 def warm(spark: SparkSession, most: int, wanted: Callable[[], bool] = lambda: False) -> None:
     """Have Python workers started for up to ``most`` Spark tasks, with all that a task imports.
 
-    Called before older tasks are fenced, it is time in which these still work. Nothing depends on it: it ends after
-    ``WARM`` seconds, or once ``wanted`` says that all is to end.
+    Called before older tasks are fenced, it is time in which these still work. Nothing depends on
+    it: it ends after ``WARM`` seconds, or once ``wanted`` says that all is to end.
     """
     thread = threading.Thread(target=_warm, args=(spark, most), daemon=True)
     thread.start()
@@ -121,7 +137,9 @@ def _warm(spark: SparkSession, most: int) -> None:
 
 
 def side_by_side(tasks: Sequence[int], run: Callable[[int], TaskReport]) -> Iterator[TaskReport]:
-    """Run each of ``tasks`` on a thread of its own, and give their reports as they come to their ends."""
+    """Run each of ``tasks`` on a thread of its own, and give their reports as they come to their
+    ends.
+    """
     over: SimpleQueue[TaskReport] = SimpleQueue()
 
     def one(task: int) -> None:
@@ -138,14 +156,19 @@ def side_by_side(tasks: Sequence[int], run: Callable[[int], TaskReport]) -> Iter
 
 
 def slots(spark: SparkSession) -> int:
-    """How many Spark tasks can run at once: on the executors that are there, or on as many as Spark may ask for."""
+    """How many Spark tasks can run at once: on the executors that are there, or on as many as Spark
+    may ask for.
+    """
     context = spark.sparkContext
     conf = context.getConf()
     if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         most = int(conf.get("spark.dynamicAllocation.maxExecutors", str(_NO_LIMIT)))
-        return most * max(1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1")))
+        return most * max(
+            1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1"))
+        )
     scala = context._jsc.sc()
-    # Not defaultParallelism, which is whatever spark.default.parallelism says and knows nothing of spark.task.cpus.
+    # Not defaultParallelism, which is whatever spark.default.parallelism says and knows nothing of
+    # spark.task.cpus.
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 

@@ -1,8 +1,9 @@
-"""What a run does whose tasks are stale: whether another one has them, or a start that did not come through.
+"""What a run does whose tasks are stale: whether another one has them, or a start that did not come
+through.
 
-A start writes its task configs before it fences, and says that both are done after it (``generation``). In between the tasks
-of before are stale, and no others may run. Where the starter is gone by then, the run of before starts its tasks again
-(docs/decisions/0019).
+A start writes its task configs before it fences, and says that both are done after it
+(``generation``). In between the tasks of before are stale, and no others may run. Where the starter
+is gone by then, the run of before starts its tasks again (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 PAUSE = 1.0
 UNOBSERVABLE = 120.0
-"""Seconds for a start that nobody can see, because this principal may not describe the group of the runs."""
+"""Seconds for a start that nobody can see, because this principal may not describe the group of the
+runs.
+"""
 
 
 class TakenOver(Exception):
@@ -32,10 +35,14 @@ class TakenOver(Exception):
 
 
 def replace_tasks(
-    leader: Leader, name: str, config: Mapping[str, str], generation: Generation, tasks: Sequence[Mapping[str, str]]
+    leader: Leader,
+    name: str,
+    config: Mapping[str, str],
+    generation: Generation,
+    tasks: Sequence[Mapping[str, str]],
 ) -> Generation:
-    """Return the new generation of ``tasks``, which replace those of ``generation``. Raises ``TakenOver`` where others have
-    replaced these, and what ``Leader.start`` raises.
+    """Return the new generation of ``tasks``, which replace those of ``generation``. Raises
+    ``TakenOver`` where others have replaced these, and what ``Leader.start`` raises.
     """
 
     def choose(before: ConfigTopicState) -> Sequence[Mapping[str, str]]:
@@ -49,9 +56,11 @@ def replace_tasks(
 
 @dataclass(frozen=True)
 class RegainTasks:
-    """Regains the tasks of a run of ``name``: ``tasks`` are those that it runs, ``generation`` is their stale generation.
+    """Regains the tasks of a run of ``name``: ``tasks`` are those that it runs, ``generation`` is
+    their stale generation.
 
-    ``others`` are the other runs of the connector that are alive, ``workers`` says whether workers of the group live.
+    ``others`` are the other runs of the connector that are alive, ``workers`` says whether workers
+    of the group live.
     """
 
     leader: Leader
@@ -67,13 +76,16 @@ class RegainTasks:
     sleep: Callable[[float], None] = time.sleep
 
     def __call__(self) -> Generation:
-        """A new generation of the same tasks, once whoever made them stale is gone. Raises ``TakenOver``."""
+        """A new generation of the same tasks, once whoever made them stale is gone. Raises
+        ``TakenOver``.
+        """
         self._await_nobody()
         wrote = False
 
         def choose(before: ConfigTopicState) -> Sequence[Mapping[str, str]]:
-            # The leader's id is ours: from here on no other start can come through, and one that did is seen. What has our
-            # own tasks may be an attempt of ours of which we did not hear.
+            # The leader's id is ours: from here on no other start can come through, and one that
+            # did is seen. What has our own tasks may be an attempt of ours of which we did not
+            # hear.
             nonlocal wrote
             if not wrote or before.tasks != tuple(map(dict, self.tasks)):
                 self._check(before)
@@ -81,19 +93,28 @@ class RegainTasks:
             return self.tasks
 
         generation = self.leader.start(self.name, self.config, choose)
-        self.note(f"{self.name} runs its tasks again: the start that had made them stale did not complete")
+        self.note(
+            f"{self.name} runs its tasks again: the start that had made them stale did not complete"
+        )
         return generation
 
     def _await_nobody(self) -> None:
-        """Until nobody who could have begun a start was alive for long enough to be sure of it. Raises ``TakenOver``."""
+        """Until nobody who could have begun a start was alive for long enough to be sure of it.
+        Raises ``TakenOver``.
+        """
         commit, since = -1, self.now()
         while True:
-            state = self.retry("read the task configurations", lambda: self.leader.read_state(self.name))
+            state = self.retry(
+                "read the task configurations", lambda: self.leader.read_state(self.name)
+            )
             self._check(state)
             if self.retry("describe the group", self.workers):
                 raise TakenOver(f"group {self.leader.group} has live workers that run {self.name}")
             if commit < 0:
-                self.note(f"waiting: another start made the tasks of {self.name} stale and has not completed yet")
+                self.note(
+                    f"waiting: another start made the tasks of {self.name} stale and has not "
+                    "completed yet"
+                )
             alive = self._alive()
             if alive or state.commit != commit:
                 commit, since = state.commit, self.now()
@@ -111,9 +132,14 @@ class RegainTasks:
             return None
 
     def _check(self, now: ConfigTopicState) -> None:
-        """Raises ``TakenOver`` where the task configs that stand there are somebody's who came through."""
+        """Raises ``TakenOver`` where the task configs that stand there are somebody's who came
+        through.
+        """
         if now.config is None:
             raise TakenOver(f"the connector {self.name} was deleted")
-        # A count record behind ours: somebody came through since, whether or not another start has begun behind that.
+        # A count record behind ours: somebody came through since, whether or not another start has
+        # begun behind that.
         if now.fenced > now.commit or now.fenced >= self.generation.read_to:
-            raise TakenOver(f"the connector {self.name} has already generated a new set of task configs")
+            raise TakenOver(
+                f"the connector {self.name} has already generated a new set of task configs"
+            )

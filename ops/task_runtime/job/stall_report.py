@@ -1,4 +1,6 @@
-"""What a run says while none of its tasks continues: once what they wait for, Kafka or a transaction, and once its end."""
+"""What a run says while none of its tasks continues: once what they wait for, Kafka or a
+transaction, and once its end.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ TaskMessages = Mapping[int, Mapping[str, Any]]
 
 @dataclass(eq=False)
 class StallReport:
-    """Of the connector ``name``. Tasks retry for ``patience`` seconds; ``silent`` names brokers that take no connection."""
+    """Of the connector ``name``. Tasks retry for ``patience`` seconds; ``silent`` names brokers
+    that take no connection.
+    """
 
     name: str
     patience: float
@@ -30,7 +34,11 @@ class StallReport:
         if running and len(waiting) == len(running):
             self._begin(max(waiting, key=lambda each: float(each["seconds"])))
         elif self._since is not None and len(waiting) < len(received):
-            over = "what it waited for has ended" if self._answered else f"Kafka responds to {self.name} again"
+            over = (
+                "what it waited for has ended"
+                if self._answered
+                else f"Kafka responds to {self.name} again"
+            )
             self.note(f"continuing after {self.now() - self._since:.0f} s: {over}")
             self._since = None
 
@@ -46,8 +54,8 @@ class StallReport:
         self._answered = bool(longest.get("answered"))
         cause = str(longest["why"]) if self._answered else self._silence(longest)
         self.note(
-            f"waiting: no task of {self.name} could {longest['what']} since {began:%H:%M:%S}; all tasks retry until "
-            f"{until}: {cause}"
+            f"waiting: no task of {self.name} could {longest['what']} since {began:%H:%M:%S}; all "
+            f"tasks retry until {until}: {cause}"
         )
 
     def _silence(self, longest: Mapping[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""What the status topics of workers and of runs say of connectors, and which group members killed runs left."""
+"""What the status topics of workers and of runs say of connectors, and which group members killed
+runs left.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,20 @@ from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.operations.cluster.internal_topic_discovery import check_named, find_internal_topics
+from connectctl.ops.operations.cluster.internal_topic_discovery import (
+    check_named,
+    find_internal_topics,
+)
 from connectctl.ops.operations.connectors.observe import PATIENCE
 from connectctl.ops.task_runtime.job.config_topic_records import config_topic_state
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.internal_topics import default_topics
-from connectctl.ops.task_runtime.job.left_members import LeftMembers, MembersContext, left_members, plan_removal
+from connectctl.ops.task_runtime.job.left_members import (
+    LeftMembers,
+    MembersContext,
+    left_members,
+    plan_removal,
+)
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_topic, statuses_from
 from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.subscription import REGEX, TOPICS, subscription
@@ -30,24 +40,40 @@ if TYPE_CHECKING:
 
 
 def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and names that are not."""
+    """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and
+    names that are not.
+    """
     topics = _topics(scene, group, "status")
     check_named(scene.kafka, {"status": topics["status"]})
     images = scene.kafka.image([topics["status"], run_status_topic(group)], patience=PATIENCE)
-    sources = [(images[topic].latest, prefix, topic) for topic, prefix in _where(topics["status"], group, images)]
+    sources = [
+        (images[topic].latest, prefix, topic)
+        for topic, prefix in _where(topics["status"], group, images)
+    ]
     there = sorted({name for source in sources for name in names_of(*source)})
     if unknown := [name for name in names if name not in there]:
         raise BadInput(f"No status of {unknown[0]} in {topics['status']}", code="unknown-connector")
     now = time.time()
     chosen = {name: _chosen(sources, name) for name in names or there}
-    ours = [name for name, (_, topic) in chosen.items() if topic == run_status_topic(group) or not scene.group.members]
+    ours = [
+        name
+        for name, (_, topic) in chosen.items()
+        if topic == run_status_topic(group) or not scene.group.members
+    ]
     configs = run_configs(scene, group, ours)
     kafka: Any = scene.kafka
     found = []
     for name, (parts, topic) in chosen.items():
         ended = parts.get(None) is not None and parts[None].state != "RUNNING"
-        tasks = [_task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)]
-        status = {"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks}
+        tasks = [
+            _task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)
+        ]
+        status = {
+            "name": name,
+            "statusTopic": topic,
+            "connector": _part(parts.get(None), now),
+            "tasks": tasks,
+        }
         config = configs.get(name, {}) if not isinstance(configs, str) else {}
         with _connected(scene, group, name, config) as members:
             left = left_members(kafka, group, name, config, members)
@@ -69,7 +95,13 @@ def run_configs(scene: RunClients, group: str, names: Sequence[str]) -> Configs:
     try:
         topic = _topics(scene, group, "config")["config"]
         image = scene.kafka.image([topic], patience=PATIENCE).get(topic)
-        why = "it does not exist" if image is None else "it has an open transaction" if image.held_back else None
+        why = (
+            "it does not exist"
+            if image is None
+            else "it has an open transaction"
+            if image.held_back
+            else None
+        )
     except ConnectctlError as e:
         image, topic, why = None, "the config topic", str(e)
     if image is None or why is not None:
@@ -88,8 +120,12 @@ def look_at_members(
 
 
 @contextmanager
-def _connected(scene: RunClients, group: str, name: str, config: Mapping[str, str]) -> Iterator[TaskMembers | None]:
-    """Yield the members of the connector with one connection to their group; None where none can be opened."""
+def _connected(
+    scene: RunClients, group: str, name: str, config: Mapping[str, str]
+) -> Iterator[TaskMembers | None]:
+    """Yield the members of the connector with one connection to their group; None where none can be
+    opened.
+    """
     members, kafka = None, cast("Any", scene.kafka)
     with ExitStack() as open_:
         if _has_group(scene, config):
@@ -100,14 +136,20 @@ def _connected(scene: RunClients, group: str, name: str, config: Mapping[str, st
 
 
 def _has_group(scene: RunClients, config: Mapping[str, str]) -> bool:
-    """Return whether tasks with this configuration are members of a consumer group of this Kafka cluster."""
-    return bool(config.get(TOPICS) or config.get(REGEX)) and not target_cluster(config, scene.kafka.bootstrap)
+    """Return whether tasks with this configuration are members of a consumer group of this Kafka
+    cluster.
+    """
+    return bool(config.get(TOPICS) or config.get(REGEX)) and not target_cluster(
+        config, scene.kafka.bootstrap
+    )
 
 
 def pending_offsets(
     scene: RunClients, group: str, name: str, config: Mapping[str, str], members: TaskMembers | None
 ) -> dict[str, Any] | None:
-    """Return the offsets of the connector's consumer group that wait for a transaction to end; None for a source."""
+    """Return the offsets of the connector's consumer group that wait for a transaction to end; None
+    for a source.
+    """
     if not _has_group(scene, config):
         return None
     consumer, places, unknown = f"connect-{name}", frozenset[TopicPartition](), None
@@ -121,16 +163,23 @@ def pending_offsets(
     return {
         "group": consumer,
         "partitions": [{"topic": topic, "partition": number} for topic, number in sorted(places)],
-        "transactions": [{"transactionalId": each.id, "startedMs": each.started_ms} for each in held],
+        "transactions": [
+            {"transactionalId": each.id, "startedMs": each.started_ms} for each in held
+        ],
         "waitsFor": in_words(held) if places else None,
         "unknown": unknown,
     }
 
 
 def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan:
-    """The plan that removes the left members of ``names``, each once. Raises as ``plan_removal``, for no names too."""
+    """The plan that removes the left members of ``names``, each once. Raises as ``plan_removal``,
+    for no names too.
+    """
     if not names:
-        raise BadInput("--remove-members needs the names of connectors", next_step="connectctl run status lists them.")
+        raise BadInput(
+            "--remove-members needs the names of connectors",
+            next_step="connectctl run status lists them.",
+        )
     names = list(dict.fromkeys(names))
     left = look_at_members(scene, group, names, run_configs(scene, group, names))
     return plan_removal(scene.kafka.cluster_id(), group, names, left.get)
@@ -145,14 +194,18 @@ def members_context(scene: RunClients, group: str) -> MembersContext:
 
     def remove(name: str, ids: Collection[str]) -> None:
         topic = _topics(scene, group, "config")["config"]
-        config = config_topic_state(kafka.image([topic], patience=PATIENCE)[topic].latest, name).config
+        config = config_topic_state(
+            kafka.image([topic], patience=PATIENCE)[topic].latest, name
+        ).config
         TaskMembers(kafka, group, name, subscription(name, config or {})).remove_ids(ids)
 
     return MembersContext(look=look, remove=remove)
 
 
 def _topics(scene: RunClients, group: str, role: str) -> dict[str, str]:
-    """The internal topics of the group, of which that of ``role`` is looked for where workers live."""
+    """The internal topics of the group, of which that of ``role`` is looked for where workers
+    live.
+    """
     topics = default_topics(group, scene.named)
     if scene.group.members:
         found = find_internal_topics(scene.kafka, scene.group, scene.named, needed=(role,))
@@ -161,7 +214,11 @@ def _topics(scene: RunClients, group: str, role: str) -> dict[str, str]:
 
 
 def _left(left: LeftMembers | None) -> dict[str, Any] | None:
-    return None if left is None else {"group": left.group, "instanceIds": list(left.ids), "unknown": left.unknown}
+    return (
+        None
+        if left is None
+        else {"group": left.group, "instanceIds": list(left.ids), "unknown": left.unknown}
+    )
 
 
 Source = tuple[Iterable[Any], str, str]
@@ -169,20 +226,31 @@ Source = tuple[Iterable[Any], str, str]
 
 
 def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The topics to look at, with the prefixes of their keys: the workers' own, and that of runs where there is one."""
-    return [(workers, ""), *([(run_status_topic(group), RUN_PREFIX)] if run_status_topic(group) in images else [])]
+    """The topics to look at, with the prefixes of their keys: the workers' own, and that of runs
+    where there is one.
+    """
+    return [
+        (workers, ""),
+        *([(run_status_topic(group), RUN_PREFIX)] if run_status_topic(group) in images else []),
+    ]
 
 
 def names_of(records: Iterable[ConsumerRecord], prefix: str, topic: str) -> set[str]:
     start = prefix.encode()
-    ours = [r._replace(key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
+    ours = [
+        r._replace(key=r.key.removeprefix(start))
+        for r in records
+        if r.key and r.key.startswith(start)
+    ]
     return {name for name, _ in statuses_from_topic(ours, topic)}
 
 
 def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, TaskStatus], str]:
-    """The statuses of the connector from whoever has it, and their topic: where something was said last.
+    """The statuses of the connector from whoever has it, and their topic: where something was said
+    last.
 
-    A run's go before STOPPED, which workers say again whenever the connector moves from one to another.
+    A run's go before STOPPED, which workers say again whenever the connector moves from one to
+    another.
     """
 
     def rank(parts: Mapping[int | None, TaskStatus]) -> tuple[bool, float]:
@@ -210,7 +278,13 @@ def _part(status: Any, now: float) -> dict[str, Any]:
 def _task(number: int, status: Any, now: float, *, ended: bool) -> dict[str, Any]:
     """A task's status; its metrics are there where a run said it, and no worker.
 
-    A run that ``ended`` leaves its tasks UNASSIGNED, which is Connect's word; nobody waits for them to be assigned.
+    A run that ``ended`` leaves its tasks UNASSIGNED, which is Connect's word; nobody waits for them
+    to be assigned.
     """
     over = ended and status.metrics is not None and status.state == "UNASSIGNED"
-    return {"task": number, **_part(status, now), **({"state": "ENDED"} if over else {}), "metrics": status.metrics}
+    return {
+        "task": number,
+        **_part(status, now),
+        **({"state": "ENDED"} if over else {}),
+        "metrics": status.metrics,
+    }

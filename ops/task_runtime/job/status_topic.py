@@ -1,10 +1,11 @@
 """What a run says of its connector and tasks in the status topic, in Connect's format.
 
-Source: ``KafkaStatusBackingStore``. As the workers', these records are no part of any transaction, and can be out of date.
-Where workers live, what a run says is kept in a topic of its own, by keys of its own: workers show whatever record of their
-status topic came last, whoever wrote it, and nobody takes back what a run said that was killed.
-A task's status has its metrics with it, as one more member of the object, which workers read past as they do past
-``version`` where they are older than that.
+Source: ``KafkaStatusBackingStore``. As the workers', these records are no part of any transaction,
+and can be out of date. Where workers live, what a run says is kept in a topic of its own, by keys
+of its own: workers show whatever record of their status topic came last, whoever wrote it, and
+nobody takes back what a run said that was killed. A task's status has its metrics with it, as one
+more member of the object, which workers read past as they do past ``version`` where they are older
+than that.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ READ_PATIENCE = 10.0
 
 
 def run_status_topic(group: str) -> str:
-    """The topic of what runs say that have taken connectors over from the live workers of ``group``."""
+    """The topic of what runs say that have taken connectors over from the live workers of
+    ``group``.
+    """
     return f"{group}-run-status"
 
 
@@ -46,7 +49,11 @@ def task_key(name: str, task: int, prefix: str = "") -> bytes:
 
 
 def value(
-    state: str, worker: str, generation: int, trace: str | None = None, metrics: Mapping[str, Any] | None = None
+    state: str,
+    worker: str,
+    generation: int,
+    trace: str | None = None,
+    metrics: Mapping[str, Any] | None = None,
 ) -> bytes:
     """A status; ``worker`` is an address, ``generation`` the workers' count of their rebalances."""
     found: dict[str, Any] = {
@@ -61,7 +68,9 @@ def value(
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A status in the topic. ``written_at`` is in seconds since the epoch; ``metrics`` are only in statuses of runs."""
+    """A status in the topic. ``written_at`` is in seconds since the epoch; ``metrics`` are only in
+    statuses of runs.
+    """
 
     state: str
     worker: str | None = None
@@ -71,29 +80,43 @@ class TaskStatus:
     metrics: Mapping[str, Any] | None = None
 
 
-def statuses_from(records: Iterable[ConsumerRecord], name: str, prefix: str = "") -> dict[int | None, TaskStatus]:
-    """The newest statuses of the tasks of ``name`` by number; None stands for the connector itself."""
+def statuses_from(
+    records: Iterable[ConsumerRecord], name: str, prefix: str = ""
+) -> dict[int | None, TaskStatus]:
+    """The newest statuses of the tasks of ``name`` by number; None stands for the connector
+    itself.
+    """
     found: dict[int | None, TaskStatus] = {}
     for (connector, number), (record, data) in newest(records, prefix).items():
         if connector == name:
             at = None if record.timestamp is None else record.timestamp / 1000
-            worker, trace, metrics = data.get("worker_id"), data.get("trace"), _numbers(data.get("metrics"))
-            status = TaskStatus(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
+            worker, trace, metrics = (
+                data.get("worker_id"),
+                data.get("trace"),
+                _numbers(data.get("metrics")),
+            )
+            status = TaskStatus(
+                data["state"], worker, trace, int(data.get("generation") or 0), at, metrics
+            )
             found[None if number == CONNECTOR_INSTANCE else number] = status
     return found
 
 
 def _numbers(metrics: Any) -> dict[str, float] | None:
-    """The metrics that are numbers; None for a status without metrics. Workers do not look at them."""
+    """The metrics that are numbers; None for a status without metrics. Workers do not look at
+    them.
+    """
     if not isinstance(metrics, dict):
         return None
     return {name: value for name, value in metrics.items() if type(value) in (int, float)}
 
 
 class StatusWriter:
-    """The statuses of one connector, written as ``worker``. A status that a broker refuses does not end a run.
+    """The statuses of one connector, written as ``worker``. A status that a broker refuses does not
+    end a run.
 
-    ``prefix`` is ``RUN_PREFIX`` where ``topic`` is one of runs. Nothing is written where there is no such topic.
+    ``prefix`` is ``RUN_PREFIX`` where ``topic`` is one of runs. Nothing is written where there is
+    no such topic.
     """
 
     def __init__(self, kafka: Kafka, topic: str, name: str, worker: str, prefix: str = ""):
@@ -112,12 +135,22 @@ class StatusWriter:
         self._tasks = {part for part in before if part is not None}
 
     def connector(self, state: str, trace: str | None = None) -> None:
-        self._write(connector_key(self._name, self._prefix), value(state, self._worker, self._generation, trace))
+        self._write(
+            connector_key(self._name, self._prefix),
+            value(state, self._worker, self._generation, trace),
+        )
 
-    def task(self, task: int, state: str, trace: str | None = None, metrics: Mapping[str, Any] | None = None) -> None:
+    def task(
+        self,
+        task: int,
+        state: str,
+        trace: str | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> None:
         self._tasks.add(task)
         self._write(
-            task_key(self._name, task, self._prefix), value(state, self._worker, self._generation, trace, metrics)
+            task_key(self._name, task, self._prefix),
+            value(state, self._worker, self._generation, trace, metrics),
         )
 
     def drop_other_tasks(self, tasks: int) -> None:

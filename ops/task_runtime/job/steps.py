@@ -1,7 +1,9 @@
-"""The steps of a run of a connector, and how the parts of a run are written down in the journal as they are done.
+"""The steps of a run of a connector, and how the parts of a run are written down in the journal as
+they are done.
 
-A run is long, and most of it needs no lock: its tasks are kept apart from others by fencing. Only where it changes the
-connector of live workers, before and after its own tasks, does it hold the lock of the Connect cluster.
+A run is long, and most of it needs no lock: its tasks are kept apart from others by fencing. Only
+where it changes the connector of live workers, before and after its own tasks, does it hold the
+lock of the Connect cluster.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ class StartConnector(StartTasks):
 class RunTasks(JobStep):
     """Run the tasks on Spark, to their end. ``request`` is what was asked for.
 
-    ``made_from`` is the SHA-256 of the job file and of all else that the plan does not show, by path or name.
+    ``made_from`` is the SHA-256 of the job file and of all else that the plan does not show, by
+    path or name.
     """
 
     request: RunRequest = field(kw_only=True)
@@ -106,7 +109,9 @@ def unrecorded(part: type[JobStep], work: Callable[[], T]) -> T:
 
 @dataclass
 class RecordedParts:
-    """Does the parts of a run as the steps of its plan: each marked in the journal, some under the cluster's lock."""
+    """Does the parts of a run as the steps of its plan: each marked in the journal, some under the
+    cluster's lock.
+    """
 
     plan: Plan
     journal: Journal
@@ -120,9 +125,11 @@ class RecordedParts:
         return hand_back_left(self.plan, self.journal.get(self.run.id)) is not None
 
     def __call__(self, part: type[JobStep], work: Callable[[], T]) -> T:
-        """What ``work`` gives, the part of the run that the plan's steps of the class ``part`` stand for.
+        """What ``work`` gives, the part of the run that the plan's steps of the class ``part``
+        stand for.
 
-        Raises what ``work`` raises; ``Refused`` where another change holds the lock, for which a hand-back waits.
+        Raises what ``work`` raises; ``Refused`` where another change holds the lock, for which a
+        hand-back waits.
         """
         numbers = [n for n, step in enumerate(self.plan.steps) if isinstance(step, part)]
         if not numbers:
@@ -140,14 +147,17 @@ class RecordedParts:
                     return [e]
                 if e.code != "locked" or part is not HandBack or not isinstance(e, Refused):
                     raise
-                # The job has run: the code must not say that the whole command may be executed again.
+                # The job has run: the code must not say that the whole command may be executed
+                # again.
                 locked = Refused(e.what, why=e.why, next_step=e.next_step, code="not-handed-back")
                 return None
             return []
 
         # A connector that is not handed back stays stopped: whoever holds the lock is waited for.
         seconds = max(LEAST_PATIENCE, self.patience.seconds)
-        failed = self.patience("take the lock of the cluster", lambda: wait_until(attempt, seconds, LOOK))
+        failed = self.patience(
+            "take the lock of the cluster", lambda: wait_until(attempt, seconds, LOOK)
+        )
         if failed is None or failed:
             raise failed[0] if failed else locked
         return done[0]
@@ -155,7 +165,15 @@ class RecordedParts:
     def _execute(self, numbers: list[int], context: JobContext, part: type[JobStep]) -> None:
         run, lock = self.journal.get(self.run.id), self.lock if part.locked else None
         try:
-            execute(self.plan.steps, context, self.journal, run, lock=lock, start=numbers[0], until=numbers[-1] + 1)
+            execute(
+                self.plan.steps,
+                context,
+                self.journal,
+                run,
+                lock=lock,
+                start=numbers[0],
+                until=numbers[-1] + 1,
+            )
         except PartDone as e:  # a run ends as its own error says, with the connector handed back
             raise e.__cause__ if isinstance(e.__cause__, ConnectctlError) else e from None
 
@@ -164,7 +182,9 @@ class RecordedParts:
 def recorded(
     journal: Journal, plan: Plan, subject: str, lock: ClusterLock | None, patience: RetryPolicy
 ) -> Iterator[RecordedParts]:
-    """A run of ``plan`` in the journal, begun before anything is tried, and ended with what it came to."""
+    """A run of ``plan`` in the journal, begun before anything is tried, and ended with what it came
+    to.
+    """
     run = journal.begin_plan(plan, [subject])
     try:
         yield RecordedParts(plan, journal, run, lock, patience)
@@ -176,8 +196,14 @@ def recorded(
 
 
 def hand_back_left(plan: Plan, run: Run) -> tuple[int, HandBack] | None:
-    """Return the step, with its number, by which the connector gets back to its workers; None if it is not left to do."""
-    left = [(n, step) for n, step in enumerate(plan.steps) if isinstance(step, HandBack) and not run.done(n)]
+    """Return the step, with its number, by which the connector gets back to its workers; None if it
+    is not left to do.
+    """
+    left = [
+        (n, step)
+        for n, step in enumerate(plan.steps)
+        if isinstance(step, HandBack) and not run.done(n)
+    ]
     stopped = [n for n, step in enumerate(plan.steps) if isinstance(step, StopOnWorkers)]
     begun: Any = {mark.step for mark in run.marks if mark.what in ("begun", "done")}
     return left[0] if left and begun & {*stopped} else None

@@ -1,4 +1,6 @@
-"""Looks, while tasks run, whether their connector would generate others: for partitions that have appeared since."""
+"""Looks, while tasks run, whether their connector would generate others: for partitions that have
+appeared since.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ TaskConfigs = list[dict[str, str]]
 class TaskChanges:
     """Calls ``look`` with the running tasks every ``seconds``, on a thread of its own; None: never.
 
-    ``look`` returns the tasks that replace them, None while they are the right ones. ``note`` gets lines for the user: what
-    keeps it from looking, once until it can look again.
+    ``look`` returns the tasks that replace them, None while they are the right ones. ``note`` gets
+    lines for the user: what keeps it from looking, once until it can look again.
     """
 
     seconds: float | None
@@ -43,7 +45,9 @@ class TaskChanges:
         if self.seconds is None:
             yield
             return
-        threading.Thread(target=self._watch, args=(self.seconds, running), daemon=True, name="task-changes").start()
+        threading.Thread(
+            target=self._watch, args=(self.seconds, running), daemon=True, name="task-changes"
+        ).start()
         try:
             yield
         finally:
@@ -61,5 +65,7 @@ class TaskChanges:
             self._failing = False
         except ConnectctlError as e:
             if not self._failing and not self._over.is_set():
-                self.note(f"warning: could not look for new topics and partitions, which is repeated: {e}")
+                self.note(
+                    f"warning: could not look for new topics and partitions, which is repeated: {e}"
+                )
             self._failing = True

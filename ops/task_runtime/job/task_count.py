@@ -1,4 +1,6 @@
-"""``tasks.max`` (KIP-1004) evaluated before a run is begun, and before there is a Spark: how many tasks will it have?"""
+"""``tasks.max`` (KIP-1004) evaluated before a run is begun, and before there is a Spark: how many
+tasks will it have?
+"""
 
 from __future__ import annotations
 
@@ -30,20 +32,26 @@ def count_tasks(
     outlook: Outlook,
     task_configs: Callable[[], Sequence[TaskConfig]],
 ) -> tuple[TasksMaxResult | None, tuple[str, ...]]:
-    """What ``tasks.max`` lets run of a connector with ``existing`` tasks, None where it is not known yet, and notes
-    of it. ``task_configs`` starts the connector, asks and stops it: unless its ``outlook`` has the number of its tasks, or
-    steps, which a start would take.
+    """What ``tasks.max`` lets run of a connector with ``existing`` tasks, None where it is not
+    known yet, and notes of it. ``task_configs`` starts the connector, asks and stops it: unless its
+    ``outlook`` has the number of its tasks, or steps, which a start would take.
 
     Raises ``Refused`` where the connector fails.
     """
     if outlook.tasks is None and outlook.steps:
-        return None, (f"tasks.max is checked when {name} is started: its number of tasks is unknown before.",)
-    generated = _generated(name, path, task_configs) if outlook.tasks is None else [{}] * outlook.tasks
+        return None, (
+            f"tasks.max is checked when {name} is started: its number of tasks is unknown before.",
+        )
+    generated = (
+        _generated(name, path, task_configs) if outlook.tasks is None else [{}] * outlook.tasks
+    )
     found = evaluate(name, config, generated, existing)
     return found, tuple(_notes(found))
 
 
-def _generated(name: str, path: str, task_configs: Callable[[], Sequence[TaskConfig]]) -> Sequence[TaskConfig]:
+def _generated(
+    name: str, path: str, task_configs: Callable[[], Sequence[TaskConfig]]
+) -> Sequence[TaskConfig]:
     try:
         return task_configs()
     except ConnectctlError:
@@ -63,22 +71,33 @@ def _notes(found: TasksMaxResult) -> Iterator[str]:
         yield found.warning
     if found.failed and found.tasks:
         count = len(found.tasks)
-        yield f"{found.failed} The connector will be FAILED; its previous {count} task{'s' * (count > 1)} will run."
+        yield (
+            f"{found.failed} The connector will be FAILED; its previous {count} "
+            f"task{'s' * (count > 1)} will run."
+        )
 
 
 def refusal(found: TasksMaxResult | None) -> TooManyTasks | None:
-    """What a start ends with where no task may run; None where some may, or where it is unknown yet."""
+    """What a start ends with where no task may run; None where some may, or where it is unknown
+    yet.
+    """
     return TooManyTasks(found.failed) if found and found.failed and not found.tasks else None
 
 
 def fail_tasks(statuses: StatusWriter, found: TasksMaxResult, count: int) -> None:
-    """The status of the ``count`` tasks that a connector has, where they are too many themselves."""
+    """The status of the ``count`` tasks that a connector has, where they are too many
+    themselves.
+    """
     for number in range(count) if found.tasks_failed else ():
         statuses.task(number, words.FAILED, found.tasks_failed)
 
 
-def store_failure(kafka: Kafka, topic: str, name: str, prefix: str, found: TasksMaxResult, count: int) -> None:
-    """Store the statuses that a worker would, of a connector that may not run and has ``count`` tasks of before."""
+def store_failure(
+    kafka: Kafka, topic: str, name: str, prefix: str, found: TasksMaxResult, count: int
+) -> None:
+    """Store the statuses that a worker would, of a connector that may not run and has ``count``
+    tasks of before.
+    """
     statuses = StatusWriter(kafka, topic, name, socket.gethostname(), prefix)
     fail_tasks(statuses, found, count)
     statuses.connector(words.FAILED, found.failed)

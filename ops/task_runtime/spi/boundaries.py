@@ -1,4 +1,5 @@
-"""Transaction boundaries: poll, interval, or defined by the task (KIP-618, ``TransactionBoundaryManager``).
+"""Transaction boundaries: poll, interval, or defined by the task (KIP-618,
+``TransactionBoundaryManager``).
 
 With a promised latency, a transaction ends early enough to keep it; Connect does not have this.
 """
@@ -28,9 +29,11 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Segment:
-    """Records of one batch that belong to one transaction; ``end`` is None if the transaction continues after them.
+    """Records of one batch that belong to one transaction; ``end`` is None if the transaction
+    continues after them.
 
-    ``asks``: at an end, ``update_offsets`` (KIP-910) is called even if the transaction has no records.
+    ``asks``: at an end, ``update_offsets`` (KIP-910) is called even if the transaction has no
+    records.
     """
 
     records: Batch
@@ -39,7 +42,8 @@ class Segment:
 
 
 class Requests:
-    """A task's requests to commit or abort transactions: its ``TransactionContext``. Each request is returned once.
+    """A task's requests to commit or abort transactions: its ``TransactionContext``. Each request
+    is returned once.
 
     Raises ``ConnectctlError`` if both a commit and an abort of one transaction are requested.
     """
@@ -47,7 +51,9 @@ class Requests:
     def __init__(self) -> None:
         self._batch: set[End] = set()
         self._records: dict[int, tuple[SourceRecord, set[End]]] = {}
-        """By ``id``, with the record, which is thereby kept: the id of one that is gone is given to the next object."""
+        """By ``id``, with the record, which is thereby kept: the id of one that is gone is given to
+        the next object.
+        """
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         self._ask(End.COMMIT, record)
@@ -56,10 +62,16 @@ class Requests:
         self._ask(End.ABORT, record)
 
     def _ask(self, end: End, record: SourceRecord | None) -> None:
-        requests = self._batch if record is None else self._records.setdefault(id(record), (record, set()))[1]
+        requests = (
+            self._batch
+            if record is None
+            else self._records.setdefault(id(record), (record, set()))[1]
+        )
         requests.add(end)
         if len(requests) > 1:
-            raise ConnectctlError("The task asked for both a commit and an abort of the same transaction")
+            raise ConnectctlError(
+                "The task asked for both a commit and an abort of the same transaction"
+            )
 
     def of_record(self, record: SourceRecord) -> End | None:
         _, requests = self._records.pop(id(record), (record, set()))
@@ -70,11 +82,13 @@ class Requests:
 
 
 class Boundaries:
-    """Divides batches into transactions. ``interval`` (boundary INTERVAL) and ``latency`` are in seconds. With ``latency`` a
-    transaction accepts polled records until its oldest record has to be committed, or until the interval is over.
+    """Divides batches into transactions. ``interval`` (boundary INTERVAL) and ``latency`` are in
+    seconds. With ``latency`` a transaction accepts polled records until its oldest record has to be
+    committed, or until the interval is over.
 
-    ``update_offsets`` (KIP-910) of a task without records is called at most once each ``flush_interval`` seconds, or when
-    the task requests a commit. A worker's ``ExactlyOnceWorkerSourceTask`` calls it after each poll that returns no records.
+    ``update_offsets`` (KIP-910) of a task without records is called at most once each
+    ``flush_interval`` seconds, or when the task requests a commit. A worker's
+    ``ExactlyOnceWorkerSourceTask`` calls it after each poll that returns no records.
     """
 
     def __init__(
@@ -95,12 +109,18 @@ class Boundaries:
         self.pace = None if latency is None else LatencyPace(latency)
 
     def cut(self, batch: Batch, polled: float | None = None) -> list[Segment]:
-        """Return the segments of a batch; an empty one may also end a transaction. ``polled`` is its time, else now."""
+        """Return the segments of a batch; an empty one may also end a transaction. ``polled`` is
+        its time, else now.
+        """
         if self.pace is not None:
             return [self._paced(self.pace, batch, polled)]
         if self.requests is None:
             now = self._now()
-            return [Segment(batch, End.COMMIT, self._asks(batch, now)) if self._due(now) else Segment(batch, None)]
+            return [
+                Segment(batch, End.COMMIT, self._asks(batch, now))
+                if self._due(now)
+                else Segment(batch, None)
+            ]
         if not isinstance(batch, Sequence):
             return [Segment(batch, self.requests.of_batch())]
         segments: list[Segment] = []
@@ -115,7 +135,9 @@ class Boundaries:
         return segments
 
     def last(self) -> End | None:
-        """How the open transaction ends when the task stops; one defined by the task ends only if the task requested it."""
+        """How the open transaction ends when the task stops; one defined by the task ends only if
+        the task requested it.
+        """
         return End.COMMIT if self.requests is None else self.requests.of_batch()
 
     def _paced(self, pace: LatencyPace, batch: Batch, polled: float | None) -> Segment:
@@ -129,7 +151,9 @@ class Boundaries:
         return Segment(batch, None)
 
     def patience(self) -> float | None:
-        """Return how many seconds the open transaction can wait for another batch, at least 0; None if none is open."""
+        """Return how many seconds the open transaction can wait for another batch, at least 0; None
+        if none is open.
+        """
         if self.pace is None or self.pace.deadline is None:
             return None
         return max(0.0, self.pace.deadline - self._now())
@@ -152,7 +176,9 @@ class Boundaries:
         return due
 
     def _asks(self, batch: Batch, now: float) -> bool:
-        """Whether to call ``update_offsets``: always with records, else if the last call is ``flush_interval`` ago."""
+        """Whether to call ``update_offsets``: always with records, else if the last call is
+        ``flush_interval`` ago.
+        """
         asks = self._asked is None or now - self._asked >= self._flush_interval
         if batch or asks:
             self._asked = now

@@ -44,12 +44,18 @@ class Converters:
 
 
 def converters(configs: Mapping[str, str]) -> Converters:
-    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name; strings where none is."""
-    return Converters(*(_converter(configs, f"{part}.converter") for part in ("key", "value", "header")))
+    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name;
+    strings where none is.
+    """
+    return Converters(
+        *(_converter(configs, f"{part}.converter") for part in ("key", "value", "header"))
+    )
 
 
 def converter_class(configs: Mapping[str, str], name: str) -> str:
-    """The Java class that the property ``name`` names, in full; strings where it is missing. Raises ``BadInput``."""
+    """The Java class that the property ``name`` names, in full; strings where it is missing. Raises
+    ``BadInput``.
+    """
     given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
     kind = KINDS.get(given)
     if kind is None:
@@ -90,7 +96,9 @@ def _as_json(value: Any) -> bytes | None:
 
 
 def _as_json_with_schema(value: Any) -> bytes | None:
-    """The envelope for a plain value; a structure has no schema here and gets none, as a map without one in Java."""
+    """The envelope for a plain value; a structure has no schema here and gets none, as a map
+    without one in Java.
+    """
     if value is None:
         return None
     kind = next((name for of, name in _TYPES if isinstance(value, of)), None)

@@ -53,18 +53,24 @@ _UNSUPPORTED = {
     "admin.override.": "topics and tasks are managed with the client configuration of the context",
 }
 SHORT_TIMEOUT = 15_000
-"""Milliseconds: how long readers wait, at most, for a task that died, where its transactions are short."""
+"""Milliseconds: how long readers wait, at most, for a task that died, where its transactions are
+short.
+"""
 GROUP_TIMEOUT, GROUP_INTERVAL = 10_000, 100
-"""Milliseconds: the same of a transform's producer, as Kafka Streams has it with exactly-once (KIP-447)."""
+"""Milliseconds: the same of a transform's producer, as Kafka Streams has it with exactly-once
+(KIP-447).
+"""
 
 
 @dataclass(frozen=True)
 class DeliverySettings:
-    """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` says, in lines, what has no effect.
+    """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` says, in lines,
+    what has no effect.
 
-    ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not ``exactly_once``. A task without
-    records is asked for offsets each ``flush_interval`` seconds at most. ``latency`` is in seconds: what
-    transactions are to keep to, None where nothing is promised.
+    ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not
+    ``exactly_once``. A task without records is asked for offsets each ``flush_interval`` seconds at
+    most. ``latency`` is in seconds: what transactions are to keep to, None where nothing is
+    promised.
     """
 
     boundary: Boundary
@@ -105,13 +111,21 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
 
 
 def sink_delivery(config: Mapping[str, str], *, exactly_once: bool) -> DeliverySettings:
-    """What the validated ``config`` of a sink asks for: a commit for each ``offset.flush.interval.ms``."""
-    return _of_a_group(config, int(config.get(FLUSH, DEFAULT_INTERVAL_MS)), GROUP_TIMEOUT, exactly_once=exactly_once)
+    """What the validated ``config`` of a sink asks for: a commit for each
+    ``offset.flush.interval.ms``.
+    """
+    return _of_a_group(
+        config,
+        int(config.get(FLUSH, DEFAULT_INTERVAL_MS)),
+        GROUP_TIMEOUT,
+        exactly_once=exactly_once,
+    )
 
 
 def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
-    """What the validated ``config`` of a transform asks for: a transaction for each ``commit.interval.ms``, short enough in
-    its time-out that a dead task's pending offsets do not hold up who takes its partitions.
+    """What the validated ``config`` of a transform asks for: a transaction for each
+    ``commit.interval.ms``, short enough in its time-out that a dead task's pending offsets do not
+    hold up who takes its partitions.
     """
     once = config.get("guarantee") != "at-least-once"
     interval = int(config.get("commit.interval.ms", GROUP_INTERVAL))
@@ -132,23 +146,34 @@ def _of_a_group(
         interval_ms / 1000,
         int(timeout) if timeout else timeout_ms,
         properties=_librdkafka(given),
-        ignored=(*_ignored(given), *_without_effect(config, LATENCY, "it is for source connectors")),
+        ignored=(
+            *_ignored(given),
+            *_without_effect(config, LATENCY, "it is for source connectors"),
+        ),
         exactly_once=exactly_once,
     )
 
 
 def _librdkafka(given: Mapping[str, str]) -> dict[str, str]:
     """The overrides of a Java producer by librdkafka's names, as far as it has them."""
-    return {k: v for k, v in given.items() if k in _SAME} | {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
+    return {k: v for k, v in given.items() if k in _SAME} | {
+        _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
+    }
 
 
 def target_cluster(config: Mapping[str, str], own: str) -> tuple[str, dict[str, str]] | None:
-    """Where the producers write, and their overrides; None where it is the workers' cluster at ``own``, by the same client.
+    """Where the producers write, and their overrides; None where it is the workers' cluster at
+    ``own``, by the same client.
 
     Overrides of security make another client of the same servers: its principal is another.
     """
-    overrides, bootstrap = client_overrides(config, "producer"), client_bootstrap(config, "producer", own)
-    apart = not same_to_connect(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
+    overrides, bootstrap = (
+        client_overrides(config, "producer"),
+        client_bootstrap(config, "producer", own),
+    )
+    apart = not same_to_connect(bootstrap, own) or any(
+        name.startswith(SECURITY) for name in overrides
+    )
     return (bootstrap, overrides) if apart else None
 
 
@@ -158,7 +183,9 @@ def exactly_once(config: Mapping[str, str]) -> bool:
 
 
 def check(how: DeliverySettings) -> None:
-    """Raise ``BadInput`` for a value that librdkafka does not accept, although Java's client might."""
+    """Raise ``BadInput`` for a value that librdkafka does not accept, although Java's client
+    might.
+    """
     from confluent_kafka import KafkaException, Producer
 
     known = {**_RENAMED, **{name: name for name in _SAME}}
@@ -180,18 +207,27 @@ def check(how: DeliverySettings) -> None:
 def idle_for_columns(config: Mapping[str, str]) -> list[str]:
     """Return the properties that librdkafka's producer supports, and one of columns does not."""
     given = client_overrides(config, "producer").keys()
-    return sorted(PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - COLUMNAR_PROPERTIES)
+    return sorted(
+        PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - COLUMNAR_PROPERTIES
+    )
 
 
 def _unsupported(config: Mapping[str, str]) -> Iterator[str]:
-    """A line for each family of properties that workers know and a run does not; and what at-least-once has no use for."""
+    """A line for each family of properties that workers know and a run does not; and what
+    at-least-once has no use for.
+    """
     for prefix, why in _UNSUPPORTED.items():
         yield from _without_effect(config, prefix, why)
     if not exactly_once(config):
-        yield f"{SUPPORT}={config[SUPPORT]}: at-least-once delivery; a failure can cause duplicates."
+        yield (
+            f"{SUPPORT}={config[SUPPORT]}: at-least-once delivery; a failure can cause duplicates."
+        )
         idle = [name for name in config if name.startswith(BOUNDARY) or name == STRICT]
         if idle:
-            yield f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect without exactly-once."
+            yield (
+                f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect without "
+                "exactly-once."
+            )
 
 
 def _without_effect(config: Mapping[str, str], prefix: str, why: str) -> Iterator[str]:
@@ -200,7 +236,9 @@ def _without_effect(config: Mapping[str, str], prefix: str, why: str) -> Iterato
 
 
 def _timeout(boundary: Boundary, interval: int, latency: int | None) -> int:
-    """A transaction's time-out: no longer than it takes, for as long as that readers wait for one that died."""
+    """A transaction's time-out: no longer than it takes, for as long as that readers wait for one
+    that died.
+    """
     if latency is not None:
         return latency + SHORT_TIMEOUT
     if boundary is Boundary.INTERVAL:
@@ -215,6 +253,11 @@ def _ignored(given: Mapping[str, str]) -> Iterator[str]:
             if ours is not None and value.strip().lower() in (ours, "-1"):
                 continue
             end = f" The value '{ours}' will be used instead." if ours else ""
-            yield f"The value '{value}' for the '{name}' property will be ignored as it cannot be overridden{why}.{end}"
-        elif name not in _SAME | _RENAMED.keys() | _SET_BY_CONNECTCTL and not name.startswith(SECURITY):
+            yield (
+                f"The value '{value}' for the '{name}' property will be ignored as it cannot be "
+                f"overridden{why}.{end}"
+            )
+        elif name not in _SAME | _RENAMED.keys() | _SET_BY_CONNECTCTL and not name.startswith(
+            SECURITY
+        ):
             yield f"{PRODUCER}{name} is ignored: librdkafka has no such property."

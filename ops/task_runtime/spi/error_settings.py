@@ -1,4 +1,6 @@
-"""A sink's settings for records that fail: ``errors.*``, as in ``SinkConnectorConfig`` (KIP-298). Pure."""
+"""A sink's settings for records that fail: ``errors.*``, as in ``SinkConnectorConfig`` (KIP-298).
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ErrorSettings:
-    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is the dead letter topic, None without one; its
-    ``replication_factor`` is -1 for the brokers' default, None if not configured.
+    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is the dead letter topic, None
+    without one; its ``replication_factor`` is -1 for the brokers' default, None if not configured.
     """
 
     tolerate_all: bool = False
@@ -31,7 +33,9 @@ class ErrorSettings:
 
 
 def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
-    """Parse ``errors.*``. Raises ``BadInput`` for an invalid value, or a dead letter topic that is one of ``topics``."""
+    """Parse ``errors.*``. Raises ``BadInput`` for an invalid value, or a dead letter topic that is
+    one of ``topics``.
+    """
     tolerance = configs.get("errors.tolerance", "none").lower()
     if tolerance not in {"none", "all"}:
         raise _invalid("errors.tolerance", tolerance, "none or all")
@@ -41,7 +45,8 @@ def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
     topic = configs.get(f"{DLQ}topic.name", "").strip() or None
     if topic in [name.strip() for name in configs.get("topics", "").split(",")]:
         raise BadInput(
-            f"The DLQ topic {topic} may not be included in the list of topics consumed by the connector",
+            f"The DLQ topic {topic} may not be included in the list of topics consumed by the "
+            "connector",
             next_step=f"Remove it from topics, or use another {DLQ}topic.name.",
         )
     return ErrorSettings(

@@ -1,8 +1,8 @@
 """A payload with its schema as a plain value, as ``JsonConverter.convertToConnect`` has it.
 
-A struct and a map are dictionaries, bytes are bytes; Connect's logical types are Python's ``Decimal``, ``date``, ``time``
-and ``datetime`` in UTC. A payload of another type than its schema's is an error here, and so is a number out of range: Java
-makes a 0, a null or another number of it.
+A struct and a map are dictionaries, bytes are bytes; Connect's logical types are Python's
+``Decimal``, ``date``, ``time`` and ``datetime`` in UTC. A payload of another type than its schema's
+is an error here, and so is a number out of range: Java makes a 0, a null or another number of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _LOGICAL = "org.apache.kafka.connect.data."
 
 
 class DataError(ConnectctlError):
-    """``DataException``: bytes that are not what their converter reads, or a payload that is not what its schema says."""
+    """``DataException``: bytes that are not what their converter reads, or a payload that is not
+    what its schema says.
+    """
 
     code = "bad-record"
 
@@ -35,7 +37,9 @@ def value_of(schema: Any, payload: Any) -> Any:
         return payload
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     if not isinstance(kind, str) or kind not in _READERS:
-        raise DataError(f"Unknown schema type: {kind}" if kind else "Schema must contain 'type' field")
+        raise DataError(
+            f"Unknown schema type: {kind}" if kind else "Schema must contain 'type' field"
+        )
     if payload is None:
         return _absent(schema, kind)
     name = schema.get("name")
@@ -100,7 +104,10 @@ def _map(schema: Mapping[str, Any], payload: Any) -> dict[Any, Any]:
 
 def _struct(schema: Mapping[str, Any], payload: Any) -> dict[str, Any]:
     members = _expect(payload, dict)
-    return {each["field"]: value_of(each, members.get(each["field"])) for each in _expect(schema["fields"], list)}
+    return {
+        each["field"]: value_of(each, members.get(each["field"]))
+        for each in _expect(schema["fields"], list)
+    }
 
 
 def _decimal(schema: Mapping[str, Any], payload: Any) -> Decimal:
@@ -110,7 +117,9 @@ def _decimal(schema: Mapping[str, Any], payload: Any) -> Decimal:
     unscaled = _bytes(schema, payload)
     if not unscaled:
         raise ValueError("no bytes")
-    return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-int(schema["parameters"]["scale"]))
+    return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(
+        -int(schema["parameters"]["scale"])
+    )
 
 
 def _time(schema: Mapping[str, Any], payload: Any) -> time:

@@ -1,7 +1,8 @@
-"""A histogram of the time from a record's poll until read_committed consumers can read it. Histograms can be added.
+"""A histogram of the time from a record's poll until read_committed consumers can read it.
+Histograms can be added.
 
-Buckets grow by a sixteenth of a doubling, so that a quantile is at most 4.5 % too high, and never too low. Times beyond the
-last bucket, an hour and more, are counted in it.
+Buckets grow by a sixteenth of a doubling, so that a quantile is at most 4.5 % too high, and never
+too low. Times beyond the last bucket, an hour and more, are counted in it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ EDGES = range(3, 20)
 
 
 class OpenPolls:
-    """The polls of the open transaction: time and number of records. Very many polls are merged in pairs, at the time of
-    the earlier one: a measured time is never too short.
+    """The polls of the open transaction: time and number of records. Very many polls are merged in
+    pairs, at the time of the earlier one: a measured time is never too short.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,9 @@ class OpenPolls:
         self._polls.append((at, records))
         if len(self._polls) >= MOST_POLLS:
             even, odd = self._polls[::2], self._polls[1::2]
-            self._polls = [(at, one + other) for (at, one), (_, other) in zip(even, odd, strict=True)]
+            self._polls = [
+                (at, one + other) for (at, one), (_, other) in zip(even, odd, strict=True)
+            ]
 
     def took(self, now: float) -> list[tuple[float, int]]:
         """Return the seconds since each poll, and its number of records."""
@@ -47,8 +50,8 @@ class OpenPolls:
 class LatencyMeter:
     """Numbers of records by latency, in one lease or in all; ``longest`` is in seconds.
 
-    ``promise`` is in seconds, None without a promise. ``missed`` counts committed transactions with a record that took
-    longer.
+    ``promise`` is in seconds, None without a promise. ``missed`` counts committed transactions with
+    a record that took longer.
     """
 
     counts: dict[int, int] = field(default_factory=dict)
@@ -72,7 +75,9 @@ class LatencyMeter:
         return sum(self.counts.values())
 
     def quantile(self, share: float) -> float | None:
-        """Return the seconds within which ``share`` of the records were readable; None without records."""
+        """Return the seconds within which ``share`` of the records were readable; None without
+        records.
+        """
         left = math.ceil(self.records * share)
         for bucket in sorted(self.counts):
             left -= self.counts[bucket]
@@ -90,10 +95,15 @@ class LatencyMeter:
         """Yield each of Prometheus' edges, in seconds, and how many records took no longer."""
         for doublings in EDGES:
             last = doublings * PER_DOUBLING
-            yield SHORTEST * 2**doublings, sum(n for bucket, n in self.counts.items() if bucket <= last)
+            yield (
+                SHORTEST * 2**doublings,
+                sum(n for bucket, n in self.counts.items() if bucket <= last),
+            )
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Add another meter, a dictionary of these fields; keys of ``counts`` are strings in JSON."""
+        """Add another meter, a dictionary of these fields; keys of ``counts`` are strings in
+        JSON.
+        """
         for bucket, records in other.get("counts", {}).items():
             self.counts[int(bucket)] = self.counts.get(int(bucket), 0) + records
         self.total += other.get("total", 0.0)
@@ -115,7 +125,9 @@ def edge(bucket: int) -> float:
 
 
 def latency_metrics(total: LatencyMeter, last: LatencyMeter) -> dict[str, int | float | None]:
-    """Return latencies in milliseconds of the run (``total``) and of its ``last`` lease; Connect has no such metrics."""
+    """Return latencies in milliseconds of the run (``total``) and of its ``last`` lease; Connect
+    has no such metrics.
+    """
     found: dict[str, int | float | None] = {
         "poll-to-visible-p50-time-ms": in_ms(total.quantile(0.5)),
         "poll-to-visible-p99-time-ms": in_ms(total.quantile(0.99)),
@@ -124,7 +136,10 @@ def latency_metrics(total: LatencyMeter, last: LatencyMeter) -> dict[str, int | 
     }
     if total.promise is None:
         return found
-    return found | {"latency-promise-ms": in_ms(total.promise), "latency-promise-missed-total": total.missed}
+    return found | {
+        "latency-promise-ms": in_ms(total.promise),
+        "latency-promise-missed-total": total.missed,
+    }
 
 
 def in_ms(seconds: float | None) -> float | None:

@@ -1,9 +1,10 @@
-"""When a transaction has to end so that its oldest record is readable in time. Pure: the time is an argument.
+"""When a transaction has to end so that its oldest record is readable in time. Pure: the time is an
+argument.
 
-To commit as late as possible, the duration of the commit must be estimated: writing the outstanding records and the
-offsets, and the coordinator's response. The estimate is the longest recent duration, which decays as later ones are
-shorter. So transactions become smaller if a broker becomes slow, down to one for each batch, and larger when it is fast
-again.
+To commit as late as possible, the duration of the commit must be estimated: writing the outstanding
+records and the offsets, and the coordinator's response. The estimate is the longest recent
+duration, which decays as later ones are shorter. So transactions become smaller if a broker becomes
+slow, down to one for each batch, and larger when it is fast again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass, field
 FADING = 16
 """Each shorter duration reduces the longest by this fraction of the difference."""
 RESERVE = 0.1
-"""The reserved part of the promise: brokers write markers after their response, and consumers have to fetch."""
+"""The reserved part of the promise: brokers write markers after their response, and consumers have
+to fetch.
+"""
 REST = 0.02
 """Seconds for which the loop pauses after a poll without records."""
 FIRST = 0.25
@@ -27,12 +30,16 @@ class FadingMaximum:
     value: float = 0.0
 
     def observe(self, seconds: float) -> None:
-        self.value = seconds if seconds > self.value else self.value + (seconds - self.value) / FADING
+        self.value = (
+            seconds if seconds > self.value else self.value + (seconds - self.value) / FADING
+        )
 
 
 @dataclass
 class LatencyPace:
-    """Keeps the transactions of a task short enough for ``promise``. Times are in seconds, all of one clock."""
+    """Keeps the transactions of a task short enough for ``promise``. Times are in seconds, all of
+    one clock.
+    """
 
     promise: float
     oldest: float | None = None

@@ -1,8 +1,8 @@
 """The metrics of a task, under the names of Connect's where Connect has the same metric.
 
-Source: ``ConnectMetricsRegistry``, groups ``source-task-metrics`` and ``connector-task-metrics``. Totals and extremes are
-those of the whole run. There are no rates: derive them from the totals. Without exactly-once, the records
-between two flushes of offsets count as a transaction.
+Source: ``ConnectMetricsRegistry``, groups ``source-task-metrics`` and ``connector-task-metrics``.
+Totals and extremes are those of the whole run. There are no rates: derive them from the totals.
+Without exactly-once, the records between two flushes of offsets count as a transaction.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ Metrics = dict[str, int | float | None]
 class TaskMeter(CommitMeter):
     """A task's counters other than its transactions, in one lease or in all. Times are in seconds.
 
-    ``settled`` are completed records: committed, aborted as the task requested (``discarded``), or dropped because a new
-    instance polls them again. ``empty`` are transactions with offsets only. ``global_failures`` are offsets of a dedicated
-    topic that the global offsets topic rejected; they are sent again. ``lag`` is the number of records that a consumer
-    group member has left to read, None if unknown, and for all other tasks. ``unopened`` and ``opened`` are batches that a
-    copy has sent, ``lost`` offsets that its source had deleted before they were copied, ``partitions`` the source's that it
-    copies; None for all other tasks.
+    ``settled`` are completed records: committed, aborted as the task requested (``discarded``), or
+    dropped because a new instance polls them again. ``empty`` are transactions with offsets only.
+    ``global_failures`` are offsets of a dedicated topic that the global offsets topic rejected;
+    they are sent again. ``lag`` is the number of records that a consumer group member has left to
+    read, None if unknown, and for all other tasks. ``unopened`` and ``opened`` are batches that a
+    copy has sent, ``lost`` offsets that its source had deleted before they were copied,
+    ``partitions`` the source's that it copies; None for all other tasks.
     """
 
     polled: int = 0
@@ -99,10 +100,12 @@ class Totals(Protocol):
 
 
 def metrics(total: Totals) -> Metrics:
-    """Return a task's metrics: sizes in records, times in milliseconds, ``…-percentage`` a share of 1, as Kafka's.
+    """Return a task's metrics: sizes in records, times in milliseconds, ``…-percentage`` a share of
+    1, as Kafka's.
 
-    ``source-record-active-count`` is as of the task's last report. Connect only logs failed writes to the global offsets
-    topic with a dedicated one, and has no metric: ``global-offset-unwritten-count`` are source partitions.
+    ``source-record-active-count`` is as of the task's last report. Connect only logs failed writes
+    to the global offsets topic with a dedicated one, and has no metric:
+    ``global-offset-unwritten-count`` are source partitions.
     """
     sizes: Metrics = {
         "transaction-size-min": 0 if total.meter.empty else total.smallest,
@@ -110,7 +113,8 @@ def metrics(total: Totals) -> Metrics:
         "transaction-size-avg": mean(total.records, total.transactions),
     }
     if total.sink is not None:
-        return sizes | sink_metrics(total.sink, None, None)  # the current values of a task are unknown after its lease
+        # the current values of a task are unknown after its lease
+        return sizes | sink_metrics(total.sink, None, None)
     meter = total.meter
     attempts = meter.commits + meter.failed_commits
     return sizes | {
@@ -135,7 +139,9 @@ def metrics(total: Totals) -> Metrics:
 
 
 def copy_metrics(meter: TaskMeter) -> Metrics:
-    """Return the metrics of a topic copy; Connect has none. ``lost`` are offsets, at most as many records."""
+    """Return the metrics of a topic copy; Connect has none. ``lost`` are offsets, at most as many
+    records.
+    """
     return {
         "copy-batch-unopened-total": meter.unopened,
         "copy-batch-opened-total": meter.opened,
@@ -147,9 +153,9 @@ def copy_metrics(meter: TaskMeter) -> Metrics:
 def group_metrics(total: Totals) -> Metrics:
     """Return the additional metrics of a task that is a consumer group member, such as a transform.
 
-    ``records-lag`` is that of Kafka's consumer, summed over the assigned partitions. Connect does not have the others:
-    committed and aborted transactions, and the milliseconds for which the task has been waiting for Kafka, 0 if it does
-    not wait.
+    ``records-lag`` is that of Kafka's consumer, summed over the assigned partitions. Connect does
+    not have the others: committed and aborted transactions, and the milliseconds for which the task
+    has been waiting for Kafka, 0 if it does not wait.
     """
     return {
         "records-lag": total.meter.lag,

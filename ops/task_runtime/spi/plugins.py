@@ -1,4 +1,6 @@
-"""Finds the class that a ``connector.class`` names: built in, installed as an entry point, or by its path."""
+"""Finds the class that a ``connector.class`` names: built in, installed as an entry point, or by
+its path.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def known_connectors() -> dict[str, str]:
 
 
 def path_of(name: str) -> str:
-    """Return ``module:Class`` for a ``connector.class``. Raises ``BadInput`` for an unknown name."""
+    """Return ``module:Class`` for a ``connector.class``. Raises ``BadInput`` for an unknown
+    name.
+    """
     if ":" in name:
         return name
     known = known_connectors()
@@ -71,7 +75,8 @@ def path_of(name: str) -> str:
 
 
 def connector_class(path: str, directory: Path | None = None) -> type[Connector]:
-    """Return the class at ``module:Class``. Raises ``BadInput`` if it cannot be imported or is not a ``Connector``.
+    """Return the class at ``module:Class``. Raises ``BadInput`` if it cannot be imported or is not
+    a ``Connector``.
 
     ``directory`` is that of the job file, whose modules the hint lists.
     """
@@ -82,10 +87,14 @@ def connector_class(path: str, directory: Path | None = None) -> type[Connector]
             found = getattr(found, part)
     except ImportError as e:
         hint = _modules_hint(module, directory)
-        raise BadInput(f"Cannot import {path}", why=str(e), next_step=hint, code="unknown-class") from e
+        raise BadInput(
+            f"Cannot import {path}", why=str(e), next_step=hint, code="unknown-class"
+        ) from e
     except AttributeError as e:
         hint = _classes_hint(module)
-        raise BadInput(f"Class not found: {name} in {module}", next_step=hint, code="unknown-class") from e
+        raise BadInput(
+            f"Class not found: {name} in {module}", next_step=hint, code="unknown-class"
+        ) from e
     except Exception as e:
         raise BadInput(f"Import of {module} failed", why=f"{type(e).__name__}: {e}") from e
     if isinstance(found, type) and issubclass(found, Connector):
@@ -93,7 +102,8 @@ def connector_class(path: str, directory: Path | None = None) -> type[Connector]
     if (transform := connector_of(found)) is not None:
         return transform
     raise BadInput(
-        f"{path} is not a connector", why="it is neither a subclass of Connector or Transform nor a function"
+        f"{path} is not a connector",
+        why="it is neither a subclass of Connector or Transform nor a function",
     )
 
 
@@ -115,7 +125,9 @@ def _classes_hint(module: str) -> str:
     names = [
         name
         for name, each in vars(sys.modules[module]).items()
-        if isinstance(each, type) and issubclass(each, Connector | Transform) and not isabstract(each)
+        if isinstance(each, type)
+        and issubclass(each, Connector | Transform)
+        and not isabstract(each)
     ]
     if not names:
         return f"The module has no connectors. {_SHAPES}"
@@ -130,7 +142,9 @@ def importable(archives: Iterable[Path]) -> None:
 
 
 def task_class(path: str) -> str:
-    """Return ``task.class`` for task configs: Java's class if a worker could resume the tasks, else Python's."""
+    """Return ``task.class`` for task configs: Java's class if a worker could resume the tasks, else
+    Python's.
+    """
     if path in _JAVA_TASKS:
         return _JAVA_TASKS[path]
     task = connector_class(path).task

@@ -17,7 +17,14 @@ from typing import Any
 from connectctl.ops.connect.source_keys import decode_json
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import counted
-from connectctl.ops.task_runtime.spi.converters import BYTES, JSON, SIMPLE, STRING, converter_class, with_schemas
+from connectctl.ops.task_runtime.spi.converters import (
+    BYTES,
+    JSON,
+    SIMPLE,
+    STRING,
+    converter_class,
+    with_schemas,
+)
 from connectctl.ops.task_runtime.spi.json_schemas import DataError, value_of
 from connectctl.ops.task_runtime.spi.sink import Schema
 
@@ -29,13 +36,16 @@ _ENVELOPE = frozenset({"schema", "payload"})
 _SCHEMA, _PAYLOAD = '{"schema":', ',"payload":'
 _DECODER = json.JSONDecoder()
 _NOT_AN_ENVELOPE = (
-    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields'
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and '
+    "may not contain additional fields"
 )
 
 
 @dataclass(frozen=True)
 class ReadingConverter:
-    """``name`` is the Java class that it reads as; ``replaced`` counts the values that it could not keep."""
+    """``name`` is the Java class that it reads as; ``replaced`` counts the values that it could not
+    keep.
+    """
 
     name: str
     read: Read
@@ -53,8 +63,9 @@ class ReadingConverters:
     def warnings(self) -> list[str]:
         """Return a line for each converter that has replaced bytes, as Java's do in silence."""
         return [
-            f"warning: {counted(number, part + ' value')} {'was' if number == 1 else 'were'} not valid text and "
-            f"{'was' if number == 1 else 'were'} changed by {each.name.rpartition('.')[2]}: U+FFFD replaces bytes. "
+            f"warning: {counted(number, part + ' value')} {'was' if number == 1 else 'were'} not "
+            f"valid text and {'was' if number == 1 else 'were'} changed by "
+            f"{each.name.rpartition('.')[2]}: U+FFFD replaces bytes. "
             f"{part}.converter=ByteArrayConverter keeps them."
             for part in ("key", "value", "header")
             if (number := (each := getattr(self, part)).replaced.total())
@@ -62,11 +73,14 @@ class ReadingConverters:
 
 
 def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
-    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name; strings where none is.
+    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name;
+    strings where none is.
 
     Raises ``BadInput`` for one that is not supported.
     """
-    return ReadingConverters(*(_converter(configs, f"{part}.converter") for part in ("key", "value", "header")))
+    return ReadingConverters(
+        *(_converter(configs, f"{part}.converter") for part in ("key", "value", "header"))
+    )
 
 
 def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
@@ -82,13 +96,20 @@ def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
 
 
 def _text(configs: Mapping[str, str], name: str, replaced: Counter[str]) -> Read:
-    """Text never fails: as in Java, a replacement character stands for what is not of the encoding."""
+    """Text never fails: as in Java, a replacement character stands for what is not of the
+    encoding.
+    """
     given = configs.get(f"{name}.converter.encoding", "UTF-8")
     try:
         decode = codecs.lookup(given).decode
     except LookupError as e:
-        raise BadInput(f"Unknown encoding {given} ({name}.converter.encoding)", next_step="Use UTF-8.") from e
-    return lambda data: (None if data is None else _decoded(data, decode, replaced), OPTIONAL_STRING)
+        raise BadInput(
+            f"Unknown encoding {given} ({name}.converter.encoding)", next_step="Use UTF-8."
+        ) from e
+    return lambda data: (
+        None if data is None else _decoded(data, decode, replaced),
+        OPTIONAL_STRING,
+    )
 
 
 def _decoded(data: bytes, decode: Callable[..., tuple[str, int]], replaced: Counter[str]) -> str:
@@ -104,13 +125,17 @@ def _json(data: bytes | None) -> tuple[Any, Schema | None]:
 
 
 class _Envelopes:
-    """Reads payloads with their schemas. One that is that of the record before, byte by byte, is not parsed again."""
+    """Reads payloads with their schemas. One that is that of the record before, byte by byte, is
+    not parsed again.
+    """
 
     def __init__(self) -> None:
         self._prefix, self._schema = b"", None
 
     def read(self, data: bytes | None) -> tuple[Any, Schema | None]:
-        """The payload of JsonConverter's envelope and its schema, twice None without data. Raises ``DataError``."""
+        """The payload of JsonConverter's envelope and its schema, twice None without data. Raises
+        ``DataError``.
+        """
         if data is None:
             return None, None
         if self._prefix and data.startswith(self._prefix) and data.endswith(b"}"):
@@ -129,7 +154,9 @@ class _Envelopes:
 
 
 def _prefix(data: bytes) -> bytes:
-    """What comes before the payload of an envelope that is written as Connect writes it; nothing, where it is not."""
+    """What comes before the payload of an envelope that is written as Connect writes it; nothing,
+    where it is not.
+    """
     text = data.decode("utf-8-sig")
     if not text.startswith(_SCHEMA):
         return b""
@@ -142,7 +169,9 @@ def _prefix(data: bytes) -> bytes:
 
 
 def _parsed(data: bytes) -> Any:
-    """The JSON at the beginning of ``data``; as in Jackson, what follows counts only where it is part of a number."""
+    """The JSON at the beginning of ``data``; as in Jackson, what follows counts only where it is
+    part of a number.
+    """
     try:
         text = data.decode("utf-8-sig")
         value, more = decode_json(text)
@@ -150,12 +179,15 @@ def _parsed(data: bytes) -> Any:
             raise ValueError(text)
         return value
     except (ValueError, RecursionError) as e:
-        raise DataError("Converting byte[] to Kafka Connect data failed: invalid JSON", why=str(e)) from e
+        raise DataError(
+            "Converting byte[] to Kafka Connect data failed: invalid JSON", why=str(e)
+        ) from e
 
 
 def _simple(replaced: Counter[str], data: bytes | None) -> tuple[Any, Schema | None]:
-    """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays and maps. Anything else is the text
-    itself: quoted strings, with their quotes, as in Java, and dates, which Java reads.
+    """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays and maps.
+    Anything else is the text itself: quoted strings, with their quotes, as in Java, and dates,
+    which Java reads.
     """
     if data is None:
         return None, None

@@ -1,8 +1,9 @@
 """The metrics of a sink task, under the names of Connect's where Connect has the same metric.
 
-Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics`` and ``task-error-metrics``.
-Rates are left to whoever draws them: they are the totals' slopes. Here a commit is over when it returns, so that none is
-skipped for another one; where Connect counts retries of conversions there are none.
+Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics`` and
+``task-error-metrics``. Rates are left to whoever draws them: they are the totals' slopes. Here a
+commit is over when it returns, so that none is skipped for another one; where Connect counts
+retries of conversions there are none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _EXTREMES = {"longest_poll", "longest_put", "longest_commit", "largest_batch", "
 
 @dataclass
 class CommitMeter:
-    """What a task of any kind counts of its commits of offsets. Leases add up, of ``_EXTREMES`` to the greater one."""
+    """What a task of any kind counts of its commits of offsets. Leases add up, of ``_EXTREMES`` to
+    the greater one.
+    """
 
     commits: int = 0
     failed_commits: int = 0
@@ -28,8 +31,12 @@ class CommitMeter:
     """Fields that are those of the latest lease, None where it has none."""
 
     @contextmanager
-    def committing(self, began: float | None = None, now: Callable[[], float] = time.monotonic) -> Iterator[None]:
-        """Measures one attempt to commit offsets, from ``began`` on, which succeeds unless something is raised."""
+    def committing(
+        self, began: float | None = None, now: Callable[[], float] = time.monotonic
+    ) -> Iterator[None]:
+        """Measures one attempt to commit offsets, from ``began`` on, which succeeds unless
+        something is raised.
+        """
         began = now() if began is None else began
         try:
             yield
@@ -55,9 +62,10 @@ class CommitMeter:
 class SinkMeter(CommitMeter):
     """Totals of one task, in one lease or in all; times are in seconds.
 
-    ``read`` were polled, ``sent`` were given to ``put`` and taken, in ``puts`` calls. ``retries`` are calls that want the
-    same records again. ``commits`` wrote offsets, ``commit_skips`` had none to write; their time begins with ``pre_commit``.
-    Of records, ``failures`` could not be converted or were reported, of which ``skipped`` were tolerated.
+    ``read`` were polled, ``sent`` were given to ``put`` and taken, in ``puts`` calls. ``retries``
+    are calls that want the same records again. ``commits`` wrote offsets, ``commit_skips`` had none
+    to write; their time begins with ``pre_commit``. Of records, ``failures`` could not be converted
+    or were reported, of which ``skipped`` were tolerated.
     """
 
     read: int = 0
@@ -84,9 +92,12 @@ class SinkMeter(CommitMeter):
             self.largest_batch = max(self.largest_batch, size)
 
 
-def sink_metrics(meter: SinkMeter, active: int | None, partitions: int | None) -> dict[str, float | None]:
-    """The metrics of a task that has ``active`` records that are not committed, and ``partitions``. Times are in
-    milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None where nothing was measured, or it is unknown.
+def sink_metrics(
+    meter: SinkMeter, active: int | None, partitions: int | None
+) -> dict[str, float | None]:
+    """The metrics of a task that has ``active`` records that are not committed, and ``partitions``.
+    Times are in milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None where nothing was
+    measured, or it is unknown.
     """
     attempts = meter.commits + meter.failed_commits
     return {
@@ -101,7 +112,9 @@ def sink_metrics(meter: SinkMeter, active: int | None, partitions: int | None) -
         "put-batch-avg-time-ms": mean(meter.put_time * 1000, meter.puts),
         "batch-size-max": meter.largest_batch if meter.puts else None,
         "batch-size-avg": mean(meter.sent, meter.puts),
-        "offset-commit-max-time-ms": round(meter.longest_commit * 1000, 3) if meter.commits else None,
+        "offset-commit-max-time-ms": round(meter.longest_commit * 1000, 3)
+        if meter.commits
+        else None,
         "offset-commit-avg-time-ms": mean(meter.commit_time * 1000, meter.commits),
         "offset-commit-success-percentage": mean(meter.commits, attempts),
         "offset-commit-failure-percentage": mean(meter.failed_commits, attempts),

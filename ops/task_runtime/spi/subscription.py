@@ -1,4 +1,6 @@
-"""The topics that a sink or transform reads: ``topics`` or ``topics.regex``, as in ``SinkConnectorConfig``. Pure."""
+"""The topics that a sink or transform reads: ``topics`` or ``topics.regex``, as in
+``SinkConnectorConfig``. Pure.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,18 @@ class Subscription:
 
 
 def subscription(name: str, config: Mapping[str, str]) -> Subscription:
-    """Return the subscription of the connector ``name``. Raises ``BadInput`` for settings of the consumer."""
+    """Return the subscription of the connector ``name``. Raises ``BadInput`` for settings of the
+    consumer.
+    """
     regex = config.get(REGEX, "").strip() or None
     return Subscription(consumer_settings(name, config), input_topics(config), regex)
 
 
 def input_topics(config: Mapping[str, str]) -> tuple[str, ...]:
     """Return the topics named by ``topics``, without duplicates."""
-    return tuple(dict.fromkeys(each.strip() for each in config.get(TOPICS, "").split(",") if each.strip()))
+    return tuple(
+        dict.fromkeys(each.strip() for each in config.get(TOPICS, "").split(",") if each.strip())
+    )
 
 
 def input_problems(config: Mapping[str, str]) -> Iterator[str]:

@@ -10,7 +10,9 @@ TaskConfig = Mapping[str, str]
 
 @dataclass(frozen=True)
 class TasksMaxResult:
-    """The tasks that run. ``failed`` is the connector's failure, ``tasks_failed`` that of all its tasks."""
+    """The tasks that run. ``failed`` is the connector's failure, ``tasks_failed`` that of all its
+    tasks.
+    """
 
     tasks: Sequence[TaskConfig]
     failed: str | None = None
@@ -28,9 +30,14 @@ def enforced(config: Mapping[str, str]) -> bool:
 
 
 def evaluate(
-    connector: str, config: Mapping[str, str], generated: Sequence[TaskConfig], existing: Sequence[TaskConfig]
+    connector: str,
+    config: Mapping[str, str],
+    generated: Sequence[TaskConfig],
+    existing: Sequence[TaskConfig],
 ) -> TasksMaxResult:
-    """Return the tasks to run: those ``generated`` now, or the ``existing`` ones if the new ones are too many."""
+    """Return the tasks to run: those ``generated`` now, or the ``existing`` ones if the new ones
+    are too many.
+    """
     most = limit(config)
     if len(generated) <= most:
         return TasksMaxResult(generated)
@@ -47,17 +54,19 @@ def evaluate(
 def too_many(connector: str, tasks: int, most: int) -> str:
     """Return the failure of a connector with too many tasks."""
     return (
-        f"The connector {connector} has generated {tasks} tasks, which is greater than {most}, the maximum number of tasks "
-        "it is configured to create. This behaviour should be considered a bug and is disallowed. If necessary, it can be "
-        "permitted by reconfiguring the connector with 'tasks.max.enforce' set to false; however, this option will be "
+        f"The connector {connector} has generated {tasks} tasks, which is greater than {most}, "
+        "the maximum number of tasks it is configured to create. This behaviour should be "
+        "considered a bug and is disallowed. If necessary, it can be permitted by reconfiguring "
+        "the connector with 'tasks.max.enforce' set to false; however, this option will be "
         "removed in a future release of Kafka Connect."
     )
 
 
 def _tolerated(connector: str, tasks: int, most: int) -> str:
     return (
-        f"The connector {connector} has generated {tasks} tasks, which is greater than {most}, the maximum number of tasks "
-        "it is configured to create. This behavior should be considered a bug and will be disallowed in future releases of "
-        "Kafka Connect. Please report this to the maintainers of the connector and request that they adjust their "
+        f"The connector {connector} has generated {tasks} tasks, which is greater than {most}, "
+        "the maximum number of tasks it is configured to create. This behavior should be "
+        "considered a bug and will be disallowed in future releases of Kafka Connect. Please "
+        "report this to the maintainers of the connector and request that they adjust their "
         "connector's taskConfigs() method to respect the maxTasks parameter."
     )

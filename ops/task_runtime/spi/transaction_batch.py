@@ -1,4 +1,6 @@
-"""The content of a transaction and the result of a task: values shared by the task loop and record sources."""
+"""The content of a transaction and the result of a task: values shared by the task loop and record
+sources.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ Offsets = Mapping[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
-    """A record to produce. With ``partition`` None, Java's partitioner chooses; ``timestamp`` is in ms."""
+    """A record to produce. With ``partition`` None, Java's partitioner chooses; ``timestamp`` is in
+    ms.
+    """
 
     topic: str
     key: bytes | None
@@ -35,8 +39,9 @@ class ProducerRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordLists:
-    """Many records for one topic without headers and timestamps: a list of each part. ``keys`` and ``partitions`` are empty
-    if no record has one; a missing partition is chosen as for ``ProducerRecord``.
+    """Many records for one topic without headers and timestamps: a list of each part. ``keys`` and
+    ``partitions`` are empty if no record has one; a missing partition is chosen as for
+    ``ProducerRecord``.
     """
 
     topic: str
@@ -49,7 +54,9 @@ class RecordLists:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The arguments of librdkafka: dictionaries with ``value``, and ``key`` and ``partition`` if present."""
+        """The arguments of librdkafka: dictionaries with ``value``, and ``key`` and ``partition``
+        if present.
+        """
         found: list[dict[str, Any]] = [{"value": value} for value in self.values]
         for name, column in (("key", self.keys), ("partition", self.partitions)):
             for message, each in zip(found, column, strict=False):
@@ -87,8 +94,9 @@ class CopiedMessages:
 
 @dataclass(frozen=True, slots=True)
 class CopiedBatches:
-    """Record batches of one topic of the source, for the same partitions of ``topic``. ``describe_record`` names a record of
-    the source by its partition and its offset; ``count`` is called with whether batches were sent unopened, and how many.
+    """Record batches of one topic of the source, for the same partitions of ``topic``.
+    ``describe_record`` names a record of the source by its partition and its offset; ``count`` is
+    called with whether batches were sent unopened, and how many.
     """
 
     topic: str
@@ -104,11 +112,12 @@ class CopiedBatches:
 class TransactionBatch:
     """One transaction or a part of it: records and their offsets, in the form of the task's ledger.
 
-    With ``abort`` the records are sent and aborted, and the offsets committed in a separate transaction, so that the
-    source continues after the discarded records (KIP-618, "Connector-defined transaction boundaries"). With ``more`` the
-    transaction continues with the next batch, whose offsets then cover all of it. ``describe_record`` names the source's
-    record by its number in the order of ``records``, ``record_batches`` and ``copies``. ``polled`` is the time of the
-    poll, by the monotonic clock; None is the time at which the batch is returned.
+    With ``abort`` the records are sent and aborted, and the offsets committed in a separate
+    transaction, so that the source continues after the discarded records (KIP-618,
+    "Connector-defined transaction boundaries"). With ``more`` the transaction continues with the
+    next batch, whose offsets then cover all of it. ``describe_record`` names the source's record by
+    its number in the order of ``records``, ``record_batches`` and ``copies``. ``polled`` is the
+    time of the poll, by the monotonic clock; None is the time at which the batch is returned.
     ``copied_batches`` are for a producer of batches (``batch_copy_producer``).
     """
 
@@ -152,16 +161,22 @@ class RecordSource(Protocol):
     """The source of a task's records: a polled source, or the rows of a DataFrame."""
 
     def resume(self, stored: StoredOffsets) -> None:
-        """Begin, or begin again, at the stored offsets: they determine whether pending records were committed."""
+        """Begin, or begin again, at the stored offsets: they determine whether pending records were
+        committed.
+        """
 
     def next_batch(self) -> TransactionBatch | None:
         """Return the next batch; None if there is none now. Never blocks for longer than a poll."""
 
     def final_batch(self) -> TransactionBatch | None:
-        """Return the end of the open transaction when no more batches are requested; None if it cannot be committed."""
+        """Return the end of the open transaction when no more batches are requested; None if it
+        cannot be committed.
+        """
 
     def committed(self, batch: TransactionBatch) -> None:
-        """Note that ``batch``, with all before it that had ``more``, is committed, or aborted as requested."""
+        """Note that ``batch``, with all before it that had ``more``, is committed, or aborted as
+        requested.
+        """
 
     @property
     def ended(self) -> bool:
@@ -177,11 +192,15 @@ class TaskRecordSource(RecordSource, Protocol):
 
     @property
     def has_more(self) -> bool:
-        """Whether the source has or may have more records: until it has none, a task without records is not idle."""
+        """Whether the source has or may have more records: until it has none, a task without
+        records is not idle.
+        """
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """Default properties of librdkafka for these records; the connector's configuration overrides them."""
+        """Default properties of librdkafka for these records; the connector's configuration
+        overrides them.
+        """
 
     def close(self) -> None:
         """Close the source."""
@@ -191,7 +210,9 @@ class StoredOffsets(Protocol):
     """The offsets that were committed when the task's producer was initialised."""
 
     def value(self, key: bytes) -> bytes | None:
-        """Return the newest value of ``key``, a raw key of an offsets topic; None without one or for a tombstone."""
+        """Return the newest value of ``key``, a raw key of an offsets topic; None without one or
+        for a tombstone.
+        """
 
     def known(self) -> frozenset[bytes]:
         """Return the raw keys of this connector that have a value."""
@@ -201,15 +222,20 @@ class RefreshableOffsets(StoredOffsets, Protocol):
     """Stored offsets that can be read again."""
 
     def refresh(self, patience: float) -> None:
-        """Read to the current end offset. Raises ``TimedOut`` if it is not reached within ``patience`` seconds."""
+        """Read to the current end offset. Raises ``TimedOut`` if it is not reached within
+        ``patience`` seconds.
+        """
 
     def position(self, key: bytes) -> tuple[int, int] | None:
-        """Return partition and offset of the newest record of ``key`` in its own partition, also of a tombstone."""
+        """Return partition and offset of the newest record of ``key`` in its own partition, also of
+        a tombstone.
+        """
 
 
 class EndReason(StrEnum):
-    """Why a task ended. FENCED and STALE are normal: another task has taken over, or is about to. SLOW: its consumer group
-    has taken its partitions, because it did not poll for ``max.poll.interval.ms``; it continues in the next lease.
+    """Why a task ended. FENCED and STALE are normal: another task has taken over, or is about to.
+    SLOW: its consumer group has taken its partitions, because it did not poll for
+    ``max.poll.interval.ms``; it continues in the next lease.
     """
 
     ENDED = "ended"
@@ -221,7 +247,9 @@ class EndReason(StrEnum):
 
 @dataclass
 class TaskStats:
-    """A task's counters for its metrics, and its ``progress``. Sizes are records per committed transaction."""
+    """A task's counters for its metrics, and its ``progress``. Sizes are records per committed
+    transaction.
+    """
 
     records: int = 0
     transactions: int = 0
@@ -235,7 +263,9 @@ class TaskStats:
     """The known ends of the offsets topics, as in ``TaskSpec.reached``."""
     progress: TaskProgress = field(default_factory=TaskProgress)
     unwritten: Collection[str] = ()
-    """The keys, as text, whose newest offset in the dedicated offsets topic may be missing in the global one."""
+    """The keys, as text, whose newest offset in the dedicated offsets topic may be missing in the
+    global one.
+    """
     unwritten_because: str | None = None
     sink: SinkMeter = field(default_factory=SinkMeter)
     latency: LatencyMeter = field(default_factory=LatencyMeter)
@@ -252,7 +282,9 @@ class TaskStats:
         self.known = {*self.known, *self.assigned}
 
     def commit(self, size: int) -> None:
-        """Count a committed transaction with ``size`` records; one with offsets only has no size."""
+        """Count a committed transaction with ``size`` records; one with offsets only has no
+        size.
+        """
         self.records += size
         self.transactions += 1
         self.meter.commit(size)

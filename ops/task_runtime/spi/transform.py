@@ -1,7 +1,9 @@
-"""The interface of transforms: a class with ``process``, or a function from one DataFrame to another.
+"""The interface of transforms: a class with ``process``, or a function from one DataFrame to
+another.
 
-A transform is a loop of consume, process and produce, exactly once by KIP-447: one producer for each task, and the group's
-offsets in its transactions. The order of the records of a partition is kept.
+A transform is a loop of consume, process and produce, exactly once by KIP-447: one producer for
+each task, and the group's offsets in its transactions. The order of the records of a partition is
+kept.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ class Guarantee(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class Record:
-    """A record that was read, or one to write. ``timestamp`` is in ms since the epoch. In one to write, ``topic`` None is
-    the job's output topic, with ``partition`` None Java's partitioner chooses, and ``offset`` has no meaning.
+    """A record that was read, or one to write. ``timestamp`` is in ms since the epoch. In one to
+    write, ``topic`` None is the job's output topic, with ``partition`` None Java's partitioner
+    chooses, and ``offset`` has no meaning.
     """
 
     value: bytes | None
@@ -61,13 +64,23 @@ class Records(Sequence[Record]):
     @cached_property
     def _objects(self) -> list[Record]:
         return [
-            Record(m.value(), m.key(), m.topic(), m.partition(), m.headers() or (), _timestamp(m), m.offset())
+            Record(
+                m.value(),
+                m.key(),
+                m.topic(),
+                m.partition(),
+                m.headers() or (),
+                _timestamp(m),
+                m.offset(),
+            )
             for m in self._messages
         ]
 
     @cached_property
     def arrow(self) -> pa.Table:
-        """The records as columns: topic, partition, offset, timestamp (ms), key, value and headers."""
+        """The records as columns: topic, partition, offset, timestamp (ms), key, value and
+        headers.
+        """
         import pyarrow as pa
 
         headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -81,7 +94,9 @@ class Records(Sequence[Record]):
             (m.value() for m in self._messages),
             ([{"key": k, "value": v} for k, v in m.headers() or ()] for m in self._messages),
         )
-        return pa.table({n: pa.array(c, kind) for n, c, kind in zip(COLUMNS, columns, kinds, strict=True)})
+        return pa.table(
+            {n: pa.array(c, kind) for n, c, kind in zip(COLUMNS, columns, kinds, strict=True)}
+        )
 
     @property
     def pandas(self) -> Any:
@@ -97,32 +112,36 @@ class Records(Sequence[Record]):
 
 
 Output = Any
-"""The result of ``process``: ``Record``s, or columns (an Arrow table or a pandas DataFrame) with ``value`` and optionally
-key, topic, partition, timestamp and headers; or several of these. None is no record."""
+"""The result of ``process``: ``Record``s, or columns (an Arrow table or a pandas DataFrame) with
+``value`` and optionally key, topic, partition, timestamp and headers; or several of these. None is
+no record.
+"""
 
 
 class Transform(ABC):
-    """One task. Every method is called by the same thread. It may be started again and must discard its state then:
-    uncommitted records are delivered again. It is not pickled: executors import its class, or its function of DataFrames,
-    by name.
+    """One task. Every method is called by the same thread. It may be started again and must discard
+    its state then: uncommitted records are delivered again. It is not pickled: executors import its
+    class, or its function of DataFrames, by name.
 
-    An exception in a method fails the task and aborts the open transaction; nothing is retried. Keys and values are
-    bytes: converters are not used.
+    An exception in a method fails the task and aborts the open transaction; nothing is retried.
+    Keys and values are bytes: converters are not used.
     """
 
     settings: ClassVar[Sequence[Setting]] = ()
     columnar: ClassVar[bool] = False
-    """Whether ``process`` returns only columns. They are written as whole record batches, without an object for each
-    record, if the job has an output topic and ``consumer.override.max.poll.records`` is not below its default.
+    """Whether ``process`` returns only columns. They are written as whole record batches, without
+    an object for each record, if the job has an output topic and
+    ``consumer.override.max.poll.records`` is not below its default.
     """
 
-    def start(self, configs: Mapping[str, str]) -> None:  # noqa: B027  # a hook that most do not need
+    # a hook that most do not need
+    def start(self, configs: Mapping[str, str]) -> None:  # noqa: B027
         """Start with this configuration."""
 
     @abstractmethod
     def process(self, records: Records) -> Output:
-        """Return the records to write for ``records``, which may be of several partitions. All output must be
-        returned; none may be kept for a later call.
+        """Return the records to write for ``records``, which may be of several partitions. All
+        output must be returned; none may be kept for a later call.
         """
 
     def stop(self) -> None:  # noqa: B027  # a hook that most do not need
@@ -140,7 +159,9 @@ class FrameTransform(Transform):
 
 
 class TransformConnector(Connector):
-    """The connector of a transform: ``task`` is its class. All tasks are equal; the group assigns their partitions."""
+    """The connector of a transform: ``task`` is its class. All tasks are equal; the group assigns
+    their partitions.
+    """
 
     task: type[Transform]
     converts = False
@@ -153,7 +174,10 @@ class TransformConnector(Connector):
             found[OUTPUT] = [f"The output topic {configs[OUTPUT]} is an input topic, too"]
         guarantees = [str(each) for each in Guarantee]
         if (given := configs.get(GUARANTEE, Guarantee.EXACTLY_ONCE)) not in guarantees:
-            found[GUARANTEE] = [f"Invalid value {given} for configuration {GUARANTEE}: use {' or '.join(guarantees)}"]
+            found[GUARANTEE] = [
+                f"Invalid value {given} for configuration {GUARANTEE}: use "
+                f"{' or '.join(guarantees)}"
+            ]
         return found | not_above_zero(configs, INTERVAL, "tasks.max")
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
@@ -161,7 +185,9 @@ class TransformConnector(Connector):
 
 
 def connector_of(found: Any) -> type[TransformConnector] | None:
-    """Return the connector class for a transform, a class or a function of DataFrames; None for anything else."""
+    """Return the connector class for a transform, a class or a function of DataFrames; None for
+    anything else.
+    """
     if isinstance(found, type) and issubclass(found, Transform):
         return type(found.__name__, (TransformConnector,), {"task": found})
     if not isinstance(found, type) and callable(found):
@@ -172,12 +198,16 @@ def connector_of(found: Any) -> type[TransformConnector] | None:
 
 
 def check_columns(table: Any) -> None:
-    """Raise ``ConnectctlError`` for an Arrow table without column ``value``, or with an unknown column."""
+    """Raise ``ConnectctlError`` for an Arrow table without column ``value``, or with an unknown
+    column.
+    """
     names = set(table.schema.names)
     if "value" not in names or names - set(COLUMNS):
         raise ConnectctlError(
             "The transform returned a table that cannot be written",
-            why=f"unknown column {min(names - set(COLUMNS))}" if "value" in names else "it has no column value",
+            why=f"unknown column {min(names - set(COLUMNS))}"
+            if "value" in names
+            else "it has no column value",
             next_step=f"Its columns may be {', '.join(COLUMNS)}.",
         )
 

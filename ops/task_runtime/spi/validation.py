@@ -42,31 +42,47 @@ UNSUPPORTED = {
 WORKERS = ("DISABLED", "PREPARING", "ENABLED")
 _REFERENCE = re.compile(r"\$\{\w[^}:]*:[^}]*\}")
 _NO_BOUNDARIES = (
-    f"{NO_BOUNDARIES[0]} with the given configuration. Please reconfigure it to use a different transaction boundary "
-    "definition."
+    f"{NO_BOUNDARIES[0]} with the given configuration. Please reconfigure it to use a different "
+    "transaction boundary definition."
 )
 _NULL_BOUNDARIES = (
-    f"{NO_BOUNDARIES[1]}, which is not permitted. The connector will be treated as if it cannot define its own transaction "
-    "boundaries, and cannot be configured with 'transaction.boundary' set to 'connector'."
+    f"{NO_BOUNDARIES[1]}, which is not permitted. The connector will be treated as if it cannot "
+    "define its own transaction boundaries, and cannot be configured with 'transaction.boundary' "
+    "set to 'connector'."
 )
 
 
-def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: str) -> tuple[str, Connector]:
-    """Return ``module:Class`` and a new connector for ``config``. Raises ``BadInput`` with every problem."""
+def validated(
+    name: str, config: Mapping[str, str], group: str, offsets_topic: str
+) -> tuple[str, Connector]:
+    """Return ``module:Class`` and a new connector for ``config``. Raises ``BadInput`` with every
+    problem.
+    """
     if not config.get("connector.class", "").strip():
-        raise BadInput(f"{name}: The configuration contains no connector type", next_step="Set connector.class.")
+        raise BadInput(
+            f"{name}: The configuration contains no connector type",
+            next_step="Set connector.class.",
+        )
     path = path_of(config["connector.class"])
     connector = connector_class(path)()
     check(name, config, group, offsets_topic, connector)
     return path, connector
 
 
-def check(name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: Connector) -> None:
+def check(
+    name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: Connector
+) -> None:
     """Raise ``BadInput`` with every problem of ``config``."""
     problems = list(dict.fromkeys(_problems(name, config, group, offsets_topic, connector)))
     if problems:
-        more = f" (and {len(problems) - 1} more: {'; '.join(problems[1:])})" if len(problems) > 1 else ""
-        raise BadInput(f"Invalid configuration of {name}", why=problems[0] + more, code="bad-config")
+        more = (
+            f" (and {len(problems) - 1} more: {'; '.join(problems[1:])})"
+            if len(problems) > 1
+            else ""
+        )
+        raise BadInput(
+            f"Invalid configuration of {name}", why=problems[0] + more, code="bad-config"
+        )
     converters(config)
 
 
@@ -80,7 +96,13 @@ def _problems(
         if _REFERENCE.search(value):
             yield f"{each} refers to a config provider, which is not supported here"
     subject = Subject(
-        name, config, Goal.ENABLED, (), group, offsets_topic, is_source=isinstance(connector, SourceConnector)
+        name,
+        config,
+        Goal.ENABLED,
+        (),
+        group,
+        offsets_topic,
+        is_source=isinstance(connector, SourceConnector),
     )
     for finding in rules.evaluate(subject).findings:
         # Without a configured timeout, a task uses one that is long enough.
@@ -104,19 +126,30 @@ def _problems(
 
 
 def latency_problems(config: Mapping[str, str]) -> Iterator[str]:
-    """Yield the problems of a promised latency, alone and combined with the other properties of transactions."""
+    """Yield the problems of a promised latency, alone and combined with the other properties of
+    transactions.
+    """
     value = config[LATENCY]
     if problem := number_problem(LATENCY, value, "INT", 1):
         yield problem
         return
     boundary = config.get(BOUNDARY, "").strip().lower()
     if boundary == "connector":
-        yield f"{LATENCY} cannot be used with {BOUNDARY}=connector: only the connector ends its transactions then"
+        yield (
+            f"{LATENCY} cannot be used with {BOUNDARY}=connector: only the connector ends its "
+            "transactions then"
+        )
     if boundary == "poll":
-        yield f"{LATENCY} cannot be used with {BOUNDARY}=poll: each batch is a transaction then. Leave out {BOUNDARY}"
+        yield (
+            f"{LATENCY} cannot be used with {BOUNDARY}=poll: each batch is a transaction then. "
+            f"Leave out {BOUNDARY}"
+        )
     timeout = config.get(TIMEOUT, "").strip()
     if timeout.isdigit() and int(timeout) <= int(value):
-        yield f"{LATENCY} is {int(value)}, and brokers end transactions after {timeout} ms: set {TIMEOUT} well above it"
+        yield (
+            f"{LATENCY} is {int(value)}, and brokers end transactions after {timeout} ms: set "
+            f"{TIMEOUT} well above it"
+        )
 
 
 def _sink_problems(config: Mapping[str, str]) -> Iterator[str]:
@@ -130,7 +163,9 @@ def _sink_problems(config: Mapping[str, str]) -> Iterator[str]:
 
 def _worker_problems(config: Mapping[str, str]) -> Iterator[str]:
     """Problems of the worker properties that a job may contain."""
-    if problem := word_problem(WORKERS_SUPPORT, config.get(WORKERS_SUPPORT, "enabled"), WORKERS, any_case=True):
+    if problem := word_problem(
+        WORKERS_SUPPORT, config.get(WORKERS_SUPPORT, "enabled"), WORKERS, any_case=True
+    ):
         yield problem
     elif not exactly_once(config) and config.get(SUPPORT, "requested").lower() == "required":
         yield NOT_ENABLED

@@ -1,8 +1,8 @@
 """A task without exactly-once, as on a worker without ``exactly.once.source.support=enabled``.
 
-The task loop is the same, with a producer without transactional id and with flushes of offsets as boundaries. Records are
-acknowledged before their offsets are written, so that none is lost; after a failure some are delivered again, and no
-producer is fenced. Source: ``WorkerSourceTask``.
+The task loop is the same, with a producer without transactional id and with flushes of offsets as
+boundaries. Records are acknowledged before their offsets are written, so that none is lost; after a
+failure some are delivered again, and no producer is fenced. Source: ``WorkerSourceTask``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
-from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, TaskProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    DEFAULTS,
+    TaskProducer,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -27,10 +31,11 @@ PATIENCE = 30.0
 
 
 class FlushBoundaries(Boundaries):
-    """Adds a flush of offsets after a batch, every ``interval`` seconds; tasks have no transactions to end.
+    """Adds a flush of offsets after a batch, every ``interval`` seconds; tasks have no transactions
+    to end.
 
-    The flush is a separate segment without records: KIP-910's ``update_offsets`` is called immediately before it, when
-    all records of the last poll are acknowledged.
+    The flush is a separate segment without records: KIP-910's ``update_offsets`` is called
+    immediately before it, when all records of the last poll are acknowledged.
     """
 
     def __init__(self, interval: float, now: Callable[[], float] = time.monotonic):
@@ -43,11 +48,20 @@ class FlushBoundaries(Boundaries):
 
 
 class IdempotentProducer(TaskProducer):
-    """A producer without a transactional id for the task loop. A commit waits until everything is acknowledged."""
+    """A producer without a transactional id for the task loop. A commit waits until everything is
+    acknowledged.
+    """
 
     overdue = False
 
-    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        kafka: Kafka,
+        id_: str,
+        *,
+        timeout_ms: int,
+        properties: Mapping[str, Any] | None = None,
+    ):
         from confluent_kafka import Producer
 
         self._kafka = kafka
@@ -55,7 +69,11 @@ class IdempotentProducer(TaskProducer):
         self._failed: list[Any] = []
         self.id = id_
         self.timeout_ms = timeout_ms
-        ours = {"enable.idempotence": True, "partitioner": "murmur2_random", "on_delivery": self._delivered}
+        ours = {
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "on_delivery": self._delivered,
+        }
         whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
 
@@ -89,7 +107,9 @@ class IdempotentProducer(TaskProducer):
         self._producer.poll(0)
 
     def flush(self, doing: str) -> None:
-        """Wait for all acknowledgements. Raises ``UnknownOutcome``, or the first error of a record."""
+        """Wait for all acknowledgements. Raises ``UnknownOutcome``, or the first error of a
+        record.
+        """
         from confluent_kafka import KafkaException
 
         left = self._producer.flush(PATIENCE)
@@ -97,7 +117,9 @@ class IdempotentProducer(TaskProducer):
             error = self._failed[0]
             self._fail(error, doing, KafkaException(error))
         if left:
-            raise UnknownOutcome(f"could not {doing}: {left} not acknowledged within {PATIENCE:g} s")
+            raise UnknownOutcome(
+                f"could not {doing}: {left} not acknowledged within {PATIENCE:g} s"
+            )
 
     def commit(self, patience: float) -> None:
         """Nothing: everything is acknowledged."""
@@ -111,12 +133,16 @@ class IdempotentProducer(TaskProducer):
 
 
 class GroupIdempotentProducer(IdempotentProducer):
-    """The same for offsets of a consumer group: it waits for records before a commit, not at each poll."""
+    """The same for offsets of a consumer group: it waits for records before a commit, not at each
+    poll.
+    """
 
     def send(self, batch: TransactionBatch) -> None:
         TaskProducer.send(self, batch)
 
-    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
         """Commit through the consumer after all records are acknowledged."""
         self.flush("write its records")
         consumer.commit(offsets)
@@ -125,6 +151,9 @@ class GroupIdempotentProducer(IdempotentProducer):
 def boundaries_of(delivery: DeliverySettings) -> Boundaries:
     if delivery.exactly_once:
         return Boundaries(
-            delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval, latency=delivery.latency
+            delivery.boundary,
+            delivery.interval,
+            flush_interval=delivery.flush_interval,
+            latency=delivery.latency,
         )
     return FlushBoundaries(delivery.interval)

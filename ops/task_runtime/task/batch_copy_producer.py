@@ -1,7 +1,8 @@
-"""An instance of a task's producer that sends batches of another topic as they are, but for their headers.
+"""An instance of a task's producer that sends batches of another topic as they are, but for their
+headers.
 
-A batch that its topic would not take, or that is to be compressed otherwise there, is opened and made anew. The guarantees
-are those of ``ColumnarProducer``.
+A batch that its topic would not take, or that is to be compressed otherwise there, is opened and
+made anew. The guarantees are those of ``ColumnarProducer``.
 """
 
 from __future__ import annotations
@@ -23,9 +24,18 @@ _PRODUCERS_OWN = "producer"
 
 
 class BatchCopyProducer(ColumnarProducer):
-    """See ``ColumnarProducer``. Without ``compression.type`` in ``properties`` batches stay compressed as they came."""
+    """See ``ColumnarProducer``. Without ``compression.type`` in ``properties`` batches stay
+    compressed as they came.
+    """
 
-    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        kafka: Kafka,
+        id_: str,
+        *,
+        timeout_ms: int,
+        properties: Mapping[str, Any] | None = None,
+    ):
         super().__init__(kafka, id_, timeout_ms=timeout_ms, properties=properties)
         whole = kafka.client | dict(properties or {})
         given = whole.get("compression.type") or whole.get("compression.codec")
@@ -39,11 +49,16 @@ class BatchCopyProducer(ColumnarProducer):
 
     def _copy(self, copied: CopiedBatches) -> None:
         target = self._target(copied.topic)
-        for place, some in self._writer.ready(copied.topic, [(each.partition, each) for each in copied.batches]):
+        for place, some in self._writer.ready(
+            copied.topic, [(each.partition, each) for each in copied.batches]
+        ):
             name = partial(copied.describe_record, some.partition)
-            sent = _made(some, target, lambda: name(some.offset_of(0)))  # noqa: B023  # called at once
+            # called at once
+            sent = _made(some, target, lambda: name(some.offset_of(0)))  # noqa: B023
             for each in sent:
-                self._producer.send(place, each.records, each.encode, partial(_named, name, some, each))
+                self._producer.send(
+                    place, each.records, each.encode, partial(_named, name, some, each)
+                )
             copied.count(all(each.unopened for each in sent), some.batches)
 
     def _target(self, topic: str) -> TargetTopic:
@@ -55,7 +70,9 @@ class BatchCopyProducer(ColumnarProducer):
             self._targets[topic] = TargetTopic(
                 int(largest) if largest.isdigit() else LARGEST,
                 config.get("message.timestamp.type") == "LogAppendTime",
-                self._wanted_codec if codec == _PRODUCERS_OWN else {"uncompressed": "none"}.get(codec, codec),
+                self._wanted_codec
+                if codec == _PRODUCERS_OWN
+                else {"uncompressed": "none"}.get(codec, codec),
             )
         return self._targets[topic]
 
@@ -64,7 +81,9 @@ def _made(some: CopiedRecords, target: TargetTopic, name: Callable[[], str]) -> 
     try:
         return some.sent_to(target)
     except (ValueError, OSError) as e:
-        raise ConnectctlError(f"{name()} is in a batch that cannot be read", why=str(e), code="garbled") from e
+        raise ConnectctlError(
+            f"{name()} is in a batch that cannot be read", why=str(e), code="garbled"
+        ) from e
 
 
 def _named(name: Callable[[int], str], some: CopiedRecords, sent: SentBatch, record: int) -> str:

@@ -1,7 +1,9 @@
-"""How large the batches of a task may be: what the topics take that it writes to (``max.message.bytes``).
+"""How large the batches of a task may be: what the topics take that it writes to
+(``max.message.bytes``).
 
-Which topics these are a polled task says record by record, and a producer has one size for all. So it fits the smallest of
-those that were seen, and makes way for another one where a new topic takes less.
+Which topics these are a polled task says record by record, and a producer has one size for all. So
+it fits the smallest of those that were seen, and makes way for another one where a new topic takes
+less.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ SIZE = 1_000_000
 
 
 class BatchSizeLimits:
-    """``largest`` tells what topics take, as far as it can be seen; ``given`` are the producer's own properties."""
+    """``largest`` tells what topics take, as far as it can be seen; ``given`` are the producer's
+    own properties.
+    """
 
-    def __init__(self, largest: Callable[[Collection[str]], Mapping[str, int]], given: Mapping[str, str]):
+    def __init__(
+        self, largest: Callable[[Collection[str]], Mapping[str, int]], given: Mapping[str, str]
+    ):
         self._largest, self._given = largest, given
         self._known: dict[str, int | None] = {}
         self._opened = self._smallest
@@ -29,7 +35,9 @@ class BatchSizeLimits:
         return self._opened == self._smallest
 
     def properties(self) -> dict[str, str]:
-        """librdkafka's for a producer that is opened now. One record may be as large as any of the topics takes it."""
+        """librdkafka's for a producer that is opened now. One record may be as large as any of the
+        topics takes it.
+        """
         self._opened = self._smallest
         found = {"batch.size": str(self._opened)}
         largest = max([SIZE, *self._limits])

@@ -1,9 +1,10 @@
 """An instance of a task's producer that makes whole batches, without librdkafka.
 
-Every record that librdkafka is given is an object of Python's, a message of its own and its acknowledgement; Arrow's
-columns become a record batch at once (docs/decisions/0014). It gives the same guarantees as ``TaskProducer`` and
-raises the same errors. It never retries a request that may have been processed, but for a commit under transaction version
-2 (docs/decisions/0030): any other failure is an ``UnknownOutcome``.
+Every record that librdkafka is given is an object of Python's, a message of its own and its
+acknowledgement; Arrow's columns become a record batch at once (docs/decisions/0014). It gives the
+same guarantees as ``TaskProducer`` and raises the same errors. It never retries a request that may
+have been processed, but for a commit under transaction version 2 (docs/decisions/0030): any other
+failure is an ``UnknownOutcome``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
 from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
 from connectctl.ops.task_runtime.task.stale_transactions import open_older_transaction
-from connectctl.ops.task_runtime.task.transactional_producer import SOCKET_TIMEOUT_MS, TaskProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    SOCKET_TIMEOUT_MS,
+    TaskProducer,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -39,18 +44,28 @@ if TYPE_CHECKING:
 BATCH_BYTES = 1_000_000
 """librdkafka's ``batch.size``: just below what a topic takes by default (``max.message.bytes``)."""
 BUFFER_BYTES = 4_000_000
-"""Bytes of single records of a topic, for each partition that they name, that become batches together."""
+"""Bytes of single records of a topic, for each partition that they name, that become batches
+together.
+"""
 ALL_BUFFERS_BYTES = 16_000_000
 """Bytes of all waiting single records."""
 _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
 
 
 class ColumnarProducer(TaskProducer):
-    """See ``TaskProducer``. Single records become columns, those of a topic at once. Of ``properties`` it uses
-    those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit.
+    """See ``TaskProducer``. Single records become columns, those of a topic at once. Of
+    ``properties`` it uses those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and
+    ``message.max.bytes``: the topic's limit.
     """
 
-    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        kafka: Kafka,
+        id_: str,
+        *,
+        timeout_ms: int,
+        properties: Mapping[str, Any] | None = None,
+    ):
         whole = kafka.client | dict(properties or {})
         timeout = _request_timeout(whole, timeout_ms)
         self._kafka = kafka
@@ -61,13 +76,17 @@ class ColumnarProducer(TaskProducer):
         batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
         self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout)
         self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
-        self._writer = ColumnWriter(self._producer, codec, batch_bytes, largest, too_large, check=self._check_late)
+        self._writer = ColumnWriter(
+            self._producer, codec, batch_bytes, largest, too_large, check=self._check_late
+        )
         self._unchecked: set[TopicPartition] = set()
         """Partitions that had no leader to tell whether an older transaction is open there."""
         self.id = id_
         self.timeout_ms = timeout_ms
 
-    def _open(self, client: Mapping[str, Any], id_: str, timeout_ms: int, timeout: float) -> BatchProducer:
+    def _open(
+        self, client: Mapping[str, Any], id_: str, timeout_ms: int, timeout: float
+    ) -> BatchProducer:
         return BatchProducer(client, id_, transaction_timeout_ms=timeout_ms, timeout=timeout)
 
     def initialise(self, patience: float) -> None:
@@ -75,16 +94,22 @@ class ColumnarProducer(TaskProducer):
         self._call("initialise its producer", lambda: self._producer.initialise(patience))
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
-        """See ``TaskProducer``. Partitions without a leader are looked at before they are written to."""
+        """See ``TaskProducer``. Partitions without a leader are looked at before they are written
+        to.
+        """
         found: dict[TopicPartition, Any] = {}
         self._call("look up leaders", lambda: found.update(self._producer.leaders(topics)))
-        leaderless = {place for place, leader in found.items() if leader == Code.LEADER_NOT_AVAILABLE}
+        leaderless = {
+            place for place, leader in found.items() if leader == Code.LEADER_NOT_AVAILABLE
+        }
         self._unchecked |= leaderless
         places = sorted(found.keys() - leaderless) if leaderless else None
         return open_older_transaction(self._kafka, self.id, topics, places)
 
     def _check_late(self, places: Collection[TopicPartition]) -> None:
-        """Raise ``UnknownOutcome`` if an older transaction is open in one of ``places`` that had no leader before."""
+        """Raise ``UnknownOutcome`` if an older transaction is open in one of ``places`` that had no
+        leader before.
+        """
         if late := self._unchecked.intersection(places):
             topics = sorted({place.topic for place in late})
             if why := open_older_transaction(self._kafka, self.id, topics, sorted(late)):
@@ -107,7 +132,8 @@ class ColumnarProducer(TaskProducer):
 
         def all_() -> None:
             self._buffer.add(batch)
-            # Messages of librdkafka keep the response alive that they came in: they are not kept for the next ones.
+            # Messages of librdkafka keep the response alive that they came in: they are not kept
+            # for the next ones.
             self._send(everything=bool(columns or batch.copies))
             for bulk in batch.record_batches:
                 if isinstance(bulk, ColumnBatch):
@@ -125,9 +151,14 @@ class ColumnarProducer(TaskProducer):
             rows.add(key, value)
         self._call("write its offsets", lambda: self._writer.write(topic, rows))
 
-    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
         member = membership(consumer.metadata)
-        self._call("write its offsets", lambda: self._producer.send_group_offsets(member, offsets, patience))
+        self._call(
+            "write its offsets",
+            lambda: self._producer.send_group_offsets(member, offsets, patience),
+        )
 
     def commit(self, patience: float) -> None:
         def all_() -> None:
@@ -138,8 +169,8 @@ class ColumnarProducer(TaskProducer):
         self._commit(lambda: self._producer.end(commit=True, patience=patience))
 
     def abort(self, patience: float) -> None:
-        """Abort the transaction. No record may be written after the marker: requests in flight are waited for, unless their
-        epoch ends with the transaction.
+        """Abort the transaction. No record may be written after the marker: requests in flight are
+        waited for, unless their epoch ends with the transaction.
         """
         self._buffer.clear()
         self._is_open = False
@@ -158,7 +189,9 @@ class ColumnarProducer(TaskProducer):
         return None
 
     def discard(self) -> None:
-        """``abandon`` what is open, and close it on another thread: a broker that hangs must not block the task."""
+        """``abandon`` what is open, and close it on another thread: a broker that hangs must not
+        block the task.
+        """
         self.abandon()
         threading.Thread(target=_close, args=(self._producer,), daemon=True).start()
 
@@ -190,12 +223,15 @@ def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
     """Return the error of a row that the broker rejected; None if the row is not the cause."""
     row = named(refusal.record or 0)
     if refusal.code == Code.MESSAGE_TOO_LARGE and refusal.alone is not None:
-        return too_large(row, refusal.alone, f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}")
+        return too_large(
+            row, refusal.alone, f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}"
+        )
     if refusal.code == Code.MESSAGE_TOO_LARGE:
         return ConnectctlError(
             f"{row}, or the record batch that starts with it, is too large",
             why=f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}",
-            next_step="Set batch.size below max.message.bytes of the topic, or reduce the size of the row.",
+            next_step="Set batch.size below max.message.bytes of the topic, or reduce the size of "
+            "the row.",
             code="row-too-large",
         )
     if refusal.code not in _OF_A_RECORD or refusal.record is None:
@@ -213,14 +249,25 @@ def _codec(properties: Mapping[str, Any]) -> str:
 
 
 def batch_producer_class(
-    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], at_least_once: type[TaskProducer]
+    kafka: Kafka,
+    delivery: DeliverySettings,
+    config: Mapping[str, str],
+    at_least_once: type[TaskProducer],
 ) -> type[TaskProducer]:
-    """Return a task's producer class: librdkafka's if ``config`` has properties that only that supports."""
+    """Return a task's producer class: librdkafka's if ``config`` has properties that only that
+    supports.
+    """
     if not delivery.exactly_once:
         return at_least_once
-    return TaskProducer if idle_for_columns(config) else dataframe_producer_class(kafka, delivery.properties)
+    return (
+        TaskProducer
+        if idle_for_columns(config)
+        else dataframe_producer_class(kafka, delivery.properties)
+    )
 
 
 def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TaskProducer]:
-    """What writes columns to ``kafka``: librdkafka where they are to be compressed as only it can."""
+    """What writes columns to ``kafka``: librdkafka where they are to be compressed as only it
+    can.
+    """
     return ColumnarProducer if _codec(kafka.client | dict(properties)) in CODECS else TaskProducer

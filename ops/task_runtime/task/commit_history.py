@@ -1,9 +1,11 @@
-"""What a task has committed, compared with what it reads afterwards: a reading that lacks it is not used.
+"""What a task has committed, compared with what it reads afterwards: a reading that lacks it is not
+used.
 
-A task that begins a source partition behind its own commits delivers records twice, whatever made the reading short: an
-end that was none, a log that lost its own, a topic in which somebody deleted. Offsets are opaque, so that values cannot
-tell; but every commit adds a record behind the one that was read before, and compaction keeps the newest of each key. So
-after a commit the key must be found further behind in its partition than before, or it was not read whole.
+A task that begins a source partition behind its own commits delivers records twice, whatever made
+the reading short: an end that was none, a log that lost its own, a topic in which somebody deleted.
+Offsets are opaque, so that values cannot tell; but every commit adds a record behind the one that
+was read before, and compaction keeps the newest of each key. So after a commit the key must be
+found further behind in its partition than before, or it was not read whole.
 """
 
 from __future__ import annotations
@@ -38,20 +40,28 @@ class CommitHistory:
                 self._before[key] = store.position(key)
 
     def beyond(self, reached: KnownEnds) -> KnownEnds:
-        """How far the topic reaches with what was committed since it was read up to ``reached``: a record of each key."""
+        """How far the topic reaches with what was committed since it was read up to ``reached``: a
+        record of each key.
+        """
         ends = list(reached.ends)
         for key in self._before if ends else ():
             ends[java_partition(key, len(ends))] += 1
         return KnownEnds(reached.id, tuple(ends))
 
     def check(self, store: RefreshableOffsets) -> None:
-        """``store`` was read again. Raises ``UnknownOutcome`` where it is behind what was committed, else forgets that."""
+        """``store`` was read again. Raises ``UnknownOutcome`` where it is behind what was
+        committed, else forgets that.
+        """
         for key, before in self._before.items():
             now = store.position(key)
             if now is None or (before is not None and now[0] == before[0] and now[1] <= before[1]):
-                where = "nowhere" if now is None else f"at offset {now[1]} of partition {now[0]}, an earlier value"
+                where = (
+                    "nowhere"
+                    if now is None
+                    else f"at offset {now[1]} of partition {now[0]}, an earlier value"
+                )
                 raise UnknownOutcome(
-                    f"the offsets topic was read incompletely: {key.decode('utf-8', 'replace')} (committed by "
-                    f"this task) was found {where}"
+                    f"the offsets topic was read incompletely: {key.decode('utf-8', 'replace')} "
+                    f"(committed by this task) was found {where}"
                 )
         self._before.clear()

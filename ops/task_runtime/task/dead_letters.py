@@ -17,7 +17,9 @@ TIMEOUT_MS = 60_000
 
 
 class DeadLetterProducer:
-    """The ``DeadLetters`` of ``sink_errors``. Its producer is opened with the first record, which most tasks never have."""
+    """The ``DeadLetters`` of ``sink_errors``. Its producer is opened with the first record, which
+    most tasks never have.
+    """
 
     def __init__(self, kafka: Kafka, id_: str):
         self._kafka, self._id = kafka, id_
@@ -35,7 +37,9 @@ class DeadLetterProducer:
         try:
             self._producer.flush("write dead letters")
         except UnknownOutcome as e:
-            raise ConnectctlError("A dead letter was not written", why=str(e), code="dead-letter") from e
+            raise ConnectctlError(
+                "A dead letter was not written", why=str(e), code="dead-letter"
+            ) from e
 
     def discard(self) -> None:
         if self._producer is not None:

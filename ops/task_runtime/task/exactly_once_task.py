@@ -5,15 +5,18 @@ The protocol, modelled on KIP-618's task:
 1. check that this generation of task configurations is the newest; else end as STALE;
 2. initialise a producer of the transactional id: from then on no older instance can commit;
 3. check the generation again, because the initialisation may have taken long;
-4. read the committed offsets after 2 (``ledger``), and start the record source there, unless they lack commits of this
-   task; write to no topic in which a broker has left an older transaction of the task open;
-5. per transaction: records and their offsets together, then the commit; continue only after a confirmed commit;
-6. end between two transactions. A transaction that is open at the end, or when anything raises, is aborted as its producer
-   is discarded, unless its commit was requested.
+4. read the committed offsets after 2 (``ledger``), and start the record source there, unless they
+   lack commits of this task; write to no topic in which a broker has left an older transaction of
+   the task open;
+5. per transaction: records and their offsets together, then the commit; continue only after a
+   confirmed commit;
+6. end between two transactions. A transaction that is open at the end, or when anything raises, is
+   aborted as its producer is discarded, unless its commit was requested.
 
-After any unknown outcome the producer is discarded and a new one begins at 1: whether the last transaction was committed
-is read from the topic, never assumed. A fenced task ends, and never initialises again: two attempts of one task would
-fence each other forever. Every initialisation is followed by a read of the offsets.
+After any unknown outcome the producer is discarded and a new one begins at 1: whether the last
+transaction was committed is read from the topic, never assumed. A fenced task ends, and never
+initialises again: two attempts of one task would fence each other forever. Every initialisation is
+followed by a read of the offsets.
 """
 
 from __future__ import annotations
@@ -53,12 +56,13 @@ SUSPENDED = 2
 """A call that took longer than this multiple of ``patience`` was suspended with its process."""
 MOST_DOUBTS_KEPT = 100
 MOST_EXPIRED = 3
-"""Consecutive transactions that timed out; a source may make each smaller. They fail a task if this lasts longer than an
-outage of brokers may: restarting brokers also make transactions slow."""
+"""Consecutive transactions that timed out; a source may make each smaller. They fail a task if this
+lasts longer than an outage of brokers may: restarting brokers also make transactions slow.
+"""
 
 REMEDIES = (
-    f"{LONGER}, let it poll fewer records at once, or commit more often (transaction.boundary=poll, a shorter "
-    "transaction.boundary.interval.ms)."
+    f"{LONGER}, let it poll fewer records at once, or commit more often "
+    "(transaction.boundary=poll, a shorter transaction.boundary.interval.ms)."
 )
 
 RUN_AGAIN = "Check the brokers, then run it again: it resumes from the committed offsets."
@@ -68,10 +72,11 @@ RUN_AGAIN = "Check the brokers, then run it again: it resumes from the committed
 class ExactlyOnceTask:
     """The loop of a task, with its context.
 
-    ``open_producer`` creates a producer of the task, ``ledger`` has its offsets. ``stale_because`` returns why this
-    generation is no longer the newest, None while it is. ``patience`` is in seconds, for each request and for the whole
-    time without a transaction, unless ``outage`` is longer. ``strict`` initialises a new epoch for every transaction,
-    unless the producer's transactions have one each.
+    ``open_producer`` creates a producer of the task, ``ledger`` has its offsets. ``stale_because``
+    returns why this generation is no longer the newest, None while it is. ``patience`` is in
+    seconds, for each request and for the whole time without a transaction, unless ``outage`` is
+    longer. ``strict`` initialises a new epoch for every transaction, unless the producer's
+    transactions have one each.
     """
 
     open_producer: Callable[[], TaskProducer]
@@ -88,17 +93,22 @@ class ExactlyOnceTask:
     remedies: str = REMEDIES
     """Remedies for transactions that time out."""
     visible_when_sent: bool = False
-    """Whether records are readable before the commit: without transactions, a send waits for acknowledgements."""
+    """Whether records are readable before the commit: without transactions, a send waits for
+    acknowledgements.
+    """
     outage: float = 0.0
     batch_size_fits: Callable[[Collection[str]], bool] = lambda topics: True
     """Whether the producer's batches are small enough for these topics."""
     send_one_by_one: Callable[[], bool] = lambda: False
-    """Switch ``open_producer`` to instances that name a rejected record; whether they did not before."""
+    """Switch ``open_producer`` to instances that name a rejected record; whether they did not
+    before.
+    """
 
     def run(self, source: RecordSource) -> TaskResult:
         """Write the source's records until it ends, is stopped, or another task takes over.
 
-        Raises ``ConnectctlError`` if the user must act, ``TimedOut`` if no transaction was committed within ``patience``.
+        Raises ``ConnectctlError`` if the user must act, ``TimedOut`` if no transaction was
+        committed within ``patience``.
         """
         doing = self.stats.progress
         pause = FIRST_PAUSE
@@ -112,7 +122,9 @@ class ExactlyOnceTask:
                     return ended
                 continue
             except (Fenced, PollIntervalExceeded) as e:
-                return self._end(EndReason.FENCED if isinstance(e, Fenced) else EndReason.SLOW, str(e))
+                return self._end(
+                    EndReason.FENCED if isinstance(e, Fenced) else EndReason.SLOW, str(e)
+                )
             except (NotAuthorized, RejectedRecord) as e:
                 if isinstance(e, NotAuthorized) or not self.send_one_by_one():
                     raise  # waiting does not help
@@ -135,7 +147,9 @@ class ExactlyOnceTask:
                         ) from e
                 if not first and doing.waited > longest:
                     raise TimedOut(
-                        f"No transaction committed for {longest:g} s", why=str(e), next_step=RUN_AGAIN
+                        f"No transaction committed for {longest:g} s",
+                        why=str(e),
+                        next_step=RUN_AGAIN,
                     ) from e
             if self.stopped():
                 return self._end(EndReason.STOPPED)
@@ -183,13 +197,20 @@ class ExactlyOnceTask:
                 self.sleep(IDLE_PAUSE)
             if transaction.begun:
                 continue
-            if self.strict and not producer.bumps_epoch and step is not None and (step.size or step.offsets):
+            if (
+                self.strict
+                and not producer.bumps_epoch
+                and step is not None
+                and (step.size or step.offsets)
+            ):
                 return None
             if why := producer.unusable_because():
                 raise UnknownOutcome(why)
 
     def check_topics(self, producer: TaskProducer, topics: set[str]) -> None:
-        """Raise ``UnknownOutcome`` if an older transaction of the task is open in one of ``topics``."""
+        """Raise ``UnknownOutcome`` if an older transaction of the task is open in one of
+        ``topics``.
+        """
         if new := topics - self.checked_topics:
             if not self.batch_size_fits(new):
                 raise _BatchTooLarge
@@ -216,7 +237,9 @@ class TaskTransaction:
         self._polls = OpenPolls()
 
     def add(self, source: RecordSource, batch: TransactionBatch) -> None:
-        """Add ``batch``, and end the transaction unless ``batch.more``. An empty transaction is not begun."""
+        """Add ``batch``, and end the transaction unless ``batch.more``. An empty transaction is not
+        begun.
+        """
         if batch.size:
             polled = self._task.now() if batch.polled is None else batch.polled
             self._task.check_topics(self._producer, batch.topics)

@@ -1,4 +1,6 @@
-"""Whether a generation of tasks is the newest, read from the config topic to an end that is taken when it is asked."""
+"""Whether a generation of tasks is the newest, read from the config topic to an end that is taken
+when it is asked.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ PAUSE = 0.1
 
 
 class GenerationCheck:
-    """Checks whether a generation is the newest, before and after a task initialises its producer."""
+    """Checks whether a generation is the newest, before and after a task initialises its
+    producer.
+    """
 
     def __init__(self, kafka: Kafka, generation: Generation, patience: float):
         self._kafka, self._generation, self._patience = kafka, generation, patience
@@ -29,17 +33,26 @@ class GenerationCheck:
         self._answer: str | None = None
 
     def stale_because(self) -> str | None:
-        """Return why not; None if it is. Raises ``TimedOut`` if the config topic cannot be read to its end."""
+        """Return why not; None if it is. Raises ``TimedOut`` if the config topic cannot be read to
+        its end.
+        """
         topic, began = self._generation.topic, time.monotonic()
-        # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
+        # What was read before is never gone: an end below that is asked for again, and no reason to
+        # read nothing.
         before = {topic: KnownEnds(ends=(max(0, self._read_to),))}
         if end_offsets(self._kafka, [topic], before)[topic][0] == self._read_to:
             return self._answer
         left = self._patience - (time.monotonic() - began)
-        first, last = (e[topic][0] for e in settled(lambda: read_extents(self._kafka, [topic]), left, PAUSE))
+        first, last = (
+            e[topic][0] for e in settled(lambda: read_extents(self._kafka, [topic]), left, PAUSE)
+        )
         if last.stable < (end := first.end):
             raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")
-        found = stream(self._kafka, {TopicPartition(topic, 0): (max(last.first, self._generation.since), end)})
-        self._answer = self._generation.stale_because([record_of(m) for _, messages in found for m in messages])
+        found = stream(
+            self._kafka, {TopicPartition(topic, 0): (max(last.first, self._generation.since), end)}
+        )
+        self._answer = self._generation.stale_because(
+            [record_of(m) for _, messages in found for m in messages]
+        )
         self._read_to = end
         return self._answer

@@ -1,9 +1,10 @@
-"""Writes offsets of a dedicated topic also to the global one: second, and outside the task's transaction.
+"""Writes offsets of a dedicated topic also to the global one: second, and outside the task's
+transaction.
 
-``ConnectorOffsetBackingStore``'s order: tombstones go here first and have to arrive, everything else goes here after the
-primary topic has it. KIP-618 has that retried without end, on a thread of its own, so that the task neither waits for it nor
-fails of it. Of each key only the newest value counts: what an outage leaves unwritten is one value for each source
-partition, and never more.
+``ConnectorOffsetBackingStore``'s order: tombstones go here first and have to arrive, everything
+else goes here after the primary topic has it. KIP-618 has that retried without end, on a thread of
+its own, so that the task neither waits for it nor fails of it. Of each key only the newest value
+counts: what an outage leaves unwritten is one value for each source partition, and never more.
 """
 
 from __future__ import annotations
@@ -30,15 +31,18 @@ WAIT = 0.1
 
 
 class GlobalOffsetsWriter:
-    """The global offsets topic ``topic`` of the workers' cluster; ``patience`` in seconds for tombstones to arrive.
+    """The global offsets topic ``topic`` of the workers' cluster; ``patience`` in seconds for
+    tombstones to arrive.
 
-    ``unwritten`` are keys that an earlier lease could not write: ``settle`` writes their newest offsets.
+    ``unwritten`` are keys that an earlier lease could not write: ``settle`` writes their newest
+    offsets.
     """
 
     def __init__(self, kafka: Kafka, topic: str, patience: float, unwritten: Iterable[bytes] = ()):
         from confluent_kafka import Producer
 
-        # One request at a time keeps the order of a key where librdkafka repeats one, which it does without end.
+        # One request at a time keeps the order of a key where librdkafka repeats one, which it does
+        # without end.
         safe = {"message.timeout.ms": 0, "max.in.flight.requests.per.connection": 1}
         properties = kafka.properties(partitioner="murmur2_random", linger__ms=5) | safe
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(properties))
@@ -66,7 +70,9 @@ class GlobalOffsetsWriter:
             return frozenset(self._undecided | self._due.keys() | self._sent.keys())
 
     def write_tombstones(self, offsets: Offsets) -> None:
-        """Write the tombstones of ``offsets``, which are about to be committed. Raises ``TimedOut`` unless all arrive."""
+        """Write the tombstones of ``offsets``, which are about to be committed. Raises ``TimedOut``
+        unless all arrive.
+        """
         keys = {key for key, value in offsets.items() if value is None}
         with self._changed:
             self._undecided |= offsets.keys()
@@ -82,7 +88,9 @@ class GlobalOffsetsWriter:
                     for key in keys:  # the next attempt reads their offsets
                         self._due.pop(key, None)
                     why = self.problem if self._refused & keys else None
-                    raise TimedOut(f"Could not write a tombstone to {self.topic}", why=why or "timed out")
+                    raise TimedOut(
+                        f"Could not write a tombstone to {self.topic}", why=why or "timed out"
+                    )
 
     def write_values(self, offsets: Offsets) -> None:
         """Write everything but the tombstones, in the background: ``offsets`` are committed."""
@@ -93,7 +101,9 @@ class GlobalOffsetsWriter:
             self._changed.notify_all()
 
     def settle(self, stored: StoredOffsets) -> None:
-        """Write what the keys stand at of which that was not known: their transaction was in doubt, or a lease ended."""
+        """Write what the keys stand at of which that was not known: their transaction was in doubt,
+        or a lease ended.
+        """
         with self._changed:
             self.write_values({key: stored.value(key) for key in self._undecided})
 
@@ -102,14 +112,16 @@ class GlobalOffsetsWriter:
         with self._changed:
             self._refused.clear()
             self._send()
-            self._changed.wait_for(lambda: self._refused or not (self._due or self._sent), min(self._patience, CLOSING))
+            self._changed.wait_for(
+                lambda: self._refused or not (self._due or self._sent), min(self._patience, CLOSING)
+            )
             self._closed = True
             self._changed.notify_all()
         self._thread.join()
         self._producer.purge()  # else the client lives on for what it may never deliver
         self._producer.flush(WAIT)
 
-    # ------------------------------------------------------------------------------------------- with the lock held
+    # --------------------------------------------------------------------------- with the lock held
 
     def _pending(self, keys: set[bytes]) -> bool:
         return not keys.isdisjoint(self._due) or not keys.isdisjoint(self._sent)
@@ -127,7 +139,9 @@ class GlobalOffsetsWriter:
             self._number += 1
             value, number = self._due[key], self._number
             try:
-                self._producer.produce(self.topic, value, key, on_delivery=partial(self._delivered, key, value, number))
+                self._producer.produce(
+                    self.topic, value, key, on_delivery=partial(self._delivered, key, value, number)
+                )
             except BufferError:
                 return
             except KafkaException as e:
@@ -146,7 +160,7 @@ class GlobalOffsetsWriter:
         self._resume_at = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
 
-    # ------------------------------------------------------------------------------------------ on the thread's own
+    # -------------------------------------------------------------------------- on the thread's own
 
     def _run(self) -> None:
         while True:
@@ -157,7 +171,9 @@ class GlobalOffsetsWriter:
                 self._send_due()
             self._producer.poll(WAIT)
 
-    def _delivered(self, key: bytes, value: bytes | None, number: int, error: Any, _message: Any) -> None:
+    def _delivered(
+        self, key: bytes, value: bytes | None, number: int, error: Any, _message: Any
+    ) -> None:
         with self._changed:
             if self._closed:
                 return
@@ -169,6 +185,7 @@ class GlobalOffsetsWriter:
                 self.problem, self._pause = None, FIRST_PAUSE
             else:
                 self._refuse(key, error.str())
-                if newest and value is not None:  # a tombstone's commit has failed: the next attempt decides anew
+                # a tombstone's commit has failed: the next attempt decides anew
+                if newest and value is not None:
                     self._due.setdefault(key, value)
             self._changed.notify_all()

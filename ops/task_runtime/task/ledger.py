@@ -1,7 +1,7 @@
 """The committed offsets of a task: source offsets in a topic, or the offsets of a consumer group.
 
-A transaction contains records and their offsets. The ledger defines what offsets are and how they are read and written;
-the task loop (``exactly_once_task``) determines when.
+A transaction contains records and their offsets. The ledger defines what offsets are and how they
+are read and written; the task loop (``exactly_once_task``) determines when.
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ if TYPE_CHECKING:
 
 
 class Ledger(Protocol):
-    """The committed offsets of one task. ``refresh`` is called after the initialisation of each producer."""
+    """The committed offsets of one task. ``refresh`` is called after the initialisation of each
+    producer.
+    """
 
     @property
     def topics(self) -> set[str]:
         """The topics to which the transaction writes offsets."""
 
     def refresh(self, patience: float) -> Any:
-        """Return the currently committed offsets, read within ``patience`` seconds (``TimedOut``). Raises
-        ``UnknownOutcome`` if they lack commits of this task.
+        """Return the currently committed offsets, read within ``patience`` seconds (``TimedOut``).
+        Raises ``UnknownOutcome`` if they lack commits of this task.
         """
 
     def open(self, finish: Callable[[], None]) -> None:
-        """Note that a producer is ready. ``finish`` commits its open transaction, e.g. before partitions are revoked."""
+        """Note that a producer is ready. ``finish`` commits its open transaction, e.g. before
+        partitions are revoked.
+        """
 
     def before(self, offsets: Any) -> None:
         """Prepare for ``offsets``, which are about to be written."""
@@ -45,8 +49,8 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True)
 class SourceOffsetsLedger:
-    """Source offsets: ``topic`` is the task's primary offsets topic, ``store`` reads it, and ``global_offsets`` writes to
-    the global topic in addition to a dedicated one.
+    """Source offsets: ``topic`` is the task's primary offsets topic, ``store`` reads it, and
+    ``global_offsets`` writes to the global topic in addition to a dedicated one.
     """
 
     topic: str
@@ -70,7 +74,9 @@ class SourceOffsetsLedger:
         """Nothing: source partitions are not taken from a task while it runs."""
 
     def before(self, offsets: Any) -> None:
-        """Write tombstones: one only in the primary topic would make the global topic's value effective (KAFKA-15018)."""
+        """Write tombstones: one only in the primary topic would make the global topic's value
+        effective (KAFKA-15018).
+        """
         if self.global_offsets is not None:
             self.global_offsets.write_tombstones(offsets)
 

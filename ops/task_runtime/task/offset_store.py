@@ -1,7 +1,8 @@
-"""The committed offsets of a connector, read to an end offset determined after the task's producer was initialised.
+"""The committed offsets of a connector, read to an end offset determined after the task's producer
+was initialised.
 
-This order is the proof: after InitProducerId has returned, no older producer of the id can commit, so an end offset
-determined afterwards is above everything that they committed.
+This order is the proof: after InitProducerId has returned, no older producer of the id can commit,
+so an end offset determined afterwards is above everything that they committed.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 class CommittedOffsets:
     """The offsets of ``connector`` in a topic. Every ``refresh`` continues from the last one.
 
-    ``reached`` are end offsets that earlier readers found: a lower one, or one below the position read here, is
-    not accepted.
+    ``reached`` are end offsets that earlier readers found: a lower one, or one below the position
+    read here, is not accepted.
     """
 
     def __init__(self, kafka: Kafka, topic: str, connector: str, reached: KnownEnds | None = None):
@@ -39,8 +40,9 @@ class CommittedOffsets:
         self.reached = reached or KnownEnds()
 
     def refresh(self, patience: float) -> None:
-        """Read to the current end. Raises ``TimedOut`` if an open transaction blocks it for ``patience`` s, or the end
-        offset of a partition is unknown; ``ConnectctlError`` if the topic was recreated.
+        """Read to the current end. Raises ``TimedOut`` if an open transaction blocks it for
+        ``patience`` s, or the end offset of a partition is unknown; ``ConnectctlError`` if the
+        topic was recreated.
         """
         ends = end_offsets(self._kafka, [self.topic], {self.topic: self.reached})[self.topic]
         pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
@@ -58,7 +60,8 @@ class CommittedOffsets:
             if p >= len(read_to) or read_to[p] < end:
                 raise TimedOut(
                     f"{self.topic}-{p} was read incompletely",
-                    why=f"its end offset was {end}, read to {read_to[p] if p < len(read_to) else 'nowhere'}",
+                    why=f"its end offset was {end}, read to "
+                    f"{read_to[p] if p < len(read_to) else 'nowhere'}",
                     next_step="Check the brokers, then try again.",
                 )
 
@@ -66,10 +69,14 @@ class CommittedOffsets:
         with closing(consumer_of(self._kafka, "read_committed")) as consumer:
             self._read_with(consumer, pending, partitions, deadline)
 
-    def _read_with(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
+    def _read_with(
+        self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float
+    ) -> None:
         from confluent_kafka import KafkaError, TopicPartition
 
-        consumer.assign([TopicPartition(self.topic, p, self._positions.get(p, 0)) for p in sorted(pending)])
+        consumer.assign(
+            [TopicPartition(self.topic, p, self._positions.get(p, 0)) for p in sorted(pending)]
+        )
         held_back: set[int] = set()
         while pending:
             for message in consumer.consume(BATCH, WAIT):
@@ -78,23 +85,33 @@ class CommittedOffsets:
                     self._take(message, partitions)
                     self._reach(partition, message.offset() + 1, pending)
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    # Markers may follow the last record: only the end offset shows that they were passed.
+                    # Markers may follow the last record: only the end offset shows that they were
+                    # passed.
                     held_back.add(partition)
                     self._reach(partition, message.offset(), pending)
-                elif not error.retriable() and error.name() not in ("_ALL_BROKERS_DOWN", "_TRANSPORT"):
+                elif not error.retriable() and error.name() not in (
+                    "_ALL_BROKERS_DOWN",
+                    "_TRANSPORT",
+                ):
                     raise self._kafka.failure(error, f"read {self.topic}")
             if pending and time.monotonic() > deadline:
                 raise self._incomplete(sorted(pending), held_back)
 
     def _incomplete(self, pending: list[int], held_back: set[int]) -> TimedOut:
-        """Return the error; a partition whose leader did not respond is not attributed to a transaction."""
+        """Return the error; a partition whose leader did not respond is not attributed to a
+        transaction.
+        """
         silent = [p for p in pending if p not in held_back]
         names = ", ".join(f"{self.topic}-{p}" for p in silent or pending)
         what = f"Could not read {self.topic} to its end"
         if silent:
-            return TimedOut(what, why=f"no response for {names}", next_step="Check the brokers, then try again.")
+            return TimedOut(
+                what, why=f"no response for {names}", next_step="Check the brokers, then try again."
+            )
         return TimedOut(
-            what, why=f"a transaction is open on {names}", next_step="Find its producer: connectctl transactions lag"
+            what,
+            why=f"a transaction is open on {names}",
+            next_step="Find its producer: connectctl transactions lag",
         )
 
     def _reach(self, partition: int, position: int, pending: dict[int, Offset]) -> None:
@@ -107,7 +124,8 @@ class CommittedOffsets:
         key = parse_key(raw)
         if not isinstance(key, SourceKey) or key.connector != self._connector:
             return
-        # A record outside the partition of Java's partitioner is from another tool: one in the right one wins.
+        # A record outside the partition of Java's partitioner is from another tool: one in the
+        # right one wins.
         at_home = message.partition() == java_partition(raw, partitions)
         known = self._newest.get(raw)
         if known is None or at_home or not known[0]:
@@ -126,22 +144,30 @@ class CommittedOffsets:
 
     def positions(self) -> dict[bytes, Position]:
         """Return ``position`` of every key that has one."""
-        return {key: (partition, offset) for key, (home, partition, offset, _) in self._newest.items() if home}
+        return {
+            key: (partition, offset)
+            for key, (home, partition, offset, _) in self._newest.items()
+            if home
+        }
 
     def known(self) -> frozenset[bytes]:
         return frozenset(key for key, (*_, value) in self._newest.items() if value is not None)
 
 
 def current_ends(kafka: Kafka, topic: str) -> KnownEnds:
-    """Return the current ends of ``topic``, requested by another client before a task reads it, for comparison."""
+    """Return the current ends of ``topic``, requested by another client before a task reads it, for
+    comparison.
+    """
     ends = end_offsets(kafka, [topic])[topic]
     return KnownEnds(kafka.layouts[topic].id, tuple(end for _, end in sorted(ends.items())))
 
 
 class OffsetStore:
-    """The offset store of a connector: its dedicated topic and the global one, or the global one alone.
+    """The offset store of a connector: its dedicated topic and the global one, or the global one
+    alone.
 
-    Reading follows KIP-618: a record of the primary topic wins, also a tombstone; other keys are read from the secondary.
+    Reading follows KIP-618: a record of the primary topic wins, also a tombstone; other keys are
+    read from the secondary.
     """
 
     def __init__(self, primary: CommittedOffsets, secondary: CommittedOffsets | None = None):
@@ -165,4 +191,6 @@ class OffsetStore:
     def known(self) -> frozenset[bytes]:
         if self.secondary is None:
             return self.primary.known()
-        return self.primary.known() | {key for key in self.secondary.known() if not self.primary.has(key)}
+        return self.primary.known() | {
+            key for key in self.secondary.known() if not self.primary.has(key)
+        }

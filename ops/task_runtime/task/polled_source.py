@@ -1,4 +1,6 @@
-"""A polled task as a supply of the kernel: batches become steps, offsets travel with their records."""
+"""A polled task as a supply of the kernel: batches become steps, offsets travel with their
+records.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _PARTITION = operator.attrgetter("source_partition")
 
 @dataclass(eq=False)
 class PolledSource:
-    """``make`` creates a task. Raises ``ConnectctlError`` for invalid results of a task, and the task's exceptions."""
+    """``make`` creates a task. Raises ``ConnectctlError`` for invalid results of a task, and the
+    task's exceptions.
+    """
 
     make: Callable[[], SourceTask]
     connector: str
@@ -74,8 +78,12 @@ class PolledSource:
         """The ``RetriableError`` of the last poll."""
 
     def resume(self, stored: StoredOffsets) -> None:
-        """Keep the task if nothing is pending and it has the stored offsets; else start a new one at these."""
-        idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
+        """Keep the task if nothing is pending and it has the stored offsets; else start a new one
+        at these.
+        """
+        idle = (
+            self._task is not None and not self._in_hand and not self._waiting and not self._moved
+        )
         if idle and self._offsets.unchanged(stored, self._settled):
             return
         self.close()
@@ -116,7 +124,9 @@ class PolledSource:
         return self._batch_of(self._waiting.popleft()) if self._waiting else None
 
     def _poll_once(self, task: SourceTask) -> None:
-        """Split the next poll into segments, or end the transaction if it cannot wait for the poll."""
+        """Split the next poll into segments, or end the transaction if it cannot wait for the
+        poll.
+        """
         # ``update_offsets`` (KIP-910) is called between two polls.
         patience = None if self._updates else self._boundaries.patience()
         polled = self._caller.poll(partial(self._poll, task), patience)
@@ -131,8 +141,8 @@ class PolledSource:
         return not self._caller.is_busy and self._caller.call(lambda: task.finished)
 
     def _poll(self, task: SourceTask) -> Batch | None:
-        """Poll once; None if the task has finished. A ``RetriableError`` is a poll without records, as in
-        ``AbstractWorkerSourceTask.poll``.
+        """Poll once; None if the task has finished. A ``RetriableError`` is a poll without records,
+        as in ``AbstractWorkerSourceTask.poll``.
         """
         if task.finished:
             return None
@@ -140,7 +150,9 @@ class PolledSource:
             batch = task.poll() or ()
         except RetriableError as e:
             if self._failing != str(e):
-                logging.getLogger("connectctl").warning("%s failed to poll records, and retries: %s", self.connector, e)
+                logging.getLogger("connectctl").warning(
+                    "%s failed to poll records, and retries: %s", self.connector, e
+                )
             self._failing = str(e)
             return ()
         self._failing = None
@@ -149,7 +161,9 @@ class PolledSource:
     def _batch_of(self, segment: Segment) -> TransactionBatch | None:
         outgoing, bulks = self._serializer.of(segment.records)
         named = partial(_named, segment.records, bool(bulks))
-        made = TransactionBatch(outgoing, bulks, more=True, describe_record=named, polled=self._polled)
+        made = TransactionBatch(
+            outgoing, bulks, more=True, describe_record=named, polled=self._polled
+        )
         self._sent += len(segment.records)
         if self._wants_records and isinstance(segment.records, Sequence):
             self._records += segment.records
@@ -172,9 +186,13 @@ class PolledSource:
             self._track(records.source_partition, records.source_offset)
             return
         if len(set(map(id, map(_PARTITION, records)))) == 1:
-            records = [r for r in records[-1:] if r.source_offset is not None] or records  # mostly there is just one
-        newest = {id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None}
-        for n in sorted(newest.values()):  # equal partitions may still be two objects, of which the later counts
+            # mostly there is just one
+            records = [r for r in records[-1:] if r.source_offset is not None] or records
+        newest = {
+            id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None
+        }
+        # equal partitions may still be two objects, of which the later counts
+        for n in sorted(newest.values()):
             partition, offset = records[n].source_partition, records[n].source_offset
             assert offset is not None
             self._track(partition, offset)
@@ -185,22 +203,29 @@ class PolledSource:
         self._moved[self._offsets.key(partition)] = partition, offset
 
     def _check(self, method: str, partition: Partition, offset: Offset | None) -> None:
-        """Raise ``ConnectctlError`` for a source offset that Connect would not write, returned by ``method`` of the task."""
+        """Raise ``ConnectctlError`` for a source offset that Connect would not write, returned by
+        ``method`` of the task.
+        """
         problems = format_problems("source_partition", partition)
         problems += [] if offset is None else format_problems("source_offset", offset)
         if problems:
             raise ConnectctlError(
                 f"{self._named_method(method)} returned an invalid source offset",
                 why=f"{offset!r} for {partition!r}: {'; '.join(problems)}",
-                next_step="Return dicts of strings, numbers of 64 bits, booleans, bytes and None, without lists and dicts.",
+                next_step="Return dicts of strings, numbers of 64 bits, booleans, bytes and None, "
+                "without lists and dicts.",
                 code="bad-offset",
             )
 
     def _named_method(self, method: str) -> str:
         return f"{type(self._task).__name__}.{method} of {self.connector}"
 
-    def _updated(self, about: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[tuple[Partition, Offset | None]]:
-        """Return what ``update_offsets`` returns for ``about``. Raises ``ConnectctlError`` if these are no offsets."""
+    def _updated(
+        self, about: list[tuple[dict[str, Any], dict[str, Any]]]
+    ) -> list[tuple[Partition, Offset | None]]:
+        """Return what ``update_offsets`` returns for ``about``. Raises ``ConnectctlError`` if these
+        are no offsets.
+        """
         assert self._task is not None
         updates: Any = self._caller.call(partial(self._task.update_offsets, copy.deepcopy(about)))
         if not updates:
@@ -208,15 +233,21 @@ class PolledSource:
         try:
             # In Python keys of a mapping are no mappings: they are their pairs.
             pairs = (
-                updates.items() if isinstance(updates, Mapping) else [(partition, each) for partition, each in updates]
+                updates.items()
+                if isinstance(updates, Mapping)
+                else [(partition, each) for partition, each in updates]
             )
-            found: list[tuple[Partition, Offset | None]] = [(dict(partition), offset) for partition, offset in pairs]
+            found: list[tuple[Partition, Offset | None]] = [
+                (dict(partition), offset) for partition, offset in pairs
+            ]
         except (TypeError, ValueError) as e:
             raise ConnectctlError(
-                f"{self._named_method('update_offsets')} returned {updates!r}, which is neither a mapping nor pairs",
+                f"{self._named_method('update_offsets')} returned {updates!r}, which is neither a "
+                "mapping nor pairs",
                 why=str(e),
-                next_step="Return a list of pairs of a source partition, a dict, and its offset, a dict or None; or a "
-                "mapping of these, whose keys are tuples of the items of a source partition.",
+                next_step="Return a list of pairs of a source partition, a dict, and its offset, "
+                "a dict or None; or a mapping of these, whose keys are tuples of the "
+                "items of a source partition.",
                 code="bad-offset",
             ) from e
         for partition, offset in found:
@@ -226,23 +257,35 @@ class PolledSource:
     def _offsets_to_commit(self) -> dict[bytes, bytes | None]:
         """Return the offsets of this transaction, with those of ``update_offsets`` (KIP-910).
 
-        Updates of source partitions without records are ignored if already committed: an idle task that repeats them
-        would write a transaction each time.
+        Updates of source partitions without records are ignored if already committed: an idle task
+        that repeats them would write a transaction each time.
         """
         assert self._task is not None
-        flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
+        flushed: dict[bytes, bytes | None] = {
+            key: _raw(offset) for key, (_, offset) in self._moved.items()
+        }
         if not self._updates:
             return flushed
         about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
-        updated = {self._offsets.key(partition): _raw(offset) for partition, offset in self._updated(about)}
-        return flushed | {key: raw for key, raw in updated.items() if key in flushed or raw != self._committed(key)}
+        updated = {
+            self._offsets.key(partition): _raw(offset) for partition, offset in self._updated(about)
+        }
+        return flushed | {
+            key: raw
+            for key, raw in updated.items()
+            if key in flushed or raw != self._committed(key)
+        }
 
     def _committed(self, key: bytes) -> bytes | None:
-        """Return the newest committed offset of ``key``: the task's own, else the one it began with."""
+        """Return the newest committed offset of ``key``: the task's own, else the one it began
+        with.
+        """
         return self._settled[key] if key in self._settled else self._offsets.committed(key)
 
     def final_batch(self) -> TransactionBatch | None:
-        """Return the end of the open transaction, if the boundaries allow one without the task's request."""
+        """Return the end of the open transaction, if the boundaries allow one without the task's
+        request.
+        """
         if not (self._sent or self._unasked) or any(segment.records for segment in self._waiting):
             return None
         end = self._boundaries.last()
@@ -280,7 +323,9 @@ class PolledSource:
 
     @property
     def has_more(self) -> bool:
-        """Whether the last poll failed and is retried; otherwise a poll without records means idle."""
+        """Whether the last poll failed and is retried; otherwise a poll without records means
+        idle.
+        """
         return self._failing is not None
 
     @property
@@ -303,11 +348,16 @@ def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:
 
 
 def _named(records: Batch, grouped: bool, number: int) -> str:
-    """Which record of the source the one with this number is: in their order, or ``grouped`` by topic as bulks are."""
+    """Which record of the source the one with this number is: in their order, or ``grouped`` by
+    topic as bulks are.
+    """
     if not isinstance(records, Sequence):
         before = len(records) - 1 - number
         nth = f", {before} before the one" if before else ""
-        return f"The record of {_text(records.source_partition)}{nth} at {_text(records.source_offset)}"
+        return (
+            f"The record of {_text(records.source_partition)}{nth} at "
+            f"{_text(records.source_offset)}"
+        )
     if grouped:
         topics = list(dict.fromkeys(record.topic for record in records))
         records = sorted(records, key=lambda record: topics.index(record.topic))

@@ -1,4 +1,6 @@
-"""A task's current request to Kafka, and since when it is blocked; reported to the driver also during a blocked call."""
+"""A task's current request to Kafka, and since when it is blocked; reported to the driver also
+during a blocked call.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _LONGEST = 500
 
 
 class TaskProgress:
-    """The progress of a task with Kafka. ``waited``: seconds that it waited in the previous lease."""
+    """The progress of a task with Kafka. ``waited``: seconds that it waited in the previous
+    lease.
+    """
 
     def __init__(self, waited: float = 0.0, now: Callable[[], float] = time.monotonic):
         self._now = now
@@ -26,24 +30,31 @@ class TaskProgress:
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
-        """Mark a call to which Kafka may not respond. One that raises lasts until ``failed`` or the next call."""
+        """Mark a call to which Kafka may not respond. One that raises lasts until ``failed`` or the
+        next call.
+        """
         self._asked, self._what = self._now(), what
         yield
         self._asked = None
 
     def waits(self, why: str, endless: bool = False) -> None:  # a callback
-        """Note what the call waits for although Kafka responds to it; ``endless``: as long as that lasts."""
+        """Note what the call waits for although Kafka responds to it; ``endless``: as long as that
+        lasts.
+        """
         self._why, self._answered, self._endless = why, True, endless
 
     def failed(self, why: str, longest: float = math.inf) -> bool:
         """Note a failure or unknown outcome; whether it is the first.
 
-        It counts from the begin of the call, unless that took over ``longest`` seconds: then the process was suspended.
+        It counts from the begin of the call, unless that took over ``longest`` seconds: then the
+        process was suspended.
         """
         new = self._failing is None
         if self._failing is None:
             now = self._now()
-            self._failing = now if self._asked is None or now - self._asked > longest else self._asked
+            self._failing = (
+                now if self._asked is None or now - self._asked > longest else self._asked
+            )
         self._asked, self._why, self._answered = None, why, False
         return new
 
@@ -64,8 +75,8 @@ class TaskProgress:
 
     @property
     def message(self) -> dict[str, Any] | None:
-        """The message to the driver; None without anything to report. ``answered``: Kafka responds, and says to wait;
-        ``endless``: as long as it lasts.
+        """The message to the driver; None without anything to report. ``answered``: Kafka responds,
+        and says to wait; ``endless``: as long as it lasts.
         """
         if (waited := self.waited) < SLOW:
             return None

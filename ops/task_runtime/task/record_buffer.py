@@ -1,4 +1,6 @@
-"""Single records of a transaction until they become batches: what several polls gave for a topic is encoded at once."""
+"""Single records of a transaction until they become batches: what several polls gave for a topic is
+encoded at once.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,8 @@ class Buffered(Rows):
 
 
 class RecordBuffer:
-    """Records that wait, in their order: about ``most`` bytes of keys and values for each partition that those of a topic
-    name, and ``altogether`` for all of them.
+    """Records that wait, in their order: about ``most`` bytes of keys and values for each partition
+    that those of a topic name, and ``altogether`` for all of them.
     """
 
     def __init__(self, most: int, altogether: int):
@@ -91,8 +93,12 @@ class RecordBuffer:
             number += len(copies.messages)
 
     def take(self, *, everything: bool = True) -> Iterator[tuple[str, Rows, Named | None]]:
-        """Remove and return what waits no longer: ``everything``, also where all is too much, else topics with enough."""
-        everything = everything or sum(each.bytes for each in self._topics.values()) >= self._altogether
+        """Remove and return what waits no longer: ``everything``, also where all is too much, else
+        topics with enough.
+        """
+        everything = (
+            everything or sum(each.bytes for each in self._topics.values()) >= self._altogether
+        )
         for topic in list(self._topics):
             rows = self._topics[topic]
             if everything or rows.bytes >= self._most * len(rows.places):
@@ -115,7 +121,9 @@ class RecordBuffer:
                 [r.headers for r in records],
             )
 
-    def _add_copies(self, step: TransactionBatch, first: int, topic: str, messages: Sequence[Any]) -> None:
+    def _add_copies(
+        self, step: TransactionBatch, first: int, topic: str, messages: Sequence[Any]
+    ) -> None:
         self._topics[topic].extend(
             step,
             range(first, first + len(messages)),

@@ -1,4 +1,6 @@
-"""Errors for records that brokers reject, each named by its place in the source, so that the user can find it."""
+"""Errors for records that brokers reject, each named by its place in the source, so that the user
+can find it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,20 @@ OF_A_RECORD = (TOO_LARGE, "INVALID_TIMESTAMP", "INVALID_RECORD")
 
 
 class RejectedRecord(ConnectctlError):
-    """A record was rejected; sending them one by one determines which (``single_record_producer``)."""
+    """A record was rejected; sending them one by one determines which
+    (``single_record_producer``).
+    """
 
 
 def refused(record: str, code: str, said: str | None) -> ConnectctlError:
     """Return the error for ``record``, which brokers reject with ``code`` and message ``said``."""
-    hint = "Correct the row, or check message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic."
-    return ConnectctlError(f"{record} was rejected by the broker", why=said, next_step=hint, code=code)
+    hint = (
+        "Correct the row, or check message.timestamp.before.max.ms and "
+        "message.timestamp.after.max.ms of the topic."
+    )
+    return ConnectctlError(
+        f"{record} was rejected by the broker", why=said, next_step=hint, code=code
+    )
 
 
 def too_large(record: str, topic: str, why: str) -> ConnectctlError:

@@ -1,8 +1,9 @@
 """Retries transient errors: a broker that restarts, a leader that moves, a connection that was cut.
 
-Every request of a run's driver to Kafka goes through one ``RetryPolicy``. A request without a response is retried, on
-the broker that is then responsible, until the time is over; errors that need the user end the run at once. Calls must
-be safe to repeat: they read, or they first settle the outcome of the previous attempt (docs/decisions/0006).
+Every request of a run's driver to Kafka goes through one ``RetryPolicy``. A request without a
+response is retried, on the broker that is then responsible, until the time is over; errors that
+need the user end the run at once. Calls must be safe to repeat: they read, or they first settle the
+outcome of the previous attempt (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ _NOT_RETRIABLE = (NotAuthorized, NotTrusted, UnknownHost)
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """``seconds`` for one interruption. ``note`` gets a line when the wait begins and one when it is over.
+    """``seconds`` for one interruption. ``note`` gets a line when the wait begins and one when it
+    is over.
 
-    ``wait_for_first_contact``: also wait for a cluster that has not answered yet (docs/decisions/0020). ``stopping``: the
-    run is to end, so that nothing is retried.
+    ``wait_for_first_contact``: also wait for a cluster that has not answered yet
+    (docs/decisions/0020). ``stopping``: the run is to end, so that nothing is retried.
     """
 
     seconds: float = 0.0
@@ -50,7 +52,8 @@ class RetryPolicy:
     wait_for_first_contact: bool = True
 
     def __call__(self, action: str, call: Callable[[], T]) -> T:
-        """Return the result of ``call``, which is retried until it raises no ``Unreachable`` or ``TimedOut``.
+        """Return the result of ``call``, which is retried until it raises no ``Unreachable`` or
+        ``TimedOut``.
 
         Raises the last of them when the time is over, and any other error immediately.
         """
@@ -103,7 +106,10 @@ def default_seconds(until: Until) -> float:
 
 def _with_patience_hint(error: NeverAnswered) -> NeverAnswered:
     """Return ``error`` with a hint which runs wait."""
-    hint = f"{error.next_step or ''} A run without an end waits for it; any other run with --patience SECONDS.".lstrip()
+    hint = (
+        f"{error.next_step or ''} A run without an end waits for it; any other run with "
+        "--patience SECONDS."
+    ).lstrip()
     return NeverAnswered(error.what, why=error.why, next_step=hint, code=error.code)
 
 

@@ -1,4 +1,6 @@
-"""Serializes a task's records, in bulk where possible, in the order in which the task returned them."""
+"""Serializes a task's records, in bulk where possible, in the order in which the task returned
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,17 @@ if TYPE_CHECKING:
 
 
 class RecordSerializer:
-    """Converts records. Raises ``ConnectctlError`` for one that would go to ``forbidden``, the task's own offsets topic."""
+    """Converts records. Raises ``ConnectctlError`` for one that would go to ``forbidden``, the
+    task's own offsets topic.
+    """
 
     def __init__(self, converters: Converters, forbidden: str):
         self._converters, self._forbidden = converters, forbidden
 
     def of(self, records: Batch) -> tuple[list[ProducerRecord], list[RecordLists]]:
-        """The messages, all of them in one of the two: what is sent in part here and in part there would lose its order."""
+        """The messages, all of them in one of the two: what is sent in part here and in part there
+        would lose its order.
+        """
         if not isinstance(records, Sequence):
             return [], [self._bulk(records)]
         bulks = self._bulks(records)
@@ -31,7 +37,9 @@ class RecordSerializer:
         return RecordLists(records.topic, self._converters.values(records.values))
 
     def _bulks(self, records: Sequence[SourceRecord]) -> list[RecordLists] | None:
-        """One bulk for each topic; None where a record has what no bulk can have. This loop is a polled task's speed."""
+        """One bulk for each topic; None where a record has what no bulk can have. This loop is a
+        polled task's speed.
+        """
         of_key, of_value = self._converters.of_key, self._converters.of_value
         found: dict[str, RecordLists] = {}
         topic: str | None = None
@@ -43,7 +51,11 @@ class RecordSerializer:
                 topic = record.topic
                 self._check(topic)
                 lists = found.setdefault(topic, RecordLists(topic, []))
-                value, key, partition = lists.values.append, lists.keys.append, lists.partitions.append
+                value, key, partition = (
+                    lists.values.append,
+                    lists.keys.append,
+                    lists.partitions.append,
+                )
             value(of_value(record.value))
             key(None if record.key is None else of_key(record.key))
             partition(record.partition)
@@ -64,6 +76,7 @@ class RecordSerializer:
     def _check(self, topic: str) -> None:
         if topic == self._forbidden:
             raise ConnectctlError(
-                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
+                "Source tasks may not produce to their own offsets topics when exactly-once "
+                "support is enabled",
                 next_step="Use another topic or another offsets.storage.topic for the connector.",
             )

@@ -13,11 +13,17 @@ from connectctl.ops.task_runtime.spi.sink import ErrantRecordReporter
 
 
 class WorkerSinkTaskContext:
-    """The ``SinkTaskContext`` of one task. ``redelivering``: all partitions are paused, whatever the task asks for.
-    ``rebalancing``: the consumer is within a callback, where it may not have the partitions yet; it is asked afterwards.
+    """The ``SinkTaskContext`` of one task. ``redelivering``: all partitions are paused, whatever
+    the task asks for. ``rebalancing``: the consumer is within a callback, where it may not have the
+    partitions yet; it is asked afterwards.
     """
 
-    def __init__(self, configs: Mapping[str, str], consumer: GroupConsumer, reporter: ErrantRecordReporter | None):
+    def __init__(
+        self,
+        configs: Mapping[str, str],
+        consumer: GroupConsumer,
+        reporter: ErrantRecordReporter | None,
+    ):
         self.configs = configs
         self.errant_record_reporter = reporter
         self._consumer = consumer
@@ -90,5 +96,6 @@ class WorkerSinkTaskContext:
         if not self.assigned.issuperset(partitions):
             others = ", ".join(map(str, sorted(set(partitions) - self.assigned)))
             raise ConnectctlError(
-                f"SinkTasks may not {action} partitions that are not currently assigned to them", why=others
+                f"SinkTasks may not {action} partitions that are not currently assigned to them",
+                why=others,
             )

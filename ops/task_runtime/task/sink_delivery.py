@@ -22,7 +22,9 @@ RETRY_PAUSE = 1.0
 
 @dataclass
 class SinkDelivery:
-    """Gives ``task`` what was read, with all partitions paused as long as it asks for the same records again."""
+    """Gives ``task`` what was read, with all partitions paused as long as it asks for the same
+    records again.
+    """
 
     task: SinkTask
     context: WorkerSinkTaskContext
@@ -48,9 +50,13 @@ class SinkDelivery:
         return [self._put_at - self.now()] if self.context.redelivering else []
 
     def take(self, messages: Sequence[Any]) -> None:
-        """Convert ``messages``. Raises ``ConnectctlError`` for one that ``errors.tolerance`` does not let pass."""
+        """Convert ``messages``. Raises ``ConnectctlError`` for one that ``errors.tolerance`` does
+        not let pass.
+        """
         self.errors.meter.read += len(messages)
-        first = {partition: GroupOffset(offset) for partition, offset in first_offsets(messages).items()}
+        first = {
+            partition: GroupOffset(offset) for partition, offset in first_offsets(messages).items()
+        }
         self.offsets.begin_unknown(first)
         self._records, self._ends = self.reader.records(messages), next_offsets(messages)
 
@@ -74,9 +80,13 @@ class SinkDelivery:
                 self.consumer.resume(resumed)
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Drop the waiting records of ``partitions``: they will be read again, here or by another member."""
+        """Drop the waiting records of ``partitions``: they will be read again, here or by another
+        member.
+        """
         if self._ends:
-            self._records = [each for each in self._records if (each.topic, each.partition) not in partitions]
+            self._records = [
+                each for each in self._records if (each.topic, each.partition) not in partitions
+            ]
             self._ends = {each: end for each, end in self._ends.items() if each not in partitions}
             self._put_at = self._put_at if self._ends else 0.0
 

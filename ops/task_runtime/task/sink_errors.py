@@ -1,8 +1,9 @@
-"""Handling of a sink's failed records by ``errors.*``: a log line, a dead letter, the task's failure.
+"""Handling of a sink's failed records by ``errors.*``: a log line, a dead letter, the task's
+failure.
 
-Source: ``RetryWithToleranceOperator``, ``LogReporter`` and ``DeadLetterQueueReporter`` (KIP-298). As there, a record is
-logged and sent to the dead letter topic whether or not it is tolerated. ``errors.retry.*`` has no effect: no converter here
-fails in a way that passes.
+Source: ``RetryWithToleranceOperator``, ``LogReporter`` and ``DeadLetterQueueReporter`` (KIP-298).
+As there, a record is logged and sent to the dead letter topic whether or not it is tolerated.
+``errors.retry.*`` has no effect: no converter here fails in a way that passes.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class DeadLetters(Protocol):
 
 @dataclass
 class RecordErrors:
-    """What a task does with records that fail. ``log`` gets a line for each where ``errors.log.enable`` is true."""
+    """What a task does with records that fail. ``log`` gets a line for each where
+    ``errors.log.enable`` is true.
+    """
 
     settings: ErrorSettings
     connector: str
@@ -87,7 +90,9 @@ class RecordErrors:
     def report(self, record: SinkRecord, error: Exception) -> None:
         if record.original is None:
             hint = "Report the records that put was given."
-            raise ConnectctlError("Cannot report a record that was not read from a topic", next_step=hint)
+            raise ConnectctlError(
+                "Cannot report a record that was not read from a topic", next_step=hint
+            )
         self.failed(RecordFailure(Stage.TASK_PUT, SINK_TASK, record.original, error))
 
     def flush(self) -> None:
@@ -99,7 +104,8 @@ class RecordErrors:
         message = failure.message
         place = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
         return ConnectctlError(
-            f"Tolerance exceeded in error handler: {failure.stage} failed for the record of {place}",
+            f"Tolerance exceeded in error handler: {failure.stage} failed for the record of "
+            f"{place}",
             why=_reason(failure.error),
             next_step=f"Correct the converter, or set errors.tolerance=all and {DLQ}topic.name.",
             code="record-error",
@@ -112,10 +118,16 @@ class RecordErrors:
             message = failure.message
             kind, timestamp = message.timestamp()
             when = f", timestamp={timestamp}, timestampType={TIMESTAMP_TYPES[kind]}" if kind else ""
-            at = f"topic='{message.topic()}', partition={message.partition()}, offset={message.offset()}{when}"
+            at = (
+                f"topic='{message.topic()}', partition={message.partition()}, "
+                f"offset={message.offset()}{when}"
+            )
             place = f", where consumed record is {{{at}}}"
         doing = f"Executing stage '{failure.stage}' with class '{failure.executing}'{place}."
-        return f"Error encountered in task {self.connector}-{self.task}. {doing} {_reason(failure.error)}"
+        return (
+            f"Error encountered in task {self.connector}-{self.task}. {doing} "
+            f"{_reason(failure.error)}"
+        )
 
     def _dead_letter(self, topic: str, failure: RecordFailure) -> ProducerRecord:
         message = failure.message
@@ -123,9 +135,15 @@ class RecordErrors:
         headers = list(message.headers() or ())
         if self.settings.context_headers:
             context = self._context(failure)
-            headers += [(f"{HEADER_PREFIX}{name}", value.encode()) for name, value in context.items()]
+            headers += [
+                (f"{HEADER_PREFIX}{name}", value.encode()) for name, value in context.items()
+            ]
         return ProducerRecord(
-            topic, message.key(), message.value(), headers=headers, timestamp=timestamp if kind else None
+            topic,
+            message.key(),
+            message.value(),
+            headers=headers,
+            timestamp=timestamp if kind else None,
         )
 
     def _context(self, failure: RecordFailure) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The delivered and the committed offsets of a sink, and its commits.
 
-Source: ``WorkerSinkTask.commitOffsets``. Unlike there, partitions are closed behind the commit that stands for them, and
-dead letters are written before it.
+Source: ``WorkerSinkTask.commitOffsets``. Unlike there, partitions are closed behind the commit that
+stands for them, and dead letters are written before it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,18 @@ from connectctl.ops.task_runtime.spi.sink import SinkTask
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.task.retries import is_retriable
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    Rebalancing,
+    UnknownOutcome,
+)
 
 
 @dataclass
 class SinkOffsets:
-    """The offsets of one task. ``write`` commits them for the group; ``settle`` waits for what is to be written before."""
+    """The offsets of one task. ``write`` commits them for the group; ``settle`` waits for what is
+    to be written before.
+    """
 
     task: SinkTask
     context: WorkerSinkTaskContext
@@ -35,26 +41,40 @@ class SinkOffsets:
 
     def __post_init__(self) -> None:
         self.restart: dict[TopicPartition, GroupOffset] = {}
-        """Where a partition is read again from: what is committed, what the task asked for, or its first record."""
+        """Where a partition is read again from: what is committed, what the task asked for, or its
+        first record.
+        """
         self.delivered: dict[TopicPartition, GroupOffset] = {}
         self.commit_failed = False
         """Whether the last commit failed, and is to be repeated."""
 
     @property
     def active(self) -> int:
-        """How many records were delivered and are not committed; offsets without a record count as well, as in Connect."""
+        """How many records were delivered and are not committed; offsets without a record count as
+        well, as in Connect.
+        """
         return sum(
-            max(0, each.offset - self.restart[at].offset) for at, each in self.delivered.items() if at in self.restart
+            max(0, each.offset - self.restart[at].offset)
+            for at, each in self.delivered.items()
+            if at in self.restart
         )
 
     def begin(self, offsets: GroupOffsets) -> None:
-        """Partitions are read from ``offsets``; nothing behind these counts as delivered any more."""
+        """Partitions are read from ``offsets``; nothing behind these counts as delivered any
+        more.
+        """
         self.restart.update(offsets)
         self.delivered.update(offsets)
 
     def begin_unknown(self, offsets: GroupOffsets) -> None:
         """The same for those of ``offsets`` that have none yet."""
-        self.begin({partition: offset for partition, offset in offsets.items() if partition not in self.restart})
+        self.begin(
+            {
+                partition: offset
+                for partition, offset in offsets.items()
+                if partition not in self.restart
+            }
+        )
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
@@ -67,7 +87,11 @@ class SinkOffsets:
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Commit ``partitions`` a last time, and close them even if the commit fails."""
-        offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
+        offered = {
+            partition: offset
+            for partition, offset in self.delivered.items()
+            if partition in partitions
+        }
         try:
             self._commit_offered(offered, " during close", closing=True)
         finally:
@@ -80,13 +104,20 @@ class SinkOffsets:
         finally:
             self.forget(partitions)
 
-    def _commit_offered(self, offered: GroupOffsets, problem: str, *, closing: bool = False) -> bool:
-        """Commit what the task gives of ``offered``. False where ``pre_commit`` raised, which is noted as a ``problem``."""
+    def _commit_offered(
+        self, offered: GroupOffsets, problem: str, *, closing: bool = False
+    ) -> bool:
+        """Commit what the task gives of ``offered``. False where ``pre_commit`` raised, which is
+        noted as a ``problem``.
+        """
         if not offered:
             return True
         began = self.now()
         try:
-            with self.context.timing("pre_commit()"), self.context.closing() if closing else nullcontext():
+            with (
+                self.context.timing("pre_commit()"),
+                self.context.closing() if closing else nullcontext(),
+            ):
                 given = self.task.pre_commit(dict(offered))
         except (Fenced, UnknownOutcome):
             raise
@@ -97,7 +128,9 @@ class SinkOffsets:
         self._write(self._accepted(given, offered), began)
         return True
 
-    def _accepted(self, given: GroupOffsets | None, offered: GroupOffsets) -> dict[TopicPartition, GroupOffset]:
+    def _accepted(
+        self, given: GroupOffsets | None, offered: GroupOffsets
+    ) -> dict[TopicPartition, GroupOffset]:
         """Those of ``given`` that can be committed, and are not yet."""
         found: dict[TopicPartition, GroupOffset] = {}
         for partition, offset in (given or {}).items():
@@ -105,7 +138,9 @@ class SinkOffsets:
             if partition not in self.context.assigned:
                 self._ignored(partition, offset, "the partition is not assigned")
             elif most is not None and offset.offset > most.offset:
-                self._ignored(partition, offset, f"not yet consumed, the next record is {most.offset}")
+                self._ignored(
+                    partition, offset, f"not yet consumed, the next record is {most.offset}"
+                )
             elif most is not None and offset != self.restart.get(partition):
                 found[partition] = offset
         return found
@@ -117,7 +152,8 @@ class SinkOffsets:
         if not offsets:
             self.meter.commit_skips += 1
             return
-        # Its error ends the task: a dead letter that is not written is a record that nobody has any more.
+        # Its error ends the task: a dead letter that is not written is a record that nobody has any
+        # more.
         self.settle()
         try:
             with self.meter.committing(began, self.now):

@@ -8,17 +8,26 @@ from typing import Any
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
-from connectctl.ops.task_runtime.task.sink_errors import TIMESTAMP_TYPES, RecordErrors, RecordFailure, Stage
+from connectctl.ops.task_runtime.task.sink_errors import (
+    TIMESTAMP_TYPES,
+    RecordErrors,
+    RecordFailure,
+    Stage,
+)
 
 
 class RecordReader:
-    """Converts messages. Those that cannot be converted are left out, as far as ``errors`` tolerates them."""
+    """Converts messages. Those that cannot be converted are left out, as far as ``errors``
+    tolerates them.
+    """
 
     def __init__(self, converters: ReadingConverters, errors: RecordErrors):
         self._converters, self._errors = converters, errors
 
     def records(self, messages: Sequence[Any]) -> list[SinkRecord]:
-        """The records of ``messages``, in their order. Raises ``ConnectctlError`` where ``errors.tolerance`` is none."""
+        """The records of ``messages``, in their order. Raises ``ConnectctlError`` where
+        ``errors.tolerance`` is none.
+        """
         read_key, read_value = self._converters.key.read, self._converters.value.read
         found: list[SinkRecord] = []
         for message in messages:  # this loop is a sink's speed
@@ -70,4 +79,8 @@ def first_offsets(messages: Sequence[Any]) -> dict[TopicPartition, int]:
 
 
 def without(messages: Sequence[Any], partitions: Collection[TopicPartition]) -> Sequence[Any]:
-    return [each for each in messages if (each.topic(), each.partition()) not in partitions] if partitions else messages
+    return (
+        [each for each in messages if (each.topic(), each.partition()) not in partitions]
+        if partitions
+        else messages
+    )

@@ -9,8 +9,8 @@ Source: ``WorkerSinkTask``, with KIP-275. The order of calls::
     lost                 close
     end    stop
 
-Unlike in Connect, no records are lost or reordered: a batch that waits for redelivery is dropped if its partitions are
-rewound, and a rewind takes effect before the next commit.
+Unlike in Connect, no records are lost or reordered: a batch that waits for redelivery is dropped if
+its partitions are rewound, and a rewind takes effect before the next commit.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ SETTLING_POLL = 0.1
 
 
 class WorkerSinkTask:
-    """Runs ``task`` on the records of ``consumer``, which the caller closes afterwards. All calls are made by one thread.
+    """Runs ``task`` on the records of ``consumer``, which the caller closes afterwards. All calls
+    are made by one thread.
 
     ``commit`` writes the group's offsets and returns afterwards; by default the consumer's.
-    ``interval`` is in seconds, between two commits. ``note`` gets messages for the user, one line each.
+    ``interval`` is in seconds, between two commits. ``note`` gets messages for the user, one line
+    each.
     """
 
     def __init__(
@@ -63,10 +65,21 @@ class WorkerSinkTask:
         self._task, self._consumer, self._configs = task, consumer, configs
         self._interval, self._now = interval, now
         self.meter = errors.meter
-        self._context = WorkerSinkTaskContext(configs, consumer, errors if errors.settings.reports else None)
-        self._offsets = SinkOffsets(task, self._context, commit or consumer.commit, errors.flush, note, self.meter, now)
+        self._context = WorkerSinkTaskContext(
+            configs, consumer, errors if errors.settings.reports else None
+        )
+        self._offsets = SinkOffsets(
+            task, self._context, commit or consumer.commit, errors.flush, note, self.meter, now
+        )
         self._delivery = SinkDelivery(
-            task, self._context, consumer, RecordReader(converters, errors), self._offsets, errors, note, now
+            task,
+            self._context,
+            consumer,
+            RecordReader(converters, errors),
+            self._offsets,
+            errors,
+            note,
+            now,
         )
         self._next_commit = 0.0
         self._closed = self._fenced = False
@@ -82,7 +95,9 @@ class WorkerSinkTask:
         return self._context.redelivering
 
     def start(self, patience: float) -> None:
-        """Start the task, and wait for its first partitions for at most ``patience`` seconds (``TimedOut``)."""
+        """Start the task, and wait for its first partitions for at most ``patience`` seconds
+        (``TimedOut``).
+        """
         self._task.context = self._context
         self._task.start(self._configs)
         self._next_commit = self._now() + self._interval
@@ -91,7 +106,9 @@ class WorkerSinkTask:
             self._rewind(self._context.take_rewinds())
 
     def iterate(self, seconds: float, most: int = MOST_RECORDS) -> int:
-        """Run one round, with a poll of at most ``seconds``; return the number of records. Raises the task's exceptions."""
+        """Run one round, with a poll of at most ``seconds``; return the number of records. Raises
+        the task's exceptions.
+        """
         with self._noticing_fences():
             self._commit_if_due()
             wait = max(0.0, min(seconds, *self._waits()))
@@ -105,8 +122,8 @@ class WorkerSinkTask:
             return len(messages)
 
     def settle(self, seconds: float) -> None:
-        """Commit the delivered records before the end, within ``seconds``, after a rebalance in progress. Ending during a
-        rebalance would cause them all to be delivered again.
+        """Commit the delivered records before the end, within ``seconds``, after a rebalance in
+        progress. Ending during a rebalance would cause them all to be delivered again.
         """
         end = self._now() + seconds
         with self._noticing_fences():
@@ -121,8 +138,8 @@ class WorkerSinkTask:
                     self._delivery.put()
 
     def close(self) -> None:
-        """Commit and close all partitions, and stop the task, also after a failure. A member that is fenced or unusable
-        commits nothing.
+        """Commit and close all partitions, and stop the task, also after a failure. A member that
+        is fenced or unusable commits nothing.
         """
         if self._closed:
             return
@@ -175,35 +192,59 @@ class WorkerSinkTask:
         if not self._context.assigned:
             return
         if not self._offsets.commit():
-            self._rewind({partition: each.offset for partition, each in self._offsets.restart.items()})
+            self._rewind(
+                {partition: each.offset for partition, each in self._offsets.restart.items()}
+            )
         self._rewind(self._context.take_rewinds())
 
     def _waits(self) -> list[float]:
         """The seconds until there is something to do without a record."""
         asked = self._context.take_timeout()
-        return [self._next_commit - self._now(), *self._delivery.wait(), *([] if asked is None else [asked])]
+        return [
+            self._next_commit - self._now(),
+            *self._delivery.wait(),
+            *([] if asked is None else [asked]),
+        ]
 
     def _admitted(self, messages: Sequence[Any]) -> Sequence[Any]:
-        """Those of ``messages`` that can be delivered now, after what the task may have asked for in a rebalance."""
+        """Those of ``messages`` that can be delivered now, after what the task may have asked for
+        in a rebalance.
+        """
         rewound = self._rewind(self._context.take_rewinds())
         messages = without(messages, rewound)
-        held = self._context.assigned if self._context.redelivering else self._context.paused & self._context.assigned
+        held = (
+            self._context.assigned
+            if self._context.redelivering
+            else self._context.paused & self._context.assigned
+        )
         if self._context.rebalancing:
             self._context.rebalancing = False
             if held:
                 self._consumer.pause(held)
             if others := self._context.assigned - held:
                 self._consumer.resume(others)
-        back = {each: offset for each, offset in first_offsets(messages).items() if each in held} if held else {}
+        back = (
+            {each: offset for each, offset in first_offsets(messages).items() if each in held}
+            if held
+            else {}
+        )
         if back:
             self._consumer.seek(back)
         return without(messages, back)
 
     def _rewind(self, offsets: Mapping[TopicPartition, int]) -> set[TopicPartition]:
-        """Read on from ``offsets``, as far as they are of partitions of its own; these are what is returned."""
-        own = {partition: offset for partition, offset in offsets.items() if partition in self._context.assigned}
+        """Read on from ``offsets``, as far as they are of partitions of its own; these are what is
+        returned.
+        """
+        own = {
+            partition: offset
+            for partition, offset in offsets.items()
+            if partition in self._context.assigned
+        }
         if own:
             self._delivery.drop(own)
             self._consumer.seek(own)
-            self._offsets.begin({partition: GroupOffset(offset) for partition, offset in own.items()})
+            self._offsets.begin(
+                {partition: GroupOffset(offset) for partition, offset in own.items()}
+            )
         return set(own)

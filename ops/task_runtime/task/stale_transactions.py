@@ -1,9 +1,12 @@
-"""What an older transaction of a task has left open, although the task's producer was initialised since.
+"""What an older transaction of a task has left open, although the task's producer was initialised
+since.
 
-InitProducerId answers when the older transaction has ended everywhere. A broker that lost the marker of a partition
-(4.3.1 drops those of partitions that have no leader at the moment, KAFKA-20734) leaves it open there, and its coordinator
-knows nothing of it any more. The next transaction of the same producer id in that partition would decide of its records
-along with its own: aborted ones would be committed, committed ones aborted. So nothing is written there before it ended.
+InitProducerId answers when the older transaction has ended everywhere. A broker that lost the
+marker of a partition (4.3.1 drops those of partitions that have no leader at the moment,
+KAFKA-20734) leaves it open there, and its coordinator knows nothing of it any more. The next
+transaction of the same producer id in that partition would decide of its records along with its
+own: aborted ones would be committed, committed ones aborted. So nothing is written there before it
+ended.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ _UNOBSERVABLE = {
 ABORTED = ("PrepareAbort", "CompleteAbort")
 _lock = threading.Lock()
 _shared: dict[str, _Calls] = {}
-"""Connections to coordinators and leaders, shared while a task of this process uses them: opening is expensive."""
+"""Connections to coordinators and leaders, shared while a task of this process uses them: opening
+is expensive.
+"""
 
 
 @dataclass
@@ -50,41 +55,58 @@ class _Calls:
 def open_older_transaction(
     kafka: Kafka, id_: str, topics: Sequence[str], places: Sequence[TopicPartition] | None = None
 ) -> str | None:
-    """Where in ``topics``, or in ``places`` of these, a transaction of the producer of ``id_`` is open, which has begun none
-    there yet; None where nowhere.
+    """Where in ``topics``, or in ``places`` of these, a transaction of the producer of ``id_`` is
+    open, which has begun none there yet; None where nowhere.
 
-    None, too, where this principal may not see producers. Who did not answer has not said that none is open: that is
-    given as a reason to ask again. Raises ``Unreachable`` and what asking for offsets raises.
+    None, too, where this principal may not see producers. Who did not answer has not said that none
+    is open: that is given as a reason to ask again. Raises ``Unreachable`` and what asking for
+    offsets raises.
     """
     # Of every partition, and while others of them write: a hundred tasks would ask all the same.
-    known = coalesced(("open", kafka, *topics, *(places or ())), lambda: _open_in(kafka, topics, places))
+    known = coalesced(
+        ("open", kafka, *topics, *(places or ())), lambda: _open_in(kafka, topics, places)
+    )
     if not known:
         return None
     with _calls(kafka) as calls:
         ours = calls.describe([id_])[id_]
         if isinstance(ours, Code):
             return None if ours in _UNOBSERVABLE else _unknown(id_, "its coordinator", ours)
-        found = [(place, p) for (place, number), p in open_transactions(known).items() if number == ours.producer_id]
+        found = [
+            (place, p)
+            for (place, number), p in open_transactions(known).items()
+            if number == ours.producer_id
+        ]
     if not found:
-        silent = [(p, code) for p, code in known.items() if isinstance(code, Code) and code not in _UNOBSERVABLE]
+        silent = [
+            (p, code)
+            for p, code in known.items()
+            if isinstance(code, Code) and code not in _UNOBSERVABLE
+        ]
         return _unknown(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None
-    where = ", ".join(f"{place} from offset {producer.start_offset}" for place, producer in sorted(found))
+    where = ", ".join(
+        f"{place} from offset {producer.start_offset}" for place, producer in sorted(found)
+    )
     return (
-        f"hanging transaction: an older transaction of {id_} is open on {where}, unknown to its coordinator (KAFKA-20734): "
-        "see connectctl transactions hanging"
+        f"hanging transaction: an older transaction of {id_} is open on {where}, unknown to its "
+        "coordinator (KAFKA-20734): see connectctl transactions hanging"
     )
 
 
 def _open_in(
     kafka: Kafka, topics: Sequence[str], places: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-    """Return the producers of the partitions in which a transaction is open, or why they are not known."""
+    """Return the producers of the partitions in which a transaction is open, or why they are not
+    known.
+    """
     if places is not None:  # librdkafka would wait for the ends of others, which have no leader
         with _calls(kafka) as calls:
             return dict(calls.producers(places))
     # Usually no transaction is open, which two requests on an open connection show.
     extents = kafka.extents(topics)
-    suspects = [TopicPartition(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
+    suspects = [
+        TopicPartition(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end
+    ]
     if not suspects:
         return {}
     with _calls(kafka) as calls:
@@ -92,8 +114,9 @@ def _open_in(
 
 
 def expired(kafka: Kafka, id_: str) -> bool | None:
-    """Whether the last transaction of ``id_`` was aborted, and no producer of it initialised since: whoever takes an id
-    over leaves it without a transaction, or with one of its own. None where its coordinator does not say.
+    """Whether the last transaction of ``id_`` was aborted, and no producer of it initialised since:
+    whoever takes an id over leaves it without a transaction, or with one of its own. None where its
+    coordinator does not say.
     """
     try:
         with _calls(kafka) as calls:
@@ -110,14 +133,19 @@ def holders_of_offsets(kafka: Kafka, group: str, candidates: Sequence[str]) -> s
 
 
 def _unknown(id_: str, who: str, code: Code) -> str:
-    return f"could not determine whether an older transaction of {id_} is open: {who} responds {code.name}"
+    return (
+        f"could not determine whether an older transaction of {id_} is open: {who} responds "
+        f"{code.name}"
+    )
 
 
 @contextmanager
 def _calls(kafka: Kafka) -> Iterator[TransactionClient]:
     name = repr(sorted(kafka.client.items(), key=str))
     with _lock:
-        shared = _shared.get(name) or _shared.setdefault(name, _Calls(TransactionClient(kafka.client, timeout=TIMEOUT)))
+        shared = _shared.get(name) or _shared.setdefault(
+            name, _Calls(TransactionClient(kafka.client, timeout=TIMEOUT))
+        )
         shared.users += 1
     try:
         yield shared.calls

@@ -1,4 +1,6 @@
-"""The committed offsets of a connector as its tasks read them, and their keys spelled as they are stored."""
+"""The committed offsets of a connector as its tasks read them, and their keys spelled as they are
+stored.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class TaskOffsets:
 
     def key(self, partition: Partition) -> bytes:
         """Return the raw key of ``partition``: the stored one, else as Connect would write it."""
-        # Tasks name the same few partitions in record after record. Unlike ==, repr tells 1 from True and from 1.0.
+        # Tasks name the same few partitions in record after record. Unlike ==, repr tells 1 from
+        # True and from 1.0.
         name = repr(dict(partition))
         key = self._keys.get(name)
         if key is None:
@@ -42,7 +45,9 @@ class TaskOffsets:
                 self._keys.clear()
             stored = stored_form(partition)
             text = connect_json([self._connector, stored])
-            key = self._spelled.get(json.dumps([self._connector, stored], sort_keys=True), text.encode())
+            key = self._spelled.get(
+                json.dumps([self._connector, stored], sort_keys=True), text.encode()
+            )
             self._keys[name] = key
         return key
 
@@ -53,7 +58,9 @@ class TaskOffsets:
         return None if value is None else _object(value)
 
     def committed(self, key: bytes) -> bytes | None:
-        """Return the raw offset of ``key`` committed when the task began, None without one or for a tombstone."""
+        """Return the raw offset of ``key`` committed when the task began, None without one or for a
+        tombstone.
+        """
         return self._stored.value(key)
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -62,11 +69,15 @@ class TaskOffsets:
         self._read |= {raw: self._stored.value(raw) for raw in self._spelled.values()}
         keys = ((parse_key(raw), self._stored.value(raw)) for raw in self._spelled.values())
         return [
-            (k.partition, _object(v)) for k, v in keys if isinstance(k, SourceKey) and k.partition is not None and v
+            (k.partition, _object(v))
+            for k, v in keys
+            if isinstance(k, SourceKey) and k.partition is not None and v
         ]
 
     def unchanged(self, stored: StoredOffsets, settled: Mapping[bytes, bytes | None]) -> bool:
-        """Whether ``stored`` has what the task read and then committed (``settled``), and no commits of other tasks."""
+        """Whether ``stored`` has what the task read and then committed (``settled``), and no
+        commits of other tasks.
+        """
         expected = self._read | dict(settled)
         same = all(stored.value(key) == value for key, value in expected.items())
         return same and (not self._listed or stored.known() <= expected.keys())

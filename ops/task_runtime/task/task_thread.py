@@ -1,8 +1,10 @@
-"""A task on a thread of its own, so that its transaction can be committed while its ``poll`` has nothing to give.
+"""A task on a thread of its own, so that its transaction can be committed while its ``poll`` has
+nothing to give.
 
-A task is called by one thread, always the same one (``SourceTask``). Where nothing has to happen while it is, that is the
-loop's own, and ``CallingThread`` does it. A task that promises a latency is called on a ``TaskThread``: a poll that lasts
-is waited for until the open transaction has to end, and after that again.
+A task is called by one thread, always the same one (``SourceTask``). Where nothing has to happen
+while it is, that is the loop's own, and ``CallingThread`` does it. A task that promises a latency
+is called on a ``TaskThread``: a poll that lasts is waited for until the open transaction has to
+end, and after that again.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ T = TypeVar("T")
 
 
 class PollResult(NamedTuple):
-    """The batch of a poll, None if the task has finished; its end and duration, by the monotonic clock."""
+    """The batch of a poll, None if the task has finished; its end and duration, by the monotonic
+    clock.
+    """
 
     batch: Batch | None
     at: float
@@ -40,7 +44,9 @@ class TaskCaller(Protocol):
         """The same, without waiting for the poll; the next ``poll`` raises its exception."""
 
     def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
-        """Poll, or wait for the poll in progress; None if it is not over after ``patience`` seconds."""
+        """Poll, or wait for the poll in progress; None if it is not over after ``patience``
+        seconds.
+        """
 
     def close(self) -> None:
         """End: no further calls follow."""

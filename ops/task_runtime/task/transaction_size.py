@@ -1,4 +1,6 @@
-"""The number of rows with which a transaction ends before its timeout, estimated from the last durations."""
+"""The number of rows with which a transaction ends before its timeout, estimated from the last
+durations.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,16 @@ import time
 from collections.abc import Callable
 
 SHARE = 3
-"""The part of its timeout that a transaction may take: sent records are still in flight when it ends."""
+"""The part of its timeout that a transaction may take: sent records are still in flight when it
+ends.
+"""
 LESS_AFTER_FAILURE = 4
 
 
 class TransactionSize:
-    """The number of ``rows`` of the next transaction, never more than ``size``; ``timeout`` in seconds."""
+    """The number of ``rows`` of the next transaction, never more than ``size``; ``timeout`` in
+    seconds.
+    """
 
     def __init__(self, size: int, timeout: float, now: Callable[[], float] = time.monotonic):
         self._size, self._longest, self._now = size, timeout / SHARE, now
@@ -39,6 +45,8 @@ class TransactionSize:
             self.rows = min(self._size, self.rows * 2)
 
     def failed(self, rows: int) -> None:
-        """It was not committed; where that took long, it was too large for its way to the brokers."""
+        """It was not committed; where that took long, it was too large for its way to the
+        brokers.
+        """
         if self.is_late:
             self.rows = max(1, min(self.rows, rows) // LESS_AFTER_FAILURE)

@@ -1,4 +1,6 @@
-"""A sink's offsets, and what it writes about its data, in one transaction (KIP-447): both are there, or neither is."""
+"""A sink's offsets, and what it writes about its data, in one transaction (KIP-447): both are
+there, or neither is.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.task.fence_cause import LONGER, explained
 from connectctl.ops.task_runtime.task.retries import is_retriable
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, TaskProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    Rebalancing,
+    TaskProducer,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
@@ -18,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TransactionalCommit:
-    """Commits offsets of ``consumer`` with the records that ``task`` has for them, through ``producer``, which is
-    initialised. ``patience`` is in seconds. Raises ``UnknownOutcome`` and ``Fenced``, after which the attempt is over and
-    its discarded producer has aborted what was open, and ``ConnectctlError`` where the user has to act.
+    """Commits offsets of ``consumer`` with the records that ``task`` has for them, through
+    ``producer``, which is initialised. ``patience`` is in seconds. Raises ``UnknownOutcome`` and
+    ``Fenced``, after which the attempt is over and its discarded producer has aborted what was
+    open, and ``ConnectctlError`` where the user has to act.
     """
 
     producer: TaskProducer

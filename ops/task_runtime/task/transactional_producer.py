@@ -1,9 +1,10 @@
-"""One instance of a task's transactional producer, from its initialisation to the first unknown outcome.
+"""One instance of a task's transactional producer, from its initialisation to the first unknown
+outcome.
 
-librdkafka has no KIP-890 transactions: it repeats an EndTxn that timed out on another connection, and the first one, where
-the network only held it back, ends whatever transaction is open when it arrives. So an instance is used only while every
-request was answered in time on a connection that stayed; after that it is thrown away, and a new epoch makes the late
-request harmless.
+librdkafka has no KIP-890 transactions: it repeats an EndTxn that timed out on another connection,
+and the first one, where the network only held it back, ends whatever transaction is open when it
+arrives. So an instance is used only while every request was answered in time on a connection that
+stayed; after that it is thrown away, and a new epoch makes the late request harmless.
 """
 
 from __future__ import annotations
@@ -27,9 +28,17 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 SOCKET_TIMEOUT_MS = 10_000
-"""How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long may be sent twice."""
+"""How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long
+may be sent twice.
+"""
 DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
-_FENCED = {"_FENCED", "FENCED_INSTANCE_ID", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
+_FENCED = {
+    "_FENCED",
+    "FENCED_INSTANCE_ID",
+    "PRODUCER_FENCED",
+    "INVALID_PRODUCER_EPOCH",
+    "INVALID_PRODUCER_ID_MAPPING",
+}
 OF_A_GENERATION = frozenset({"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"})
 _PERMANENT = {"RECORD_LIST_TOO_LARGE", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORTED_VERSION"} | {
     "_INVALID_ARG",
@@ -52,11 +61,15 @@ class Fenced(Exception):
 
 
 class UnknownOutcome(Exception):
-    """It is unknown which requests of this instance the coordinator has still to process; the text is the reason."""
+    """It is unknown which requests of this instance the coordinator has still to process; the text
+    is the reason.
+    """
 
 
 class Expired(UnknownOutcome):
-    """The coordinator aborted the transaction, open for longer than its timeout; no other producer took over."""
+    """The coordinator aborted the transaction, open for longer than its timeout; no other producer
+    took over.
+    """
 
 
 class Rebalancing(UnknownOutcome):
@@ -64,7 +77,9 @@ class Rebalancing(UnknownOutcome):
 
 
 class PollIntervalExceeded(UnknownOutcome):
-    """The group takes the partitions from the member, which has not polled for ``max.poll.interval.ms``."""
+    """The group takes the partitions from the member, which has not polled for
+    ``max.poll.interval.ms``.
+    """
 
 
 class BrokerError(UnknownOutcome):
@@ -72,7 +87,9 @@ class BrokerError(UnknownOutcome):
 
 
 class LogWatcher(logging.Handler):
-    """Reads in librdkafka's log what no call returns: requests that timed out, connections that broke."""
+    """Reads in librdkafka's log what no call returns: requests that timed out, connections that
+    broke.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,8 +102,9 @@ class LogWatcher(logging.Handler):
 
 
 class TaskProducer:
-    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``UnknownOutcome``, and ``ConnectctlError`` if
-    the user has to act. ``timeout_ms`` is the transaction's; ``properties`` are additional ones of librdkafka.
+    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``UnknownOutcome``, and
+    ``ConnectctlError`` if the user has to act. ``timeout_ms`` is the transaction's; ``properties``
+    are additional ones of librdkafka.
     """
 
     existing_topic: str | None = None
@@ -96,10 +114,19 @@ class TaskProducer:
 
     @property
     def bumps_epoch(self) -> bool:
-        """Whether each of its transactions has its own epoch (transaction version 2). Known after initialisation."""
+        """Whether each of its transactions has its own epoch (transaction version 2). Known after
+        initialisation.
+        """
         return False
 
-    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        kafka: Kafka,
+        id_: str,
+        *,
+        timeout_ms: int,
+        properties: Mapping[str, Any] | None = None,
+    ):
         from confluent_kafka import Producer
 
         self._kafka = kafka
@@ -126,20 +153,26 @@ class TaskProducer:
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
 
     def initialise(self, patience: float) -> None:
-        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds.
+        """Fence all older producers of the id, and wait until their transaction is ended;
+        ``patience`` in seconds.
 
-        librdkafka looks for the coordinator at once, and where no broker is connected then, again after 500 ms: so a topic
-        is asked for before, which waits for a connection, and once more, as the first answer may come by a connection that
-        is replaced behind it. The topic must exist: brokers may create what a producer asks for.
+        librdkafka looks for the coordinator at once, and where no broker is connected then, again
+        after 500 ms: so a topic is asked for before, which waits for a connection, and once more,
+        as the first answer may come by a connection that is replaced behind it. The topic must
+        exist: brokers may create what a producer asks for.
         """
         if self.existing_topic is not None:
             with suppress(Exception):  # what is wrong, the initialisation tells
                 for _ in range(2):
-                    self._producer.list_topics(self.existing_topic, min(patience, self._request_timeout))
+                    self._producer.list_topics(
+                        self.existing_topic, min(patience, self._request_timeout)
+                    )
         self._call("initialise its producer", lambda: self._producer.init_transactions(patience))
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
-        """Return where in ``topics`` an older transaction of it is open, None if nowhere. Call before it begins one."""
+        """Return where in ``topics`` an older transaction of it is open, None if nowhere. Call
+        before it begins one.
+        """
         return open_older_transaction(self._kafka, self.id, topics)
 
     def begin(self) -> None:
@@ -153,7 +186,12 @@ class TaskProducer:
         def all_() -> None:
             for record in batch.records:
                 self._send_record(
-                    record.topic, record.key, record.value, record.partition, list(record.headers), record.timestamp
+                    record.topic,
+                    record.key,
+                    record.value,
+                    record.partition,
+                    list(record.headers),
+                    record.timestamp,
                 )
             for bulk in batch.record_batches:
                 if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
@@ -174,21 +212,37 @@ class TaskProducer:
 
         self._call("write its offsets", all_)
 
-    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        """Add offsets of the consumer's group to the transaction (AddOffsetsToTxn, TxnOffsetCommit; KIP-447), with its
-        generation, member id and instance id. Raises ``UnknownOutcome`` if the group has a newer generation.
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
+        """Add offsets of the consumer's group to the transaction (AddOffsetsToTxn, TxnOffsetCommit;
+        KIP-447), with its generation, member id and instance id. Raises ``UnknownOutcome`` if the
+        group has a newer generation.
         """
         given, metadata = group_offsets(offsets), consumer.metadata
-        self._call("write its offsets", lambda: self._producer.send_offsets_to_transaction(given, metadata, patience))
+        self._call(
+            "write its offsets",
+            lambda: self._producer.send_offsets_to_transaction(given, metadata, patience),
+        )
 
     def _send_record(
-        self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any, **more: Any
+        self,
+        topic: str,
+        key: Any,
+        value: Any,
+        partition: int | None,
+        headers: Any,
+        timestamp: Any,
+        **more: Any,
     ) -> None:
         where = {} if partition is None else {"partition": partition}
-        when = {} if timestamp in (None, -1) else {"timestamp": timestamp}  # for librdkafka 0 is none, too
+        # for librdkafka 0 is none, too
+        when = {} if timestamp in (None, -1) else {"timestamp": timestamp}
         while True:
             try:
-                self._producer.produce(topic, value, key, headers=headers or None, **where, **when, **more)
+                self._producer.produce(
+                    topic, value, key, headers=headers or None, **where, **when, **more
+                )
                 return
             except BufferError:
                 self._wait_for_room()
@@ -202,21 +256,23 @@ class TaskProducer:
     def _send_dicts(self, topic: str, messages: list[dict[str, Any]]) -> None:
         from confluent_kafka import KafkaException
 
-        # What is not taken is marked with _error. What did not fit into the queue is sent once more; anything else, a
-        # record that is too large, will not be taken then either.
+        # What is not taken is marked with _error. What did not fit into the queue is sent once
+        # more; anything else, a record that is too large, will not be taken then either.
         left = messages
         while left:
             if self._producer.produce_batch(topic, left) == len(left):
                 return
             left = [m for m in left if m.get("_error") is not None]
-            if hopeless := next((m["_error"] for m in left if m["_error"].name() != "_QUEUE_FULL"), None):
+            if hopeless := next(
+                (m["_error"] for m in left if m["_error"].name() != "_QUEUE_FULL"), None
+            ):
                 raise KafkaException(hopeless)
             left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
             self._wait_for_room()
 
     def _send_copies(self, topic: str, messages: Sequence[Any]) -> None:
-        # One by one, because librdkafka takes many at once only without timestamps and headers; by position, which is
-        # the quickest. For librdkafka a timestamp of 0 is none.
+        # One by one, because librdkafka takes many at once only without timestamps and headers; by
+        # position, which is the quickest. For librdkafka a timestamp of 0 is none.
         produce = self._producer.produce
         for m in messages:
             when = max(m.timestamp()[1], 0)
@@ -230,19 +286,24 @@ class TaskProducer:
     def _wait_for_room(self) -> None:
         self._producer.poll(FULL_PAUSE)
         if time.monotonic() - self._begun > self.timeout_ms / 1000:
-            raise UnknownOutcome("the producer queue stayed full for longer than transaction.timeout.ms")
+            raise UnknownOutcome(
+                "the producer queue stayed full for longer than transaction.timeout.ms"
+            )
 
     def commit(self, patience: float) -> None:
-        """Commit and wait for it; ``patience`` in seconds. After ``UnknownOutcome`` only the topic shows the outcome."""
+        """Commit and wait for it; ``patience`` in seconds. After ``UnknownOutcome`` only the topic
+        shows the outcome.
+        """
         began = time.monotonic()
         self._commit(lambda: self._producer.commit_transaction(patience))
         if time.monotonic() - began > self._request_timeout:
             self._log_watcher.alarm = self._log_watcher.alarm or "the commit timed out"
 
     def _commit(self, call: Any) -> None:
-        """Commit. A fenced instance must not come back, and one that is being fenced meets a coordinator that fails: 4.3.1
-        has an IllegalStateException while it writes PREPARE_EPOCH_FENCE. A moment later it tells why. What was answered
-        with an error is not on its way any more, so that an abort may be asked for.
+        """Commit. A fenced instance must not come back, and one that is being fenced meets a
+        coordinator that fails: 4.3.1 has an IllegalStateException while it writes
+        PREPARE_EPOCH_FENCE. A moment later it tells why. What was answered with an error is not on
+        its way any more, so that an abort may be asked for.
         """
         self._is_open = False
         try:
@@ -265,7 +326,9 @@ class TaskProducer:
         self._call("abort its transaction", lambda: self._producer.abort_transaction(patience))
 
     def unusable_because(self) -> str | None:
-        """Return why this instance must not begin another transaction, else None; raises like the other methods."""
+        """Return why this instance must not begin another transaction, else None; raises like the
+        other methods.
+        """
         self._call("describe its producer", lambda: self._producer.poll(0))
         return self._log_watcher.alarm
 
@@ -275,12 +338,15 @@ class TaskProducer:
         return time.monotonic() - self._begun > self.timeout_ms / 1000
 
     def expired(self) -> bool | None:
-        """Whether its transaction was aborted and no producer of the id was initialised since; None if unknown."""
+        """Whether its transaction was aborted and no producer of the id was initialised since; None
+        if unknown.
+        """
         return expired(self._kafka, self.id)
 
     def abandon(self) -> None:
-        """Abort the transaction that is open, so that no reader waits for its timeout. Nothing after a commit was requested,
-        whose outcome only the topic shows, and after a newer producer has ended it.
+        """Abort the transaction that is open, so that no reader waits for its timeout. Nothing
+        after a commit was requested, whose outcome only the topic shows, and after a newer producer
+        has ended it.
         """
         if self._is_open:
             with suppress(UnknownOutcome, Fenced, ConnectctlError):
@@ -299,7 +365,8 @@ class TaskProducer:
         try:
             call()
         except KafkaException as e:
-            self._is_open = self._is_open or e.args[0].txn_requires_abort()  # as of records that a commit waited for
+            # as of records that a commit waited for
+            self._is_open = self._is_open or e.args[0].txn_requires_abort()
             self._fail(e.args[0], doing, e)
 
     def _fail(self, error: Any, doing: str, cause: Exception) -> None:

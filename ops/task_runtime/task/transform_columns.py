@@ -1,4 +1,6 @@
-"""Tables that a transform gives, as columns for whole record batches: nothing is done for each record in Python."""
+"""Tables that a transform gives, as columns for whole record batches: nothing is done for each
+record in Python.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from pyarrow import types
 
 
 def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
-    """What ``made``, a table of Arrow, a DataFrame of pandas or several, has for ``topic``; else a ``ConnectctlError``."""
+    """What ``made``, a table of Arrow, a DataFrame of pandas or several, has for ``topic``; else a
+    ``ConnectctlError``.
+    """
     tables = _tables(made)
     for each in tables:
         check_columns(each)
@@ -49,7 +53,8 @@ def _tables(made: Any) -> list[Any]:
         return [table for each in made for table in _tables(each)]
     raise ConnectctlError(
         f"The transform returned {type(made).__name__}, which has no columns",
-        next_step="Return a pyarrow.Table or a pandas.DataFrame, or leave out columnar = True in its class.",
+        next_step="Return a pyarrow.Table or a pandas.DataFrame, or leave out columnar = True in "
+        "its class.",
     )
 
 
@@ -71,5 +76,11 @@ def _typed(table: Any) -> Any:
 
 
 def _is_bytes(kind: Any) -> bool:
-    plain = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null)
+    plain = (
+        types.is_string,
+        types.is_large_string,
+        types.is_binary,
+        types.is_large_binary,
+        types.is_null,
+    )
     return any(is_one(kind) for is_one in plain)

@@ -13,8 +13,8 @@ from connectctl.ops.task_runtime.spi.transform import Record, check_columns
 
 @dataclass(frozen=True)
 class OutputSettings:
-    """Where records go: to ``topic``, or where it is None to the topic and partition that each record names, which
-    ``is_input`` refuses: what a transform writes it must not read.
+    """Where records go: to ``topic``, or where it is None to the topic and partition that each
+    record names, which ``is_input`` refuses: what a transform writes it must not read.
     """
 
     topic: str | None
@@ -23,9 +23,12 @@ class OutputSettings:
     """Whether everything is columns for ``topic``, which are kept as columns."""
 
     def batch(self, made: Any) -> TransactionBatch:
-        """``made`` as a part of a transaction. Raises ``ConnectctlError`` for what is not a record."""
+        """``made`` as a part of a transaction. Raises ``ConnectctlError`` for what is not a
+        record.
+        """
         if self.columnar and self.topic is not None:
-            from connectctl.ops.task_runtime.task.transform_columns import column_batches  # which loads pyarrow
+            # which loads pyarrow
+            from connectctl.ops.task_runtime.task.transform_columns import column_batches
 
             return TransactionBatch(record_batches=column_batches(self.topic, made), more=True)
         return TransactionBatch(self.records(made), more=True)
@@ -39,7 +42,9 @@ class OutputSettings:
         if hasattr(made, "to_dict") and hasattr(made, "columns"):  # pandas
             import pyarrow as pa
 
-            return [self._of_row(row) for row in _rows(pa.Table.from_pandas(made, preserve_index=False))]
+            return [
+                self._of_row(row) for row in _rows(pa.Table.from_pandas(made, preserve_index=False))
+            ]
         if isinstance(made, Record):
             return [self._of_record(made)]
         found: list[ProducerRecord] = []
@@ -51,15 +56,26 @@ class OutputSettings:
         partition, when = row.get("partition"), row.get("timestamp")
         given = row.get("headers")
         headers = [(each["key"], each["value"]) for each in given] if given is not None else ()
-        return self._record(row.get("topic"), partition, row.get("key"), row["value"], headers, when)
+        return self._record(
+            row.get("topic"), partition, row.get("key"), row["value"], headers, when
+        )
 
     def _of_record(self, given: Record) -> ProducerRecord:
-        return self._record(given.topic, given.partition, given.key, given.value, given.headers, given.timestamp)
+        return self._record(
+            given.topic, given.partition, given.key, given.value, given.headers, given.timestamp
+        )
 
     def _record(
-        self, topic: str | None, partition: int | None, key: Any, value: Any, headers: Any, when: int | None
+        self,
+        topic: str | None,
+        partition: int | None,
+        key: Any,
+        value: Any,
+        headers: Any,
+        when: int | None,
     ) -> ProducerRecord:
-        if self.topic is not None:  # a record that was read and is passed on names the topic that it was read from
+        # a record that was read and is passed on names the topic that it was read from
+        if self.topic is not None:
             topic, partition = self.topic, None
         elif topic is None:
             raise ConnectctlError(
@@ -100,4 +116,6 @@ def _bytes(name: str, value: Any) -> bytes | None:
         return value
     if isinstance(value, str):
         return value.encode()
-    raise ConnectctlError(f"The {name} of a record is {type(value).__name__}, and not bytes or text")
+    raise ConnectctlError(
+        f"The {name} of a record is {type(value).__name__}, and not bytes or text"
+    )

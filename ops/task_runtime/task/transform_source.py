@@ -1,5 +1,5 @@
-"""A transform as a supply of the task loop: each poll's records become what is written for them, and their offsets the
-group's, in one transaction for each ``commit.interval.ms``.
+"""A transform as a supply of the task loop: each poll's records become what is written for them,
+and their offsets the group's, in one transaction for each ``commit.interval.ms``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ LONGEST_POLL = 0.2
 
 @dataclass(eq=False)
 class TransformSource:
-    """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll."""
+    """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a
+    poll.
+    """
 
     open_task: Callable[[], Transform]
     configs: Mapping[str, str]
@@ -56,7 +58,9 @@ class TransformSource:
         self._task.start(self.configs)
 
     def next_batch(self) -> TransactionBatch | None:
-        """Return the output for the next records. If the interval is over, the transaction ends with them."""
+        """Return the output for the next records. If the interval is over, the transaction ends
+        with them.
+        """
         assert self._member is not None
         assert self._task is not None
         began = time.monotonic()

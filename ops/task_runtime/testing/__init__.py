@@ -1,1 +1,3 @@
-"""Connectors run in memory by the real task loop, for unit tests: what ``connectctl.testing`` exports."""
+"""Connectors run in memory by the real task loop, for unit tests: what ``connectctl.testing``
+exports.
+"""

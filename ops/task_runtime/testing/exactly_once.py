@@ -1,4 +1,6 @@
-"""``check_exactly_once``: a run without a failure, and one for each failure at each of its occasions, give the same."""
+"""``check_exactly_once``: a run without a failure, and one for each failure at each of its
+occasions, give the same.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,23 @@ _FAULTS = [fault for fault in Fault if fault is not Fault.PUT]
 
 
 def check_exactly_once(run: Callable[[FailAt], SourceRun | GroupRun]) -> int:
-    """Raises ``AssertionError`` where a failure makes a record get lost, come twice or come in another order; how many runs
-    there were::
+    """Raises ``AssertionError`` where a failure makes a record get lost, come twice or come in
+    another order; how many runs there were::
 
         check_exactly_once(lambda fail_at: run_source(Tables, CONFIG, fail_at=fail_at))
 
-    ``run`` is called without a failure first, then for each kind of failure at each of its occasions of that run. Each call
-    has to find the same source: what the source has changed meanwhile shows as a difference. Compared are topic, partition,
-    key, value and headers of the committed records, the order of those with the same key, and the offsets at the end; not
-    timestamps, and not the partition of a record without a key. The order among several source partitions may be another
-    one after a failure.
+    ``run`` is called without a failure first, then for each kind of failure at each of its
+    occasions of that run. Each call has to find the same source: what the source has changed
+    meanwhile shows as a difference. Compared are topic, partition, key, value and headers of the
+    committed records, the order of those with the same key, and the offsets at the end; not
+    timestamps, and not the partition of a record without a key. The order among several source
+    partitions may be another one after a failure.
     """
     plain = run({})
     if not plain.commits:
-        raise AssertionError("The run without a failure committed nothing: give the source some records")
+        raise AssertionError(
+            "The run without a failure committed nothing: give the source some records"
+        )
     count = 1
     for fault in _FAULTS:
         for occasion in range(1, plain.occasions[fault.occasion] + 1):
@@ -42,9 +47,13 @@ def _compare(plain: SourceRun | GroupRun, failed: SourceRun | GroupRun, fault: s
         what = [f"{_count(lost)} lost, such as {next(iter(lost))}"] if lost else []
         what += [f"{_count(twice)} too many, such as {next(iter(twice))}"] if twice else []
         if what or _by_key(expected) != _by_key(found):
-            raise AssertionError(f"Not exactly-once after {fault}: {'; '.join(what) or 'a key has another order'}")
+            raise AssertionError(
+                f"Not exactly-once after {fault}: {'; '.join(what) or 'a key has another order'}"
+            )
     if plain.offsets != failed.offsets:
-        raise AssertionError(f"Other offsets after {fault}: {failed.offsets}, and {plain.offsets} without it")
+        raise AssertionError(
+            f"Other offsets after {fault}: {failed.offsets}, and {plain.offsets} without it"
+        )
 
 
 def _count(records: Counter[Any]) -> str:
@@ -63,4 +72,7 @@ def _by_key(records: list[tuple[Any, ...]]) -> dict[Any, list[Any]]:
 
 
 def _contents(run: Run[Any]) -> list[tuple[Any, ...]]:
-    return [(r.topic, None if r.key is None else r.partition, r.key, r.value, tuple(r.headers)) for r in run.records]
+    return [
+        (r.topic, None if r.key is None else r.partition, r.key, r.value, tuple(r.headers))
+        for r in run.records
+    ]

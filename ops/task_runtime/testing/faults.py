@@ -8,7 +8,8 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """What goes wrong. ``fail_at={Fault.POLL: 2}`` is the second poll of the run, ``{Fault.POLL: (2, 3)}`` also the third.
+    """What goes wrong. ``fail_at={Fault.POLL: 2}`` is the second poll of the run,
+    ``{Fault.POLL: (2, 3)}`` also the third.
 
     All faults of commits count the same commits.
     """
@@ -18,15 +19,21 @@ class Fault(StrEnum):
     PUT = "put"
     """``put`` of a sink task raises ``RetriableError`` and is not called."""
     REBALANCE = "rebalance"
-    """In a poll of the consumer group (sinks, transforms) all partitions are revoked and assigned again."""
+    """In a poll of the consumer group (sinks, transforms) all partitions are revoked and assigned
+    again.
+    """
     PARTIAL_REBALANCE = "partial rebalance"
-    """As in a cooperative rebalance, one partition is revoked and assigned again; the task keeps the others."""
+    """As in a cooperative rebalance, one partition is revoked and assigned again; the task keeps
+    the others.
+    """
     COMMIT_LOST = "commit lost"
     """The commit is not answered, and did not happen."""
     COMMIT_UNANSWERED = "commit unanswered"
     """The commit is not answered, and did happen."""
     CRASH_BEFORE_COMMIT = "crash before commit"
-    """The process is killed just before the commit: a new task starts at the committed offsets; ``stop`` was not called."""
+    """The process is killed just before the commit: a new task starts at the committed offsets;
+    ``stop`` was not called.
+    """
     CRASH_AFTER_COMMIT = "crash after commit"
     """The process is killed just after the commit, before the task hears of it."""
 
@@ -40,7 +47,9 @@ FailAt = Mapping[Fault, int | Collection[int]]
 
 
 class Crash(BaseException):
-    """The process of the task is killed; not an ``Exception``, because nothing in it can handle that."""
+    """The process of the task is killed; not an ``Exception``, because nothing in it can handle
+    that.
+    """
 
 
 class Faults:
@@ -53,5 +62,9 @@ class Faults:
     def next(self, occasion: str) -> Fault | None:
         """One more ``occasion``; what fails there, if anything."""
         self.seen[occasion] += 1
-        found = (f for f, numbers in self._at.items() if f.occasion == occasion and self.seen[occasion] in numbers)
+        found = (
+            f
+            for f, numbers in self._at.items()
+            if f.occasion == occasion and self.seen[occasion] in numbers
+        )
         return next(found, None)

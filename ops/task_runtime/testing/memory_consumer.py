@@ -1,4 +1,6 @@
-"""A consumer group of one member, in memory: all partitions are its own, from the committed offsets on."""
+"""A consumer group of one member, in memory: all partitions are its own, from the committed offsets
+on.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka
 EMPTY_POLL = 1.0
 """Seconds that the clock moves on, at least, in a poll that gives nothing."""
 Given = Record | bytes | str | None | Mapping[str, Any] | Sequence[Any]
-"""A record of an input topic: its value as bytes, text, or what JSON has for it; or a ``Record``, to give it a key, headers,
-a partition or a timestamp. None is a tombstone.
+"""A record of an input topic: its value as bytes, text, or what JSON has for it; or a ``Record``,
+to give it a key, headers, a partition or a timestamp. None is a tombstone.
 """
 
 
@@ -114,12 +116,17 @@ class MemoryConsumer:
     def _rebalance(self, partitions: Sequence[TopicPartition]) -> None:
         assert self._listener is not None
         self._listener.revoked(partitions)
-        self._positions = {each: at for each, at in self._positions.items() if each not in partitions}
+        self._positions = {
+            each: at for each, at in self._positions.items() if each not in partitions
+        }
         self._assign(partitions)
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
         """The next records; the clock moves on where there are none."""
-        for fault, most_revoked in ((Fault.REBALANCE, len(self._log)), (Fault.PARTIAL_REBALANCE, 1)):
+        for fault, most_revoked in (
+            (Fault.REBALANCE, len(self._log)),
+            (Fault.PARTIAL_REBALANCE, 1),
+        ):
             if self._kafka.faults.next(fault.occasion) is fault:
                 self._rebalance(sorted(self._positions)[:most_revoked])
         found = list(self._next(most))

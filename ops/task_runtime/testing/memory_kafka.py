@@ -1,6 +1,8 @@
-"""As much of Kafka as a task needs, in memory: transactions, source offsets, and a consumer group's offsets.
+"""As much of Kafka as a task needs, in memory: transactions, source offsets, and a consumer group's
+offsets.
 
-The producer is that of a real task, which encodes and partitions; a contract test holds the consumer to ``GroupConsumer``.
+The producer is that of a real task, which encodes and partitions; a contract test holds the
+consumer to ``GroupConsumer``.
 """
 
 from __future__ import annotations
@@ -38,21 +40,25 @@ TIMEOUT_MS = 900_000
 
 @dataclass
 class MemoryKafka:
-    """What is committed. ``transactions`` has records and offsets of each commit, source offsets by raw key; ``partitions``
-    is how many a topic has, 1 where it is not there.
+    """What is committed. ``transactions`` has records and offsets of each commit, source offsets by
+    raw key; ``partitions`` is how many a topic has, 1 where it is not there.
     """
 
     faults: Faults
     partitions: Mapping[str, int] = field(default_factory=dict)
     source_offsets: dict[bytes, bytes | None] = field(default_factory=dict)
     group: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
-    transactions: list[tuple[tuple[ProducerRecord, ...], Mapping[Any, Any]]] = field(default_factory=list)
+    transactions: list[tuple[tuple[ProducerRecord, ...], Mapping[Any, Any]]] = field(
+        default_factory=list
+    )
     in_doubt: bool = False
     """Whether nobody has found out yet what became of the last commit."""
     seconds: float = 0.0
     """A clock, which only polls without a record move."""
 
-    def commit(self, records: Sequence[ProducerRecord], offsets: Offsets, group: GroupOffsets) -> None:
+    def commit(
+        self, records: Sequence[ProducerRecord], offsets: Offsets, group: GroupOffsets
+    ) -> None:
         """A transaction, or what a fault makes of it. Raises ``UnknownOutcome`` and ``Crash``."""
         fault = self.faults.next("commit")
         if fault is Fault.CRASH_BEFORE_COMMIT:
@@ -89,7 +95,10 @@ class MemoryOffsets:
         self._transactions = 0
 
     def refresh(self, patience: float) -> None:
-        self._read, self._transactions = dict(self._kafka.source_offsets), len(self._kafka.transactions)
+        self._read, self._transactions = (
+            dict(self._kafka.source_offsets),
+            len(self._kafka.transactions),
+        )
 
     def value(self, key: bytes) -> bytes | None:
         return self._read.get(key)
@@ -103,7 +112,9 @@ class MemoryOffsets:
 
 
 class MemoryBatches:
-    """As ``BatchProducer``, for one task: the records of its encoded batches are there for others once it is committed."""
+    """As ``BatchProducer``, for one task: the records of its encoded batches are there for others
+    once it is committed.
+    """
 
     bumps_epoch = False
 
@@ -141,7 +152,14 @@ class MemoryBatches:
         batch = b"".join(made(ProducerState(0, 0, 0)))
         if len(batch) > MAX_MESSAGE_BYTES:
             alone = place.topic if records == 1 else None
-            raise Refusal(Code.MESSAGE_TOO_LARGE, named, 0, f"a record batch of {len(batch)} bytes", alone, place.topic)
+            raise Refusal(
+                Code.MESSAGE_TOO_LARGE,
+                named,
+                0,
+                f"a record batch of {len(batch)} bytes",
+                alone,
+                place.topic,
+            )
         self._records += decoded(place, batch)
 
     def acknowledge(self) -> None:
@@ -168,7 +186,9 @@ class MemoryBatches:
 
 
 class MemoryProducer(ColumnarProducer):
-    """A ``TaskProducer`` that encodes and partitions its records as the real one, and has them in ``kafka``."""
+    """A ``TaskProducer`` that encodes and partitions its records as the real one, and has them in
+    ``kafka``.
+    """
 
     existing_topic = None
 
@@ -183,7 +203,9 @@ class MemoryProducer(ColumnarProducer):
         """None is open: what was not committed is forgotten."""
         return None
 
-    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
         self._batches.send_group_offsets(offsets)
 
     def expired(self) -> bool | None:
@@ -195,7 +217,9 @@ class MemoryProducer(ColumnarProducer):
 
 
 class MemoryPlainProducer(MemoryProducer):
-    """One without transactions: records are there when they are sent, and a commit writes offsets only."""
+    """One without transactions: records are there when they are sent, and a commit writes offsets
+    only.
+    """
 
     def send(self, batch: TransactionBatch) -> None:
         super().send(batch)
@@ -211,8 +235,15 @@ def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
     import numpy as np
 
     data = np.frombuffer(batch + bytes(PADDING), np.uint8)
-    for record in columns(data, [body_of(BatchAt(0, len(batch), HEADER.unpack_from(batch)))]).records():
+    for record in columns(
+        data, [body_of(BatchAt(0, len(batch), HEADER.unpack_from(batch)))]
+    ).records():
         _, timestamp = record.timestamp()
         yield ProducerRecord(
-            place.topic, record.key(), record.value(), place.partition, tuple(record.headers()), timestamp
+            place.topic,
+            record.key(),
+            record.value(),
+            place.partition,
+            tuple(record.headers()),
+            timestamp,
         )

@@ -1,4 +1,6 @@
-"""What a connector goes through before its tasks start: validation, ``start``, ``task_configs``, ``stop``."""
+"""What a connector goes through before its tasks start: validation, ``start``, ``task_configs``,
+``stop``.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ def whole_config(kind: type[Connector], config: Mapping[str, str], name: str) ->
 
 
 def task_configs(kind: type[Connector], config: Mapping[str, str]) -> list[Mapping[str, str]]:
-    """The tasks that a run would start with ``config``, which is whole. Raises ``BadInput`` where it would be refused, and
-    ``ConnectctlError`` for more tasks than ``tasks.max``.
+    """The tasks that a run would start with ``config``, which is whole. Raises ``BadInput`` where
+    it would be refused, and ``ConnectctlError`` for more tasks than ``tasks.max``.
     """
     name, connector = config["name"], kind()
     check(name, config, GROUP, OFFSETS_TOPIC, connector)

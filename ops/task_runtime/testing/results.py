@@ -1,4 +1,6 @@
-"""What a run in memory gives: every commit, with its records and offsets, and how the task ended."""
+"""What a run in memory gives: every commit, with its records and offsets, and how the task
+ended.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ SourceOffsets = list[tuple[dict[str, Any], dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Commit(Generic[O]):
-    """A transaction that was committed: records as consumers with ``read_committed`` get them, with the offsets in it.
+    """A transaction that was committed: records as consumers with ``read_committed`` get them, with
+    the offsets in it.
 
-    An offset of a source partition is None where the task has removed it; offsets of a consumer group are those of the next
-    records.
+    An offset of a source partition is None where the task has removed it; offsets of a consumer
+    group are those of the next records.
     """
 
     records: tuple[ProducerRecord, ...]
@@ -34,10 +37,12 @@ class Commit(Generic[O]):
 
 @dataclass
 class Run(Generic[O]):
-    """A run: its ``commits`` in their order. ``starts`` is how often a task was started, after failures as well.
+    """A run: its ``commits`` in their order. ``starts`` is how often a task was started, after
+    failures as well.
 
-    ``state`` is ``RUNNING``, or ``FAILED`` with the ``error`` that the connector or a task raised. ``occasions`` is how many
-    polls, puts and commits there were: at each of them a ``Fault`` can be asked for.
+    ``state`` is ``RUNNING``, or ``FAILED`` with the ``error`` that the connector or a task raised.
+    ``occasions`` is how many polls, puts and commits there were: at each of them a ``Fault`` can be
+    asked for.
     """
 
     commits: list[Commit[O]] = field(default_factory=list)
@@ -58,7 +63,9 @@ class Run(Generic[O]):
 
 @dataclass
 class SourceRun(Run[list[tuple[dict[str, Any], dict[str, Any] | None]]]):
-    """A run of a source connector. ``offsets`` is what a next run starts with: ``run_source(…, offsets=run.offsets)``."""
+    """A run of a source connector. ``offsets`` is what a next run starts with:
+    ``run_source(…, offsets=run.offsets)``.
+    """
 
     offsets: SourceOffsets = field(default_factory=list)
 
@@ -72,9 +79,11 @@ class GroupRun(Run[dict[TopicPartition, int]]):
 
 @dataclass
 class SinkRun(GroupRun):
-    """A run of a sink: ``records`` are those of ``transaction_records``; what it stored is the sink's own to look at.
+    """A run of a sink: ``records`` are those of ``transaction_records``; what it stored is the
+    sink's own to look at.
 
-    ``dead_letters`` are records for ``errors.deadletterqueue.topic.name``, ``notes`` the lines that a run logs.
+    ``dead_letters`` are records for ``errors.deadletterqueue.topic.name``, ``notes`` the lines that
+    a run logs.
     """
 
     dead_letters: list[ProducerRecord] = field(default_factory=list)
@@ -83,7 +92,9 @@ class SinkRun(GroupRun):
 
 @contextmanager
 def failing(run: Run[Any], expected: bool) -> Iterator[None]:
-    """Note in ``run`` what the connector or a task raises, which is raised on unless it was ``expected``."""
+    """Note in ``run`` what the connector or a task raises, which is raised on unless it was
+    ``expected``.
+    """
     try:
         yield
     except Exception as e:
@@ -95,7 +106,9 @@ def failing(run: Run[Any], expected: bool) -> Iterator[None]:
 def keep(run: GroupRun, kafka: MemoryKafka) -> None:
     """What ``kafka`` has at the end, in ``run``."""
     run.occasions, run.offsets = kafka.faults.seen, _numbers(kafka.group)
-    run.commits = [Commit(records, _numbers(committed)) for records, committed in kafka.transactions]
+    run.commits = [
+        Commit(records, _numbers(committed)) for records, committed in kafka.transactions
+    ]
 
 
 def _numbers(offsets: Mapping[TopicPartition, GroupOffset]) -> dict[TopicPartition, int]:

@@ -1,4 +1,6 @@
-"""``run_sink``: a sink's task under the real loop of sink tasks, with its topics and its consumer group in memory."""
+"""``run_sink``: a sink's task under the real loop of sink tasks, with its topics and its consumer
+group in memory.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
-from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
+from connectctl.ops.task_runtime.testing.memory_consumer import (
+    Given,
+    Log,
+    MemoryConsumer,
+    committed_offsets,
+    log_of,
+)
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
 from connectctl.ops.task_runtime.testing.results import SinkRun, failing, keep
@@ -44,16 +52,19 @@ def run_sink(
 ) -> SinkRun:
     """Run a sink on the records of ``topics`` without a cluster, until all of them are committed.
 
-    ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One task has all partitions,
-    and is given ``batch`` records at a time, after the converters of ``config``. Offsets are committed behind each ``put``,
-    and once more as the task is stopped; a pause that the task asks for takes no time. After a failure a new task starts at
-    the committed offsets, and is given again what they do not cover.
+    ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One
+    task has all partitions, and is given ``batch`` records at a time, after the converters of
+    ``config``. Offsets are committed behind each ``put``, and once more as the task is stopped; a
+    pause that the task asks for takes no time. After a failure a new task starts at the committed
+    offsets, and is given again what they do not cover.
 
-    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many partitions a topic of
-    the output has, one if not given. Raises what the connector or the task raises, or
-    gives a run with the state FAILED where ``expect_failure`` is true.
+    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many
+    partitions a topic of the output has, one if not given. Raises what the connector or the task
+    raises, or gives a run with the state FAILED where ``expect_failure`` is true.
     """
-    kafka = MemoryKafka(Faults(fail_at or {}), partitions or {}, group=committed_offsets(offsets or {}))
+    kafka = MemoryKafka(
+        Faults(fail_at or {}), partitions or {}, group=committed_offsets(offsets or {})
+    )
     run = SinkRun()
     whole = whole_config(connector, {"topics": ",".join(topics), **config}, name)
     with failing(run, expect_failure):
@@ -105,7 +116,11 @@ class _SinkAttempts:
             self.task,
             converters,
             RecordErrors(
-                error_settings(self.config), self.config["name"], 0, _Letters(self.result.dead_letters), self._note
+                error_settings(self.config),
+                self.config["name"],
+                0,
+                _Letters(self.result.dead_letters),
+                self._note,
             ),
             interval=0.0,
             commit=self._commit(task, consumer),
@@ -118,7 +133,8 @@ class _SinkAttempts:
                 worker.iterate(0.0, self.batch)
                 if self.kafka.seconds > LONGEST_RETRIES:
                     raise TimedOut(
-                        f"put still raised RetriableError after {LONGEST_RETRIES:g} s", why=self.result.notes[-1]
+                        f"put still raised RetriableError after {LONGEST_RETRIES:g} s",
+                        why=self.result.notes[-1],
                     )
             worker.settle(PATIENCE)
             worker.close()
@@ -153,7 +169,9 @@ class _SinkAttempts:
 
         def counted(records: Sequence[SinkRecord]) -> None:
             if records and self.kafka.faults.next("put") is Fault.PUT:
-                raise RetriableError(f"connectctl.testing: {Fault.PUT} {self.kafka.faults.seen['put']}")
+                raise RetriableError(
+                    f"connectctl.testing: {Fault.PUT} {self.kafka.faults.seen['put']}"
+                )
             put(records)
 
         vars(task)["put"] = counted

@@ -1,4 +1,6 @@
-"""``run_source``: the tasks of a source connector under the real loop of exactly-once tasks, with Kafka in memory."""
+"""``run_source``: the tasks of a source connector under the real loop of exactly-once tasks, with
+Kafka in memory.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from typing import Any
 from connectctl.ops.connect.offset_rules import format_problems, stored_form
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.connector import Batch, RetriableError, SourceConnector, SourceContext, SourceTask
+from connectctl.ops.task_runtime.spi.connector import (
+    Batch,
+    RetriableError,
+    SourceConnector,
+    SourceContext,
+    SourceTask,
+)
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.at_least_once import boundaries_of
@@ -44,28 +52,35 @@ def run_source(
 ) -> SourceRun:
     """Run a source connector without a cluster, and give what it committed.
 
-    ``config`` is validated, the connector is started, asked for its tasks and stopped, as ``connectctl run`` does. Then its
-    tasks run one after the other, on this thread: each until a poll gives nothing or it is ``finished``, or for at most
-    ``polls`` polls. What runs is the loop of a real task: transactions begin and end as ``transaction.boundary`` says,
-    offsets are committed with the records, and after a failure a new task starts behind what is committed. With
-    ``exactly.once.source.support=disabled`` there are no transactions: records are there when they are sent, offsets follow,
-    and after a failure some records come again. Keys and values go through the converters of ``config``, and records are
-    encoded, and put into one of the topic's ``partitions``, by the producer of a real task; a topic has one partition where
-    ``partitions`` does not have it.
+    ``config`` is validated, the connector is started, asked for its tasks and stopped, as
+    ``connectctl run`` does. Then its tasks run one after the other, on this thread: each until a
+    poll gives nothing or it is ``finished``, or for at most ``polls`` polls. What runs is the loop
+    of a real task: transactions begin and end as ``transaction.boundary`` says, offsets are
+    committed with the records, and after a failure a new task starts behind what is committed. With
+    ``exactly.once.source.support=disabled`` there are no transactions: records are there when they
+    are sent, offsets follow, and after a failure some records come again. Keys and values go
+    through the converters of ``config``, and records are encoded, and put into one of the topic's
+    ``partitions``, by the producer of a real task; a topic has one partition where ``partitions``
+    does not have it.
 
-    ``offsets`` are source partitions with the offsets committed by an earlier run, of the types that Connect stores. Raises
-    ``BadInput`` for other ones, and what the connector or a task raises, or gives a run with the state FAILED where
-    ``expect_failure`` is true. So it is for a record that Kafka does not take: one that is too large, or for a partition
-    that the topic does not have.
+    ``offsets`` are source partitions with the offsets committed by an earlier run, of the types
+    that Connect stores. Raises ``BadInput`` for other ones, and what the connector or a task
+    raises, or gives a run with the state FAILED where ``expect_failure`` is true. So it is for a
+    record that Kafka does not take: one that is too large, or for a partition that the topic does
+    not have.
     """
-    kafka = MemoryKafka(Faults(fail_at or {}), partitions or {}, dict(_stored(name, p, o) for p, o in offsets))
+    kafka = MemoryKafka(
+        Faults(fail_at or {}), partitions or {}, dict(_stored(name, p, o) for p, o in offsets)
+    )
     run = SourceRun()
     whole = whole_config(connector, config, name)
     with failing(run, expect_failure):
         for task in task_configs(connector, whole):
             _TaskRun(connector, whole, task, kafka, run, polls).run()
     run.occasions = kafka.faults.seen
-    run.commits = [Commit(records, list(_pairs(committed))) for records, committed in kafka.transactions]
+    run.commits = [
+        Commit(records, list(_pairs(committed))) for records, committed in kafka.transactions
+    ]
     run.offsets = [(p, o) for p, o in _pairs(kafka.source_offsets) if o is not None]
     return run
 
@@ -86,10 +101,13 @@ class _TaskRun:
         self._current: SourceTask
         self._killed: list[SourceTask] = []
         self._delivery = delivery_settings(self.config)
-        context = SourceContext(self.config["name"], self.task, self._delivery, OFFSETS_TOPIC, TIMEOUT)
+        context = SourceContext(
+            self.config["name"], self.task, self._delivery, OFFSETS_TOPIC, TIMEOUT
+        )
         if self.connector.supply(context) is not None:
             raise BadInput(
-                f"{self.connector.__name__} supplies its records in bulk, and run_source runs tasks that are polled",
+                f"{self.connector.__name__} supplies its records in bulk, and run_source runs "
+                "tasks that are polled",
                 next_step="Test it on a cluster (connectctl sandbox up).",
             )
 
@@ -144,7 +162,9 @@ class _TaskRun:
         def counted() -> Batch | None:
             self.polls -= 1
             if self.kafka.faults.next("poll") is Fault.POLL:
-                raise RetriableError(f"connectctl.testing: {Fault.POLL} {self.kafka.faults.seen['poll']}")
+                raise RetriableError(
+                    f"connectctl.testing: {Fault.POLL} {self.kafka.faults.seen['poll']}"
+                )
             batch = poll()
             self._idle = not batch
             return batch
@@ -154,10 +174,17 @@ class _TaskRun:
         return task
 
 
-def _stored(name: str, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    problems = [*format_problems("the partition", partition), *format_problems("the offset", offset)]
+def _stored(
+    name: str, partition: Mapping[str, Any], offset: Mapping[str, Any]
+) -> tuple[bytes, bytes]:
+    problems = [
+        *format_problems("the partition", partition),
+        *format_problems("the offset", offset),
+    ]
     if problems:
-        raise BadInput(f"Connect does not store {offset!r} for {partition!r}", why="; ".join(problems))
+        raise BadInput(
+            f"Connect does not store {offset!r} for {partition!r}", why="; ".join(problems)
+        )
     return _json([name, stored_form(partition)]), _json(stored_form(offset))
 
 
@@ -165,8 +192,13 @@ def _json(value: Any) -> bytes:
     return connect_json(value).encode()
 
 
-def _pairs(offsets: Mapping[bytes, bytes | None]) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
+def _pairs(
+    offsets: Mapping[bytes, bytes | None],
+) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
     for raw, value in offsets.items():
         key = parse_key(raw)
         assert isinstance(key, SourceKey)
-        yield dict(key.partition or {}), None if value is None else dict(decode_json(value.decode())[0])
+        yield (
+            dict(key.partition or {}),
+            None if value is None else dict(decode_json(value.decode())[0]),
+        )

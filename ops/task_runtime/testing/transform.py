@@ -1,4 +1,6 @@
-"""``run_transform``: a transform under the real loop of exactly-once tasks, with its topics and its group in memory."""
+"""``run_transform``: a transform under the real loop of exactly-once tasks, with its topics and its
+group in memory.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,18 @@ from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
-from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
-from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryPlainProducer, MemoryProducer
+from connectctl.ops.task_runtime.testing.memory_consumer import (
+    Given,
+    Log,
+    MemoryConsumer,
+    committed_offsets,
+    log_of,
+)
+from connectctl.ops.task_runtime.testing.memory_kafka import (
+    MemoryKafka,
+    MemoryPlainProducer,
+    MemoryProducer,
+)
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
 from connectctl.ops.task_runtime.testing.results import GroupRun, failing, keep
 
@@ -38,21 +50,25 @@ def run_transform(
     name: str = "connector",
     expect_failure: bool = False,
 ) -> GroupRun:
-    """Run a transform, a class or a function of DataFrames, on the records of ``topics`` until all of them are committed.
+    """Run a transform, a class or a function of DataFrames, on the records of ``topics`` until all
+    of them are committed.
 
-    ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One task has all partitions,
-    and is given ``batch`` records at a time; each batch is a transaction with its output and the group's offsets. After a
-    failure a new task starts at the committed offsets. With ``guarantee: at-least-once`` there are no transactions.
+    ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One
+    task has all partitions, and is given ``batch`` records at a time; each batch is a transaction
+    with its output and the group's offsets. After a failure a new task starts at the committed
+    offsets. With ``guarantee: at-least-once`` there are no transactions.
 
-    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many partitions a topic of
-    the output has, one if not given. Raises what the transform raises, or gives a run
-    with the state FAILED where ``expect_failure`` is true.
+    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many
+    partitions a topic of the output has, one if not given. Raises what the transform raises, or
+    gives a run with the state FAILED where ``expect_failure`` is true.
     """
     kind = connector_of(transform)
     if kind is None:
         raise BadInput("A transform is a subclass of Transform, or a function of DataFrames")
     kafka, run = (
-        MemoryKafka(Faults(fail_at or {}), partitions or {}, group=committed_offsets(offsets or {})),
+        MemoryKafka(
+            Faults(fail_at or {}), partitions or {}, group=committed_offsets(offsets or {})
+        ),
         GroupRun(),
     )
     whole = whole_config(kind, {"topics": ",".join(topics), **config}, name)
@@ -63,7 +79,9 @@ def run_transform(
 
     def attempt(task: Mapping[str, str], log: Log) -> bool:
         """One process; whether it came to its end."""
-        output = OutputSettings(whole.get(OUTPUT, "").strip() or None, set(input_topics(whole)).__contains__)
+        output = OutputSettings(
+            whole.get(OUTPUT, "").strip() or None, set(input_topics(whole)).__contains__
+        )
         # The clock does not move while there are records: each batch is due at once.
         delivery = group_delivery(whole)
         source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)

@@ -1,4 +1,6 @@
-"""What is audited of an archive: which offsets are to be looked for in the input, and what is found."""
+"""What is audited of an archive: which offsets are to be looked for in the input, and what is
+found.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from typing import Any
 
 import jsonschema
 from connectctl.cli.views import audit_archive as view
-from connectctl.ops.audit.archive import ArchiveAudit, FileContent, MissingRecords, archive_partitions, to_read
+from connectctl.ops.audit.archive import (
+    ArchiveAudit,
+    FileContent,
+    MissingRecords,
+    archive_partitions,
+    to_read,
+)
 from connectctl.ops.audit.archive_findings import findings_of_archive
 from connectctl.ops.audit.verdict import AuditVerdict, verdict_of
 from connectctl.ops.kafka.group_positions import GroupPositions
@@ -37,11 +45,15 @@ def audited(
     **more: Any,
 ) -> ArchiveAudit:
     """An audit of ``in-0`` whose files have what the manifest says."""
-    before = GroupPositions({} if committed is None else {PLACE: committed}, {PLACE: unknown} if unknown else {})
+    before = GroupPositions(
+        {} if committed is None else {PLACE: committed}, {PLACE: unknown} if unknown else {}
+    )
     after = before if later is None else GroupPositions({PLACE: later})
     extents = {"in": {0: OffsetRange(first, end, end)}} if topic else {}
     partitions = archive_partitions(files, extents, before, after)
-    contents = {each.name: FileContent(each.rows, each.rows, each.first, each.last, True) for each in files}
+    contents = {
+        each.name: FileContent(each.rows, each.rows, each.first, each.last, True) for each in files
+    }
     sizes = {each.name: each.bytes for each in files}
     found = ArchiveAudit("k", "/d", "a-archive", "connect-a", partitions, sizes, contents)
     return replace(found, **more)
@@ -69,7 +81,8 @@ def test_an_archive_with_every_offset_proves_itself() -> None:
 
 def test_the_input_is_read_where_no_file_has_offsets() -> None:
     assert ranges(audited(file(2, 4), file(10, 17))) == [(0, 2), (5, 10), (18, 20)]
-    assert ranges(audited(file(0, 9, rows=7), file(10, 19))) == [(0, 10)]  # markers, or records that are missing
+    # markers, or records that are missing
+    assert ranges(audited(file(0, 9, rows=7), file(10, 19))) == [(0, 10)]
     assert ranges(audited()) == [(0, 20)]
     assert ranges(audited(file(2, 4), committed=5, first=1)) == [(1, 2)]
     assert ranges(audited(file(0, 9), file(5, 12), committed=13)) == []
@@ -112,7 +125,10 @@ def test_files_that_overlap_and_rows_that_are_twice_are_duplicates() -> None:
     )
     audit = audited(file(0, 19))
     twice = {file(0, 19).name: FileContent(20, 19, 0, 19, True)}
-    assert (ids(replace(audit, contents=twice)), ranges(replace(audit, contents=twice))) == (["AUDIT030"], [(0, 20)])
+    assert (ids(replace(audit, contents=twice)), ranges(replace(audit, contents=twice))) == (
+        ["AUDIT030"],
+        [(0, 20)],
+    )
 
 
 def test_an_archive_ahead_of_its_group_is_torn_and_one_that_is_running_is_not() -> None:

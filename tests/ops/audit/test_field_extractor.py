@@ -23,14 +23,34 @@ from hypothesis import strategies as st
 
 @pytest.mark.parametrize(
     ("text", "steps"),
-    [("$", ()), ("$.seq", ("seq",)), ("$.a.b-c[0]", ("a", "b-c", 0)), ("$['a b'][\"c\"].d", ("a b", "c", "d"))],
+    [
+        ("$", ()),
+        ("$.seq", ("seq",)),
+        ("$.a.b-c[0]", ("a", "b-c", 0)),
+        ("$['a b'][\"c\"].d", ("a b", "c", "d")),
+    ],
 )
 def test_paths_are_read(text: str, steps: tuple[Any, ...]) -> None:
     assert parse_path(text) == steps
 
 
 @pytest.mark.parametrize(
-    "text", ["seq", "", ".seq", "$seq", "$.", "$..a", "$.a[", "$[x]", "$.a b", "key:seq", "header:", "text:(", "text:a"]
+    "text",
+    [
+        "seq",
+        "",
+        ".seq",
+        "$seq",
+        "$.",
+        "$..a",
+        "$.a[",
+        "$[x]",
+        "$.a b",
+        "key:seq",
+        "header:",
+        "text:(",
+        "text:a",
+    ],
 )
 def test_what_is_no_path_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(BadInput) as e:
@@ -39,9 +59,18 @@ def test_what_is_no_path_is_refused_in_one_line(text: str) -> None:
 
 
 def test_forms_name_a_part_of_the_record() -> None:
-    assert (sequence_spec("$.a").place, sequence_spec("key:$.a").place) == (RecordPart.VALUE, RecordPart.KEY)
-    assert (sequence_spec("header:n:1").place, sequence_spec("header:n:1").name) == (RecordPart.HEADER, "n:1")
-    assert (by_spec("partition"), by_spec("key")) == (field_extractor.BY_PARTITION, field_extractor.BY_KEY)
+    assert (sequence_spec("$.a").place, sequence_spec("key:$.a").place) == (
+        RecordPart.VALUE,
+        RecordPart.KEY,
+    )
+    assert (sequence_spec("header:n:1").place, sequence_spec("header:n:1").name) == (
+        RecordPart.HEADER,
+        "n:1",
+    )
+    assert (by_spec("partition"), by_spec("key")) == (
+        field_extractor.BY_PARTITION,
+        field_extractor.BY_KEY,
+    )
     assert [by_spec(t).label for t in ("key", "partition", "$.a.b[0]", "header:h", "$")] == [
         "key",
         "kafkaPartition",
@@ -65,7 +94,9 @@ def test_forms_name_a_part_of_the_record() -> None:
         (None, (), None),
     ],
 )
-def test_paths_lead_somewhere_or_nowhere(raw: bytes | None, steps: tuple[Any, ...], value: Any) -> None:
+def test_paths_lead_somewhere_or_nowhere(
+    raw: bytes | None, steps: tuple[Any, ...], value: Any
+) -> None:
     assert found_in(raw, steps) == value
 
 
@@ -80,22 +111,49 @@ def test_text_is_searched_for_a_group() -> None:
         b"none",
         None,
     ]
-    assert [field_extractor.matched(line, spec.name) for line in lines] == ["17", "18", "19", "20", None, None]
+    assert [field_extractor.matched(line, spec.name) for line in lines] == [
+        "17",
+        "18",
+        "19",
+        "20",
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
     ("value", "number"),
-    [(5, 5), ("007", 7), (b"12", 12), (3.0, 3), (3.5, None), (True, None), ("x", None), (1 << 63, None), (None, None)],
+    [
+        (5, 5),
+        ("007", 7),
+        (b"12", 12),
+        (3.0, 3),
+        (3.5, None),
+        (True, None),
+        ("x", None),
+        (1 << 63, None),
+        (None, None),
+    ],
 )
 def test_numbers_are_whole_and_fit_64_bits(value: Any, number: int | None) -> None:
     assert number_of(value) == number
 
 
 def test_names_of_source_partitions_are_text() -> None:
-    assert [text_of(v) for v in (b"k", b"\xff", 3, {"b": 1, "a": 2}, None)] == ["k", "0xff", "3", '{"a":2,"b":1}', None]
+    assert [text_of(v) for v in (b"k", b"\xff", 3, {"b": 1, "a": 2}, None)] == [
+        "k",
+        "0xff",
+        "3",
+        '{"a":2,"b":1}',
+        None,
+    ]
 
 
-@given(st.lists(st.one_of(st.text(max_size=4).filter(lambda t: "'" not in t), st.integers(0, 3)), max_size=4))
+@given(
+    st.lists(
+        st.one_of(st.text(max_size=4).filter(lambda t: "'" not in t), st.integers(0, 3)), max_size=4
+    )
+)
 def test_every_way_can_be_written(steps: list[Any]) -> None:
     text = "$" + "".join(f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in steps)
     assert parse_path(text) == tuple(steps)

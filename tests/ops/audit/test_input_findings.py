@@ -1,4 +1,6 @@
-"""Findings of a comparison with inputs: what is wrong is named, and what is unknown keeps the verdict undecided."""
+"""Findings of a comparison with inputs: what is wrong is named, and what is unknown keeps the
+verdict undecided.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ def ids(audit: Audit) -> list[str]:
 
 
 def violation(kind: str, number: int = 0, **more: Any) -> Violation:
-    return Violation(kind, f"k{number}", "out", 0, number, records=1, detail="2 in the output, 1 in the inputs", **more)
+    return Violation(
+        kind,
+        f"k{number}",
+        "out",
+        0,
+        number,
+        records=1,
+        detail="2 in the output, 1 in the inputs",
+        **more,
+    )
 
 
 def test_what_is_as_it_should_be_is_exactly_once() -> None:
@@ -43,22 +54,32 @@ def test_the_first_ten_are_named_with_their_places_and_the_others_counted() -> N
     audit = audited(*(violation("duplicate", n) for n in range(25)))
     (message,) = (finding.message for finding in audit.findings)
     assert message.startswith(
-        "25 records in out more often than in in: key 'k0' at out-0@0 (2 in the output, 1 in the inp"
+        "25 records in out more often than in in: key 'k0' at out-0@0 (2 in the output, 1 in the "
+        "inp"
     )
     assert message.count("out-0@") == 10
     assert message.endswith("; and 15 records more.")
 
 
 def test_numbers_of_a_sequence_are_named_too() -> None:
-    request = replace(REQUEST, sequence=field_extractor.sequence_spec("$.seq"), by=field_extractor.by_spec("$.task"))
+    request = replace(
+        REQUEST,
+        sequence=field_extractor.sequence_spec("$.seq"),
+        by=field_extractor.by_spec("$.task"),
+    )
     audit = audited(violation("lost", 4, first=3, last=5), request=request)
     assert "task 'k4' 3 to 5 at out-0@4" in audit.findings[0].message
 
 
 def test_an_unknown_offset_is_not_taken_for_none() -> None:
-    unknown = audited(part=InputPartition(SPAN, 0, 20, unknown="an open transaction holds its offset"))
+    unknown = audited(
+        part=InputPartition(SPAN, 0, 20, unknown="an open transaction holds its offset")
+    )
     assert (ids(unknown), unknown.verdict) == (["AUDIT024"], AuditVerdict.UNDECIDED)
-    assert "records of in-0 the group g has processed: an open transaction" in unknown.findings[0].message
+    assert (
+        "records of in-0 the group g has processed: an open transaction"
+        in unknown.findings[0].message
+    )
     none = audited(part=InputPartition(SPAN, 0, 0))
     assert (ids(none), none.verdict) == (["AUDIT025"], AuditVerdict.UNDECIDED)
     assert "g has committed no offset of in" in none.findings[0].message

@@ -1,4 +1,6 @@
-"""Which records of an input are processed follows from its group's committed offsets; unknown is not none."""
+"""Which records of an input are processed follows from its group's committed offsets; unknown is
+not none.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ PLACE = TopicPartition("in", 0)
 
 
 def partition(before: int | None, after: int | None) -> InputPartition:
-    positions = [GroupPositions({} if offset is None else {PLACE: offset}) for offset in (before, after)]
+    positions = [
+        GroupPositions({} if offset is None else {PLACE: offset}) for offset in (before, after)
+    ]
     (found,) = input_partitions([SPAN], *positions)
     return found
 
@@ -23,7 +27,11 @@ def sides(found: InputPartition) -> list[tuple[ReadSide, int, int]]:
 
 
 def test_records_are_processed_below_the_offset_before_and_not_from_the_one_after_on() -> None:
-    assert sides(partition(8, 12)) == [(ReadSide.PROCESSED, 5, 8), (ReadSide.PERHAPS, 8, 12), (ReadSide.BEYOND, 12, 18)]
+    assert sides(partition(8, 12)) == [
+        (ReadSide.PROCESSED, 5, 8),
+        (ReadSide.PERHAPS, 8, 12),
+        (ReadSide.BEYOND, 12, 18),
+    ]
     assert sides(partition(12, 12)) == [(ReadSide.PROCESSED, 5, 12), (ReadSide.BEYOND, 12, 18)]
     assert sides(partition(12, 8)) == sides(partition(8, 12))  # a reset
 
@@ -32,20 +40,32 @@ def test_without_a_committed_offset_nothing_is_processed() -> None:
     spans = [SPAN, SPAN._replace(partition=1)]
     positions = GroupPositions({TopicPartition("in", 1): 8})
     found, _ = input_partitions(spans, positions, positions)
-    assert (sides(found), found.committed, found.unknown) == ([(ReadSide.BEYOND, 5, 18)], None, None)
+    assert (sides(found), found.committed, found.unknown) == (
+        [(ReadSide.BEYOND, 5, 18)],
+        None,
+        None,
+    )
     assert sides(partition(None, 12)) == [(ReadSide.PERHAPS, 5, 12), (ReadSide.BEYOND, 12, 18)]
 
 
 def test_of_a_group_that_committed_nothing_at_all_nothing_is_known() -> None:
     found = partition(None, None)
-    assert (sides(found), found.committed, found.unknown) == ([(ReadSide.PERHAPS, 5, 18)], None, None)
+    assert (sides(found), found.committed, found.unknown) == (
+        [(ReadSide.PERHAPS, 5, 18)],
+        None,
+        None,
+    )
 
 
 def test_with_an_unknown_offset_nothing_is_known_to_be_processed_or_not() -> None:
     unknown = GroupPositions(unknown={PLACE: "why"})
     for positions in ((unknown, GroupPositions({PLACE: 8})), (GroupPositions({PLACE: 8}), unknown)):
         (found,) = input_partitions([SPAN], *positions)
-        assert (sides(found), found.committed, found.unknown) == ([(ReadSide.PERHAPS, 5, 18)], None, "why")
+        assert (sides(found), found.committed, found.unknown) == (
+            [(ReadSide.PERHAPS, 5, 18)],
+            None,
+            "why",
+        )
 
 
 def test_an_offset_that_readers_do_not_get_to_is_said() -> None:
@@ -62,7 +82,9 @@ def test_removed_records_below_the_offset_are_not_read() -> None:
 
 
 def test_json_tells_unknown_from_none() -> None:
-    totals = MatchTotals(missing=4, reads={("in", 0, 1): [7, 0], ("in", 0, 2): [1, 0], ("in", 0, 3): [2, 0]})
+    totals = MatchTotals(
+        missing=4, reads={("in", 0, 1): [7, 0], ("in", 0, 2): [1, 0], ("in", 0, 3): [2, 0]}
+    )
     unknown = InputPartition(SPAN, 5, 18, unknown="why")
     rows = [partition(12, 12), partition(None, None), unknown]
     data = as_json("g", False, rows, totals)
@@ -71,4 +93,9 @@ def test_json_tells_unknown_from_none() -> None:
         ("none", None),
         ("unknown", None),
     ]
-    assert (data["processed"], data["notYetProcessed"], data["unknown"], data["missing"]) == (21, 6, 3, 4)
+    assert (data["processed"], data["notYetProcessed"], data["unknown"], data["missing"]) == (
+        21,
+        6,
+        3,
+        4,
+    )

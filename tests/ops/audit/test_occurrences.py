@@ -1,4 +1,6 @@
-"""Records of inputs and output are compared by how often each occurs, with keys and with numbers of a sequence."""
+"""Records of inputs and output are compared by how often each occurs, with keys and with numbers of
+a sequence.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from connectctl.ops.audit.occurrences import KEYED, Matching, MatchTotals, Occurrence, ReadSide, order
+from connectctl.ops.audit.occurrences import (
+    KEYED,
+    Matching,
+    MatchTotals,
+    Occurrence,
+    ReadSide,
+    order,
+)
 from connectctl.ops.audit.sequences import Read, SourceTotals
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -16,9 +25,13 @@ from hypothesis import strategies as st
 TOPICS = {ReadSide.OUTPUT: "out"}
 
 
-def row(source: str, side: ReadSide, offset: int, first: int = KEYED, last: int = KEYED, times: int = 1) -> Occurrence:
+def row(
+    source: str, side: ReadSide, offset: int, first: int = KEYED, last: int = KEYED, times: int = 1
+) -> Occurrence:
     end = offset + (times - 1 if first == KEYED else last - first)
-    return Occurrence(source, first, side, TOPICS.get(side, "in"), 0, offset, last, end, times, 1000)
+    return Occurrence(
+        source, first, side, TOPICS.get(side, "in"), 0, offset, last, end, times, 1000
+    )
 
 
 def swept(*rows: Occurrence, **how: bool) -> list[Any]:
@@ -26,9 +39,13 @@ def swept(*rows: Occurrence, **how: bool) -> list[Any]:
 
 
 def wrong(*rows: Occurrence, **how: bool) -> list[tuple[Any, ...]]:
-    """Kind, source, topic, offset, counterpart's offset, first and last number and records of what is wrong."""
+    """Kind, source, topic, offset, counterpart's offset, first and last number and records of what
+    is wrong.
+    """
     found = [each for each in swept(*rows, **how) if isinstance(each, Violation)]
-    return [(v.kind, v.source, v.topic, v.offset, v.other, v.first, v.last, v.records) for v in found]
+    return [
+        (v.kind, v.source, v.topic, v.offset, v.other, v.first, v.last, v.records) for v in found
+    ]
 
 
 def test_keys_that_occur_as_often_are_right_and_only_counted() -> None:
@@ -59,7 +76,9 @@ def test_both_copies_in_one_row_are_its_first_and_its_last_record() -> None:
     assert wrong(*rows) == [("duplicate", "a", "out", 10, 8, KEYED, KEYED, 2)]
 
 
-def test_what_the_group_has_not_processed_is_not_missing_and_its_output_is_ahead_of_the_group() -> None:
+def test_what_the_group_has_not_processed_is_not_missing_and_its_output_is_ahead_of_the_group() -> (
+    None
+):
     assert wrong(row("later", ReadSide.BEYOND, 3)) == []
     rows = [row("later", ReadSide.BEYOND, 3), row("later", ReadSide.OUTPUT, 5)]
     assert wrong(*rows) == [("torn", "later", "out", 5, 3, KEYED, KEYED, 1)]
@@ -77,7 +96,9 @@ def test_what_was_processed_during_the_audit_is_not_in_the_output_twice() -> Non
 
 
 def test_an_output_without_an_input_proves_nothing() -> None:
-    assert wrong(row("x", ReadSide.OUTPUT, 5)) == [("unmatched", "x", "out", 5, -1, KEYED, KEYED, 1)]
+    assert wrong(row("x", ReadSide.OUTPUT, 5)) == [
+        ("unmatched", "x", "out", 5, -1, KEYED, KEYED, 1)
+    ]
 
 
 def test_where_records_were_removed_a_difference_proves_nothing() -> None:
@@ -116,7 +137,11 @@ def test_a_sequence_has_its_totals_and_places_have_theirs() -> None:
     )
     totals = MatchTotals(reads={("in", 0, 1): [4, 2], ("in", 0, 3): [5, 0]})
     assert found == [SourceTotals("", "s", 2, lowest=1, highest=2), Read("out", 0, 3, 1), totals]
-    assert (totals.unidentified, totals.processed, totals.read(TopicPartition("in", 0), ReadSide.BEYOND)) == (2, 4, 5)
+    assert (
+        totals.unidentified,
+        totals.processed,
+        totals.read(TopicPartition("in", 0), ReadSide.BEYOND),
+    ) == (2, 4, 5)
     twice = MatchTotals(clean=1)
     for _ in range(2):
         twice.merge(totals.as_row())

@@ -17,13 +17,21 @@ def test_a_verifiable_source_tells_both(whole: str, path: tuple[str, ...]) -> No
     found = inferred({"connector.class": VERIFIABLE, "complete.record.data": whole})
     assert found.sequence is not None
     assert found.by is not None
-    assert (found.sequence.path, found.by.place, found.by.label, found.member) == (path, RecordPart.KEY, "id", "seqno")
+    assert (found.sequence.path, found.by.place, found.by.label, found.member) == (
+        path,
+        RecordPart.KEY,
+        "id",
+        "seqno",
+    )
 
 
 @pytest.mark.parametrize(
     ("config", "why"),
     [
-        ({"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector"}, "have no line number"),
+        (
+            {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector"},
+            "have no line number",
+        ),
         ({"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}, "upstream"),
         ({"connector.class": "com.acme.Source"}, "Source is not a supported"),
         (None, "its configuration is unknown"),
@@ -36,7 +44,9 @@ def test_others_do_not_and_it_is_said_why(config: dict[str, str] | None, why: st
 
 
 def test_offsets_before_and_after_are_the_bounds() -> None:
-    found = compared([({"id": 0}, {"seqno": 5})], [({"id": 0}, {"seqno": 9}), ({"id": 1}, {"seqno": 2})], "seqno")
+    found = compared(
+        [({"id": 0}, {"seqno": 5})], [({"id": 0}, {"seqno": 9}), ({"id": 1}, {"seqno": 2})], "seqno"
+    )
     assert found.numbers == {"0": Committed(5, 9), "1": Committed(2, 2)}
     assert found.shown["0"] == ({"id": 0}, {"seqno": 9})
 
@@ -55,7 +65,10 @@ def test_what_cannot_be_compared_is_not(pairs: Any, member: str | None, why: str
 
 
 def test_what_a_stream_remembers_beside_its_offsets_is_no_source_partition() -> None:
-    pairs: Any = [({"shop": "a"}, {"id": 9}), ({"connectctl.stream": "q", "task": 0}, {"batch": 3, "through": True})]
+    pairs: Any = [
+        ({"shop": "a"}, {"id": 9}),
+        ({"connectctl.stream": "q", "task": 0}, {"batch": 3, "through": True}),
+    ]
     assert compared([], pairs, "id").shown == {"a": ({"shop": "a"}, {"id": 9})}
 
 

@@ -16,7 +16,13 @@ NOW = {"t": {0: OffsetRange(0, 120, 130), 1: OffsetRange(9, 50, 50)}}
 
 def test_records_count_up_to_where_it_began_and_markers_up_to_now() -> None:
     zero, one = spans(BEGAN, NOW, {})
-    assert (zero.start, zero.until, zero.stable, zero.horizon, zero.whole) == (0, 100, 100, 130, True)
+    assert (zero.start, zero.until, zero.stable, zero.horizon, zero.whole) == (
+        0,
+        100,
+        100,
+        130,
+        True,
+    )
     assert (one.start, one.until, one.stable, one.whole) == (9, 50, 50, False)
 
 
@@ -58,7 +64,9 @@ def test_a_timeline_keeps_its_size_and_loses_nothing(
     for timestamp, count in others:
         other.add(timestamp, "n", count)
     one.merge(Timeline.of(other.as_row()))
-    assert sum(slot["n"] for slot in one.slots.values()) == sum(count for _, count in [*some, *others])
+    assert sum(slot["n"] for slot in one.slots.values()) == sum(
+        count for _, count in [*some, *others]
+    )
     assert not one.slots or max(one.slots) - min(one.slots) < SLOTS
 
 

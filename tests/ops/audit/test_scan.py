@@ -17,23 +17,31 @@ END = 1 << 40
 
 @dataclass
 class Log:
-    """A log that is written as brokers write it: offsets, sequences and timestamps follow by themselves."""
+    """A log that is written as brokers write it: offsets, sequences and timestamps follow by
+    themselves.
+    """
 
     items: list[Any] = field(default_factory=list)
     end: int = 0
     sequences: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def data(self, producer: int, records: int, epoch: int = 0, transactional: bool = True, skip: int = 0) -> Log:
+    def data(
+        self, producer: int, records: int, epoch: int = 0, transactional: bool = True, skip: int = 0
+    ) -> Log:
         sequence = self.sequences.get((producer, epoch), 0) + skip
         self.sequences[producer, epoch] = sequence + records
         last = self.end + records - 1
-        self.items.append(Batch(self.end, last, records, producer, epoch, sequence, self.end, last, transactional))
+        self.items.append(
+            Batch(self.end, last, records, producer, epoch, sequence, self.end, last, transactional)
+        )
         self.end += records
         return self
 
     def plain(self, records: int) -> Log:
         last = self.end + records - 1
-        self.items.append(Batch(self.end, last, records, -1, -1, -1, self.end, last, transactional=False))
+        self.items.append(
+            Batch(self.end, last, records, -1, -1, -1, self.end, last, transactional=False)
+        )
         self.end += records
         return self
 
@@ -44,24 +52,50 @@ class Log:
 
 
 def walked(log: Log, **bounds: Any) -> tuple[list[TransactionPart], list[Violation], Scan]:
-    span = PartitionRange("t", 0, **({"start": 0, "until": END, "stable": END, "horizon": END, "whole": True} | bounds))
+    span = PartitionRange(
+        "t",
+        0,
+        **({"start": 0, "until": END, "stable": END, "horizon": END, "whole": True} | bounds),
+    )
     scan = Scan(span)
     found = list(scan.walk(log.items))
-    return [f for f in found if isinstance(f, TransactionPart)], [f for f in found if isinstance(f, Violation)], scan
+    return (
+        [f for f in found if isinstance(f, TransactionPart)],
+        [f for f in found if isinstance(f, Violation)],
+        scan,
+    )
 
 
 def test_transactions_are_told_with_their_records_and_outcomes() -> None:
-    log = Log().data(1, 5).data(2, 3).data(1, 5).marker(1, COMMIT).plain(4).marker(2, ABORT).data(1, 2)
+    log = (
+        Log()
+        .data(1, 5)
+        .data(2, 3)
+        .data(1, 5)
+        .marker(1, COMMIT)
+        .plain(4)
+        .marker(2, ABORT)
+        .data(1, 2)
+    )
     parts, violations, scan = walked(log)
-    assert [(p.producer_id, p.outcome, p.records) for p in parts] == [(1, COMMIT, 10), (2, ABORT, 3), (1, OPEN, 2)]
+    assert [(p.producer_id, p.outcome, p.records) for p in parts] == [
+        (1, COMMIT, 10),
+        (2, ABORT, 3),
+        (1, OPEN, 2),
+    ]
     assert violations == []
     assert (scan.totals.plain, scan.totals.markers, scan.totals.producers) == (4, 2, 2)
 
 
 def test_markers_are_looked_for_behind_the_end_and_records_are_not() -> None:
-    log = Log().data(1, 5).data(2, 3).marker(1, COMMIT).data(3, 7).marker(3, COMMIT).marker(2, COMMIT)
+    log = (
+        Log().data(1, 5).data(2, 3).marker(1, COMMIT).data(3, 7).marker(3, COMMIT).marker(2, COMMIT)
+    )
     parts, _, _ = walked(log, until=8, stable=8)
-    assert [(p.producer_id, p.outcome, p.records) for p in parts] == [(1, COMMIT, 5), (2, COMMIT, 3)]
+    assert [(p.producer_id, p.outcome, p.records) for p in parts] == [
+        (1, COMMIT, 5),
+        (2, COMMIT, 3),
+    ]
 
 
 def test_a_batch_that_a_bound_cuts_counts_by_what_is_inside() -> None:
@@ -78,14 +112,23 @@ def test_a_commit_that_finds_its_transaction_aborted_is_a_torn_one(epoch: int) -
 
 def test_a_commit_of_what_began_after_an_abort_is_not() -> None:
     assert walked(Log().data(1, 5).marker(1, ABORT).data(1, 2).marker(1, COMMIT))[1] == []
-    assert walked(Log().data(1, 5).marker(1, ABORT, 1).data(1, 5, epoch=2).marker(1, COMMIT, 2))[1] == []
+    assert (
+        walked(Log().data(1, 5).marker(1, ABORT, 1).data(1, 5, epoch=2).marker(1, COMMIT, 2))[1]
+        == []
+    )
     assert walked(Log().data(1, 5).marker(1, ABORT, 1).marker(1, COMMIT, 7))[1] == []
 
 
 def test_missing_and_repeated_batches_are_told() -> None:
-    _, violations, _ = walked(Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=3))
-    assert [(o.kind, o.first, o.last, o.records) for o in violations] == [("missing-batches", 5, 7, 3)]
-    _, violations, _ = walked(Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=-5))
+    _, violations, _ = walked(
+        Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=3)
+    )
+    assert [(o.kind, o.first, o.last, o.records) for o in violations] == [
+        ("missing-batches", 5, 7, 3)
+    ]
+    _, violations, _ = walked(
+        Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=-5)
+    )
     assert [(o.kind, o.first, o.records) for o in violations] == [("stale-batch", 0, 5)]
     _, violations, _ = walked(Log().data(1, 5, epoch=3).data(1, 5, epoch=2))
     assert [o.kind for o in violations] == ["stale-batch"]
@@ -114,7 +157,9 @@ writes = st.lists(
 
 
 @given(writes, st.integers(0, 60))
-def test_every_record_is_counted_once_with_the_outcome_that_came_next(steps: list[Any], stable: int) -> None:
+def test_every_record_is_counted_once_with_the_outcome_that_came_next(
+    steps: list[Any], stable: int
+) -> None:
     log, open_, expected = Log(), dict[int, int](), {ABORT: 0, COMMIT: 0, OPEN: 0, "plain": 0}
     for what, producer, number in steps:
         if what == "data":

@@ -7,7 +7,14 @@ from typing import Any
 from unittest import mock
 
 from connectctl.ops.audit.duplicate_ranges import resolve
-from connectctl.ops.audit.sequences import Committed, Read, SequenceCheck, SequenceRange, SourceTotals, order
+from connectctl.ops.audit.sequences import (
+    Committed,
+    Read,
+    SequenceCheck,
+    SequenceRange,
+    SourceTotals,
+    order,
+)
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.violations import Violation
 from hypothesis import given
@@ -21,7 +28,11 @@ def runs(numbers: list[int], source: str = "s", partition: int = 0) -> list[Sequ
         if found and found[-1].last + 1 == number:
             found[-1] = found[-1]._replace(last=number, last_offset=offset)
         else:
-            found.append(SequenceRange("t", source, number, "t", partition, offset, number, offset, 1000 + offset))
+            found.append(
+                SequenceRange(
+                    "t", source, number, "t", partition, offset, number, offset, 1000 + offset
+                )
+            )
     return found
 
 
@@ -33,7 +44,13 @@ def swept(found: list[SequenceRange], **more: Any) -> tuple[SourceTotals, list[V
 
 def test_what_is_in_order_is_one_run_and_no_offence() -> None:
     totals, violations = swept(runs(list(range(5, 500))))
-    assert (totals.records, totals.lowest, totals.highest, totals.offences, violations) == (495, 5, 499, 0, [])
+    assert (totals.records, totals.lowest, totals.highest, totals.offences, violations) == (
+        495,
+        5,
+        499,
+        0,
+        [],
+    )
 
 
 def test_offences_tell_numbers_and_offsets() -> None:
@@ -41,7 +58,13 @@ def test_offences_tell_numbers_and_offsets() -> None:
     assert (copy.kind, copy.first, copy.last, copy.offset, copy.other) == ("duplicate", 2, 3, 4, 2)
     assert (gap.kind, gap.first, gap.last, gap.offset) == ("gap", 4, 6, 6)
     totals, (late,) = swept(runs([0, 2, 1, 3]))
-    assert (late.kind, late.first, totals.reordered, totals.duplicates, totals.gaps) == ("reordered", 2, 1, 0, 0)
+    assert (late.kind, late.first, totals.reordered, totals.duplicates, totals.gaps) == (
+        "reordered",
+        2,
+        1,
+        0,
+        0,
+    )
 
 
 def test_a_replay_is_duplicates_and_no_disorder() -> None:
@@ -78,7 +101,10 @@ def test_offsets_are_compared_both_ways() -> None:
 
 
 def test_counts_of_pieces_of_a_partition_add_up() -> None:
-    counts = [SequenceRange("", None, 10, "t", 0, -1, 2, 30, -1), SequenceRange("", None, 5, "t", 0, -1, 0, 12, -1)]
+    counts = [
+        SequenceRange("", None, 10, "t", 0, -1, 2, 30, -1),
+        SequenceRange("", None, 5, "t", 0, -1, 0, 12, -1),
+    ]
     assert list(SequenceCheck().sweep(counts)) == [Read("t", 0, 15, 2, 42)]
 
 
@@ -98,8 +124,12 @@ def test_duplicates_and_gaps_are_what_counting_one_by_one_gives(numbers: list[in
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abx")), min_size=1, max_size=40))
-def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_it(log: list[tuple[int, str]]) -> None:
-    """Whatever lies between: ``x`` is what takes an offset and is no record, a marker or an aborted record."""
+def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_it(
+    log: list[tuple[int, str]],
+) -> None:
+    """Whatever lies between: ``x`` is what takes an offset and is no record, a marker or an aborted
+    record.
+    """
     found, cut = Summary(100), []
     held: dict[str, SequenceRange] = {}
     for offset, (number, source) in enumerate(log):
@@ -123,7 +153,9 @@ def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_i
     with mock.patch("connectctl.ops.audit.duplicate_ranges.STRETCH", 3):
         resolve(found, read)
     for violation in found.evidence:
-        places = [at for at, (n, s) in enumerate(log) if (n, s) == (violation.first, violation.source)]
+        places = [
+            at for at, (n, s) in enumerate(log) if (n, s) == (violation.first, violation.source)
+        ]
         if violation.kind == "duplicate":
             assert violation.other == places[0]
             assert violation.offset in places[1:]
@@ -137,8 +169,13 @@ def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_i
 def test_pieces_of_a_partition_give_what_the_whole_gives(numbers: list[int], cut: int) -> None:
     cut = min(cut, len(numbers))
     later = [
-        r._replace(first_offset=r.first_offset + cut, last_offset=r.last_offset + cut) for r in runs(numbers[cut:])
+        r._replace(first_offset=r.first_offset + cut, last_offset=r.last_offset + cut)
+        for r in runs(numbers[cut:])
     ]
     whole, pieces = swept(runs(numbers))[0], swept(runs(numbers[:cut]) + later)[0]
-    assert (whole.records, whole.duplicates, whole.gaps) == (pieces.records, pieces.duplicates, pieces.gaps)
+    assert (whole.records, whole.duplicates, whole.gaps) == (
+        pieces.records,
+        pieces.duplicates,
+        pieces.gaps,
+    )
     assert bool(whole.offences) == bool(pieces.offences)

@@ -1,4 +1,6 @@
-"""Parts of transactions in several partitions: which belong together, and whether they ended alike."""
+"""Parts of transactions in several partitions: which belong together, and whether they ended
+alike.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,22 @@ from hypothesis import strategies as st
 
 
 def part(
-    partition: int, outcome: int, begin: int, end: int, *, epoch: int = 0, moved: bool = False, **more: Any
+    partition: int,
+    outcome: int,
+    begin: int,
+    end: int,
+    *,
+    epoch: int = 0,
+    moved: bool = False,
+    **more: Any,
 ) -> TransactionPart:
-    known: dict[str, Any] = {"producer_id": 1, "records": 1, "readable": 1, "append_time": False, "topic": "t"} | more
+    known: dict[str, Any] = {
+        "producer_id": 1,
+        "records": 1,
+        "readable": 1,
+        "append_time": False,
+        "topic": "t",
+    } | more
     return TransactionPart(
         epoch=epoch,
         marker_ts=end,
@@ -49,7 +64,9 @@ def test_with_an_epoch_for_every_transaction_the_epoch_tells() -> None:
 def test_with_it_parts_that_end_differently_are_torn_whatever_the_clocks_say() -> None:
     torn = part(0, COMMIT, 0, 100, moved=True), part(1, ABORT, 5000, 9000)
     assert judged(*torn) == (counts(committed=1), ["torn-transaction"])
-    assert judged(part(0, COMMIT, 0, 100, moved=True), part(1, ABORT, 0, 90, moved=True))[1] == ["torn-transaction"]
+    assert judged(part(0, COMMIT, 0, 100, moved=True), part(1, ABORT, 0, 90, moved=True))[1] == [
+        "torn-transaction"
+    ]
 
 
 def test_without_it_parts_that_were_open_together_are_one() -> None:
@@ -60,8 +77,14 @@ def test_without_it_parts_that_were_open_together_are_one() -> None:
 
 
 def test_without_it_an_abort_after_a_commit_is_another_transaction() -> None:
-    assert judged(part(0, COMMIT, 0, 100), part(1, ABORT, 100, 200)) == (counts(committed=1, aborted=1), [])
-    assert judged(part(0, COMMIT, 0, 100), part(1, ABORT, 97, 200)) == (counts(committed=1, aborted=1), [])
+    assert judged(part(0, COMMIT, 0, 100), part(1, ABORT, 100, 200)) == (
+        counts(committed=1, aborted=1),
+        [],
+    )
+    assert judged(part(0, COMMIT, 0, 100), part(1, ABORT, 97, 200)) == (
+        counts(committed=1, aborted=1),
+        [],
+    )
 
 
 def test_without_it_an_overlap_in_time_is_doubt_and_with_the_brokers_clock_proof() -> None:
@@ -72,7 +95,12 @@ def test_without_it_an_overlap_in_time_is_doubt_and_with_the_brokers_clock_proof
 
 
 def test_timestamps_of_the_source_are_no_evidence() -> None:
-    copied = [part(0, COMMIT, 0, 100), part(0, COMMIT, 0, 200), part(0, COMMIT, 0, 300), part(1, ABORT, 0, 350)]
+    copied = [
+        part(0, COMMIT, 0, 100),
+        part(0, COMMIT, 0, 200),
+        part(0, COMMIT, 0, 300),
+        part(1, ABORT, 0, 350),
+    ]
     assert judged(*copied) == (counts(committed=3, aborted=1), [])
 
 
@@ -83,22 +111,32 @@ def test_an_open_transaction_is_one_in_however_many_partitions() -> None:
 
 @pytest.mark.parametrize("moved", [False, True])
 def test_producers_are_kept_apart(moved: bool) -> None:
-    parts = [part(p, COMMIT, 0, 100, moved=moved, producer_id=n) for n in range(3) for p in range(2)]
+    parts = [
+        part(p, COMMIT, 0, 100, moved=moved, producer_id=n) for n in range(3) for p in range(2)
+    ]
     assert judged(*parts)[0] == counts(committed=3)
 
 
 histories = st.lists(
-    st.tuples(st.sets(st.integers(0, 3), min_size=1), st.sampled_from([ABORT, COMMIT]), st.integers(5, 500)),
+    st.tuples(
+        st.sets(st.integers(0, 3), min_size=1),
+        st.sampled_from([ABORT, COMMIT]),
+        st.integers(5, 500),
+    ),
     max_size=12,
 )
 
 
 @given(histories, st.booleans())
-def test_transactions_that_follow_each_other_are_counted_and_none_is_torn(history: list[Any], moved: bool) -> None:
+def test_transactions_that_follow_each_other_are_counted_and_none_is_torn(
+    history: list[Any], moved: bool
+) -> None:
     parts, now = [], 0
     for epoch, (partitions, outcome, long) in enumerate(history):
         for p in partitions:
-            parts.append(part(p, outcome, now, now + long, epoch=epoch if moved else 0, moved=moved))
+            parts.append(
+                part(p, outcome, now, now + long, epoch=epoch if moved else 0, moved=moved)
+            )
         now += long + 3
     transactions, kinds = judged(*parts)
     assert kinds == []

@@ -20,7 +20,9 @@ from connectctl.ops.audit.violations import KINDS, Violation
 WISH = AuditRequest(("t",), field_extractor.sequence_spec("$.seq"))
 
 
-def audit(*found: Any, request: AuditRequest = WISH, records: int = 10, read: int | None = 10, **more: Any) -> Audit:
+def audit(
+    *found: Any, request: AuditRequest = WISH, records: int = 10, read: int | None = 10, **more: Any
+) -> Audit:
     summary = Summary()
     summary.totals.records["committed"] = summary.totals.readable = records
     summary.add(PartTotals("t", 0, 0, 12, 12))
@@ -38,7 +40,15 @@ def source(**offences: int) -> SourceTotals:
 
 def violation(kind: str, **more: Any) -> Violation:
     return Violation(
-        kind, topic="t", partition=0, offset=3, records=2, timestamp=999_000, producer_id=1, epoch=0, **more
+        kind,
+        topic="t",
+        partition=0,
+        offset=3,
+        records=2,
+        timestamp=999_000,
+        producer_id=1,
+        epoch=0,
+        **more,
     )
 
 
@@ -63,12 +73,18 @@ def test_nothing_wrong_is_exactly_once() -> None:
 )
 def test_every_offence_has_a_verdict_and_fails(found: Any, verdict: str, rule: str) -> None:
     judged = audit(found)
-    assert (judged.verdict, [f.id for f in judged.findings], judged.passed) == (verdict, [rule], False)
+    assert (judged.verdict, [f.id for f in judged.findings], judged.passed) == (
+        verdict,
+        [rule],
+        False,
+    )
 
 
 @pytest.mark.parametrize("headers_only", [False, True])
 def test_nothing_to_look_at_is_undecided_and_fails(headers_only: bool) -> None:
-    request = AuditRequest(("t",), None if headers_only else WISH.sequence, headers_only=headers_only)
+    request = AuditRequest(
+        ("t",), None if headers_only else WISH.sequence, headers_only=headers_only
+    )
     judged = audit(records=0, read=None if headers_only else 0, request=request)
     assert (judged.verdict, judged.passed) == (AuditVerdict.UNDECIDED, False)
     assert "AUDIT020" in {f.id for f in judged.findings}
@@ -91,7 +107,10 @@ def test_disorder_is_exactly_once_and_yet_fails() -> None:
 
 def test_layers_that_disagree_decide_nothing() -> None:
     judged = audit(source(), read=9)
-    assert (judged.verdict, [f.id for f in judged.findings]) == (AuditVerdict.UNDECIDED, ["AUDIT008"])
+    assert (judged.verdict, [f.id for f in judged.findings]) == (
+        AuditVerdict.UNDECIDED,
+        ["AUDIT008"],
+    )
 
 
 def test_an_open_transaction_is_told_and_harms_nothing_until_others_commit_behind_it() -> None:
@@ -108,24 +127,42 @@ def test_without_a_sequence_nothing_is_decided_unless_headers_are_enough() -> No
     assert (nothing.verdict, nothing.passed) == (AuditVerdict.UNDECIDED, False)
     headers = audit(request=AuditRequest(("t",), headers_only=True), read=None)
     assert (headers.verdict, headers.passed) == (AuditVerdict.HEADERS_IN_ORDER, True)
-    assert headers.findings[0].message.endswith("were checked; records were not read (--headers-only).")
-    assert not audit(violation("stale-batch"), request=AuditRequest(("t",), headers_only=True), read=None).passed
+    assert headers.findings[0].message.endswith(
+        "were checked; records were not read (--headers-only)."
+    )
+    assert not audit(
+        violation("stale-batch"), request=AuditRequest(("t",), headers_only=True), read=None
+    ).passed
     assert not audit(request=AuditRequest(("t",)), records=0, read=0).passed
 
 
 def test_what_was_not_read_or_not_compared_is_undecided() -> None:
     assert audit(read=None, unread="because").verdict is AuditVerdict.UNDECIDED
     request = replace(WISH, connector="c")
-    assert audit(source(), request=request, offsets=Offsets(why="because")).verdict is AuditVerdict.UNDECIDED
+    assert (
+        audit(source(), request=request, offsets=Offsets(why="because")).verdict
+        is AuditVerdict.UNDECIDED
+    )
 
 
 @pytest.mark.parametrize(
     ("positions", "ids"),
-    [((55, 55), []), ((65, 65), []), ((50, 58), []), ((54, 54), ["AUDIT019"]), ((56, 59), ["AUDIT019"]), (None, [])],
+    [
+        ((55, 55), []),
+        ((65, 65), []),
+        ((50, 58), []),
+        ((54, 54), ["AUDIT019"]),
+        ((56, 59), ["AUDIT019"]),
+        (None, []),
+    ],
 )
-def test_lines_add_up_to_the_position_with_either_end(positions: tuple[int, int] | None, ids: list[str]) -> None:
+def test_lines_add_up_to_the_position_with_either_end(
+    positions: tuple[int, int] | None, ids: list[str]
+) -> None:
     """Ten lines that are 55 characters with LF; with CR LF they are 65."""
-    judged = audit(Read("t", 0, 0, characters=55), request=replace(WISH, connector="c"), positions=positions)
+    judged = audit(
+        Read("t", 0, 0, characters=55), request=replace(WISH, connector="c"), positions=positions
+    )
     assert [f.id for f in judged.findings] == ids
 
 
@@ -153,12 +190,19 @@ def test_only_the_worst_are_kept_and_all_are_counted() -> None:
         summary.add(SourceTotals("t", str(n), 1, gaps=n))
     assert [o.records for o in summary.evidence] == [99, 98, 97]
     assert [t.gaps for t in summary.sources] == [99, 98, 97]
-    assert (summary.found["gap"], summary.sums["gaps"], summary.source_partitions) == (100, 4950, 100)
+    assert (summary.found["gap"], summary.sums["gaps"], summary.source_partitions) == (
+        100,
+        4950,
+        100,
+    )
 
 
 def test_what_tasks_gather_adds_up_to_what_one_gathers() -> None:
     things = [
-        *(violation(kind)._replace(records=n, timestamp=n * 99_000) for n, kind in enumerate([*KINDS, *KINDS])),
+        *(
+            violation(kind)._replace(records=n, timestamp=n * 99_000)
+            for n, kind in enumerate([*KINDS, *KINDS])
+        ),
         *(SourceTotals("t", str(n), 2, gaps=n, tracked=n % 3 == 0) for n in range(9)),
         *(PartTotals("t", n, 0, 9, 9, plain=n) for n in range(3)),
         *(Read("t", n % 2, n) for n in range(4)),
@@ -173,7 +217,12 @@ def test_what_tasks_gather_adds_up_to_what_one_gathers() -> None:
         whole.merge(json.loads(json.dumps(task.as_row())))
     assert whole.evidence == one.evidence
     assert whole.sources == one.sources
-    assert (whole.sums, whole.found, whole.weights, whole.parts) == (one.sums, one.found, one.weights, one.parts)
+    assert (whole.sums, whole.found, whole.weights, whole.parts) == (
+        one.sums,
+        one.found,
+        one.weights,
+        one.parts,
+    )
     assert (whole.reads, whole.timeline.slots) == (one.reads, one.timeline.slots)
     assert whole.source_partitions == one.source_partitions
 

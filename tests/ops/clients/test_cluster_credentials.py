@@ -24,12 +24,20 @@ CLIENT = {
     "sasl.password": SecretSource("env", "OURS"),
     "ssl.key.location": "ours.key",
 }
-JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="own" password="theirs";'
+JAAS = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="own" '
+    'password="theirs";'
+)
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}
 OVERRIDES = {
     "security.protocol": ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "sasl_plaintext"],
     "sasl.mechanism": ["PLAIN", "GSSAPI", "OAUTHBEARER", "SCRAM-SHA-512"],
-    "sasl.jaas.config": [JAAS, "${file:/x:jaas}", JAAS.replace("theirs", "${env:OURS}"), JAAS.partition("password")[0]],
+    "sasl.jaas.config": [
+        JAAS,
+        "${file:/x:jaas}",
+        JAAS.replace("theirs", "${env:OURS}"),
+        JAAS.partition("password")[0],
+    ],
     "ssl.keystore.location": ["/k.jks", "/home/ops/ours.key"],
     "ssl.keystore.type": ["PEM", "JKS"],
     "ssl.keystore.key": ["-----BEGIN PRIVATE KEY-----"],
@@ -57,11 +65,15 @@ def context(client: dict[str, Any] = CLIENT, **clusters: Any) -> Settings:
     return Settings({name: Setting(value, "test") for name, value in values.items()})
 
 
-anything = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in OVERRIDES.items()})
+anything = st.fixed_dictionaries(
+    {}, optional={name: st.sampled_from(values) for name, values in OVERRIDES.items()}
+)
 
 
 @given(anything)
-def test_servers_that_only_a_connector_names_get_nothing_of_the_contexts(overrides: dict[str, str]) -> None:
+def test_servers_that_only_a_connector_names_get_nothing_of_the_contexts(
+    overrides: dict[str, str],
+) -> None:
     with pytest.MonkeyPatch.context() as patch, suppress(Unreachable):
         patch.setenv("OURS", "ours-password")
         found = connection_properties(context(), ELSEWHERE, overrides)
@@ -72,7 +84,10 @@ def test_servers_that_only_a_connector_names_get_nothing_of_the_contexts(overrid
             assert (found["sasl.username"], found["sasl.password"]) == ("own", "theirs")
 
 
-@given(anything, st.sampled_from([(OWN, OWN), (OTHER, OTHER), ("b2:9093", OWN), (f"{ELSEWHERE},b1:9093", OWN)]))
+@given(
+    anything,
+    st.sampled_from([(OWN, OWN), (OTHER, OTHER), ("b2:9093", OWN), (f"{ELSEWHERE},b1:9093", OWN)]),
+)
 def test_named_servers_are_asked_at_the_contexts_addresses_over_the_contexts_encryption(
     overrides: dict[str, str], servers: tuple[str, str]
 ) -> None:
@@ -94,21 +109,37 @@ def test_named_servers_are_asked_at_the_contexts_addresses_over_the_contexts_enc
     [
         ({}, "it connects with the workers'"),
         ({"sasl.jaas.config": JAAS}, "it connects with the workers'"),
-        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, "have no complete login"),
-        (LOGIN | {"sasl.jaas.config": JAAS.replace("theirs", "${env:P}")}, "only workers can resolve"),
+        (
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+            "have no complete login",
+        ),
+        (
+            LOGIN | {"sasl.jaas.config": JAAS.replace("theirs", "${env:P}")},
+            "only workers can resolve",
+        ),
         (LOGIN | {"sasl.mechanism": "OAUTHBEARER"}, "logs in by OAUTHBEARER"),
         ({"security.protocol": "SASL_SSL", "sasl.jaas.config": JAAS}, "logs in by GSSAPI"),
-        ({"security.protocol": "SSL", "ssl.keystore.location": "/k", "ssl.keystore.type": "PEM"}, "in a file of its"),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.location": "/k", "ssl.keystore.type": "PEM"},
+            "in a file of its",
+        ),
     ],
 )
-def test_a_connector_without_a_login_of_its_own_is_not_followed(overrides: dict[str, str], why: str) -> None:
+def test_a_connector_without_a_login_of_its_own_is_not_followed(
+    overrides: dict[str, str], why: str
+) -> None:
     with pytest.raises(Unreachable, match=why) as told:
         connection_properties(context(), ELSEWHERE, overrides)
-    assert (told.value.code, str(told.value.next_step)[:28]) == ("not-named", "Name that cluster under clus")
+    assert (told.value.code, str(told.value.next_step)[:28]) == (
+        "not-named",
+        "Name that cluster under clus",
+    )
 
 
 def test_a_connectors_own_login_is_used_whole() -> None:
-    found = connection_properties(context(), ELSEWHERE, LOGIN | {"ssl.truststore.certificates": "pem"})
+    found = connection_properties(
+        context(), ELSEWHERE, LOGIN | {"ssl.truststore.certificates": "pem"}
+    )
     assert found == {
         "bootstrap.servers": ELSEWHERE,
         "security.protocol": "SASL_SSL",
@@ -124,13 +155,17 @@ def test_a_connectors_own_login_replaces_the_contexts_on_the_contexts_servers() 
     assert (found["security.protocol"], found["sasl.mechanism"]) == ("SASL_SSL", "PLAIN")
     assert (found["sasl.username"], found["sasl.password"]) == ("own", "theirs")
     keys = {"ssl.keystore.certificate.chain": "chain", "ssl.keystore.key": "key"}
-    found = connection_properties(context({"security.protocol": "SSL", "ssl.key.location": "ours.key"}), OWN, keys)
+    found = connection_properties(
+        context({"security.protocol": "SSL", "ssl.key.location": "ours.key"}), OWN, keys
+    )
     assert (found["ssl.certificate.pem"], found["ssl.key.pem"]) == ("chain", "key")
     assert "ssl.key.location" not in found
 
 
 def test_without_security_another_cluster_is_asked_without_credentials() -> None:
-    assert connection_properties(context({}), "there:9092", {}) == {"bootstrap.servers": "there:9092"}
+    assert connection_properties(context({}), "there:9092", {}) == {
+        "bootstrap.servers": "there:9092"
+    }
     with pytest.raises(BadInput):
         connection_properties(context({}), "no address", {})
 

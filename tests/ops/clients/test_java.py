@@ -32,7 +32,9 @@ def fake_java(directory: Path, text: str, code: int = 0) -> Path:
     return java
 
 
-def test_java_home_comes_first_and_an_old_one_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_comes_first_and_an_old_one_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_java(tmp_path / "home" / "bin", 'openjdk version "11.0.2"')
     on_path = fake_java(tmp_path / "path", 'openjdk version "21.0.2"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
@@ -43,7 +45,9 @@ def test_java_home_comes_first_and_an_old_one_is_passed_over(tmp_path: Path, mon
     assert find_java().path == str(newer)
 
 
-def test_without_java_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConnectctlError, match="apt install openjdk-17-jre-headless") as none:

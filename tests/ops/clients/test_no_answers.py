@@ -1,4 +1,6 @@
-"""What clients hand over where there is nothing: each of these numbers is told from a value, wherever it comes in."""
+"""What clients hand over where there is nothing: each of these numbers is told from a value,
+wherever it comes in.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def test_zero_is_a_number() -> None:
     assert (offset_of(0), number_of(0), offset_of(7)) == (0, 0, 7)
 
 
-# ---------------------------------------------------------------------------------------- brokers through kafka-python
+# --------------------------------------------------------------------- brokers through kafka-python
 
 
 class Wire:
@@ -57,7 +59,9 @@ class Wire:
 
         return asyncio.run(whole())
 
-    async def ask(self, request: Any, broker: int | None = None, patience: float | None = None) -> Any:
+    async def ask(
+        self, request: Any, broker: int | None = None, patience: float | None = None
+    ) -> Any:
         answer = self._answers[type(request).__name__]
         return (
             answer.pop(0)
@@ -81,11 +85,16 @@ def part(number: int, leader: int = 1, code: int = 0) -> Any:
 
 
 def metadata(*parts: Any, code: int = 0) -> Any:
-    return SimpleNamespace(topics=[SimpleNamespace(name="t", error_code=code, partitions=list(parts))])
+    return SimpleNamespace(
+        topics=[SimpleNamespace(name="t", error_code=code, partitions=list(parts))]
+    )
 
 
 def offsets(*found: int) -> Any:
-    parts = [SimpleNamespace(partition_index=n, error_code=0, offset=offset) for n, offset in enumerate(found)]
+    parts = [
+        SimpleNamespace(partition_index=n, error_code=0, offset=offset)
+        for n, offset in enumerate(found)
+    ]
     return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=parts)])
 
 
@@ -134,23 +143,33 @@ def test_partitions_that_metadata_has_in_part_are_asked_for_again(partial: Any) 
 
 
 def test_a_topic_that_is_not_there_has_no_partitions() -> None:
-    assert leaders(MetadataRequest=metadata(code=Code.UNKNOWN_TOPIC_OR_PARTITION)).places(["t"]) == []
+    assert (
+        leaders(MetadataRequest=metadata(code=Code.UNKNOWN_TOPIC_OR_PARTITION)).places(["t"]) == []
+    )
 
 
 def test_no_transaction_has_no_start() -> None:
     known = SimpleNamespace(
-        producer_id=7, producer_epoch=0, coordinator_epoch=-1, last_timestamp=-1, current_txn_start_offset=-1
+        producer_id=7,
+        producer_epoch=0,
+        coordinator_epoch=-1,
+        last_timestamp=-1,
+        current_txn_start_offset=-1,
     )
     parts = [SimpleNamespace(partition_index=0, error_code=0, active_producers=[known])]
     told = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=parts)])
-    found = leaders(MetadataRequest=metadata(part(0)), DescribeProducersRequest=told).producers([A])[A]
+    found = leaders(MetadataRequest=metadata(part(0)), DescribeProducersRequest=told).producers(
+        [A]
+    )[A]
     assert not isinstance(found, Code)
     assert found[0].start_offset is None
 
 
 def coordinator(node: int, code: int = 0) -> Any:
     return SimpleNamespace(
-        coordinators=[SimpleNamespace(key="id", node_id=node, error_code=code)], node_id=node, error_code=code
+        coordinators=[SimpleNamespace(key="id", node_id=node, error_code=code)],
+        node_id=node,
+        error_code=code,
     )
 
 
@@ -183,10 +202,12 @@ def test_a_producer_without_id_or_epoch_was_not_initialised(who: int, epoch: int
 
     told = SimpleNamespace(error_code=0, producer_id=who, producer_epoch=epoch)
     assert _answer(told) == InitProducerIdResponse(Code.NO_ANSWER)
-    assert _answer(SimpleNamespace(error_code=0, producer_id=7, producer_epoch=3)) == InitProducerIdResponse(
-        Code.NONE, 7, 3
+    assert _answer(
+        SimpleNamespace(error_code=0, producer_id=7, producer_epoch=3)
+    ) == InitProducerIdResponse(Code.NONE, 7, 3)
+    producer = BatchProducer(
+        {"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1
     )
-    producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
     producer._wire = Wire(FindCoordinatorRequest=coordinator(1), InitProducerIdRequest=told)  # type: ignore[assignment]
     producer._direct = SharedWire(producer._wire)  # type: ignore[assignment]
     with pytest.raises(Refusal):
@@ -194,7 +215,9 @@ def test_a_producer_without_id_or_epoch_was_not_initialised(who: int, epoch: int
 
 
 def test_a_batch_producer_finds_no_coordinator_at_minus_one() -> None:
-    producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
+    producer = BatchProducer(
+        {"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1
+    )
     producer._wire = Wire(FindCoordinatorRequest=coordinator(-1))  # type: ignore[assignment]
     with pytest.raises(Refusal) as raised:
         producer.initialise(0.0)
@@ -225,12 +248,17 @@ def test_a_batch_producer_waits_for_a_topic_that_comes_and_names_one_that_does_n
     known.forget()
     with pytest.raises(Refusal) as raised:
         known.partitions("t", -1.0)
-    assert (raised.value.code, raised.value.topic, answers) == (Code.UNKNOWN_TOPIC_OR_PARTITION, "t", [none])
+    assert (raised.value.code, raised.value.topic, answers) == (
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        "t",
+        [none],
+    )
 
 
 def committed(*found: tuple[int, int]) -> Any:
     parts = [
-        SimpleNamespace(partition_index=n, committed_offset=at, error_code=code) for n, (at, code) in enumerate(found)
+        SimpleNamespace(partition_index=n, committed_offset=at, error_code=code)
+        for n, (at, code) in enumerate(found)
     ]
     return SimpleNamespace(error_code=0, topics=[SimpleNamespace(name="t", partitions=parts)])
 
@@ -245,7 +273,7 @@ def test_an_offset_that_was_not_committed_is_none_and_one_that_is_not_told_is_a_
     assert groups._committed(group, committed((4, 0), (-1, 15))).problem is said
 
 
-# ------------------------------------------------------------------------------------------ brokers through librdkafka
+# ----------------------------------------------------------------------- brokers through librdkafka
 
 
 class Described(FakeAdmin):
@@ -266,7 +294,10 @@ class Described(FakeAdmin):
 
 
 def topic(*partitions: tuple[int, int, list[int]], problem: Any = None) -> Any:
-    parts = {n: SimpleNamespace(leader=leader, replicas=held, isrs=held, error=None) for n, leader, held in partitions}
+    parts = {
+        n: SimpleNamespace(leader=leader, replicas=held, isrs=held, error=None)
+        for n, leader, held in partitions
+    }
     return SimpleNamespace(partitions=parts, error=problem)
 
 

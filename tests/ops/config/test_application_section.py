@@ -55,7 +55,9 @@ def test_secrets_in_an_applications_commands_are_masked(tmp_path: Path) -> None:
         ("{{instance: [a:1]}}", "unknown key instance"),
     ],
 )
-def test_what_an_application_cannot_be_is_told_with_its_line(tmp_path: Path, line: str, told: str) -> None:
+def test_what_an_application_cannot_be_is_told_with_its_line(
+    tmp_path: Path, line: str, told: str
+) -> None:
     with pytest.raises(BadInput) as raised:
         read(tmp_path, f"contexts:\n  prod:\n    applications:\n      a: {line}\n").entry("prod")
     assert "line 4" in raised.value.what

@@ -57,7 +57,11 @@ def test_a_current_without_a_value_gets_one() -> None:
 
 
 def test_a_context_is_added_behind_the_last_one_with_its_comments() -> None:
-    added = add(FILE, "new", {"bootstrap_servers": "n:1", "client": {"sasl.password": {"env": "PW"}, "a.b": "1"}})
+    added = add(
+        FILE,
+        "new",
+        {"bootstrap_servers": "n:1", "client": {"sasl.password": {"env": "PW"}, "a.b": "1"}},
+    )
     new = (
         "    new:\n        bootstrap_servers: n:1\n        client:\n            sasl.password: {env: PW}\n"
         '            a.b: "1"\n'
@@ -66,11 +70,14 @@ def test_a_context_is_added_behind_the_last_one_with_its_comments() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "# nothing yet", "contexts:\n", "contexts: {}\n", "current: a\ncontexts:   # none\n"]
+    "text",
+    ["", "# nothing yet", "contexts:\n", "contexts: {}\n", "current: a\ncontexts:   # none\n"],
 )
 def test_the_first_context_is_added(text: str) -> None:
     added = add(text, "a", {"bootstrap_servers": "n:1", "rest": ["http://w:1"]})
-    assert yaml.safe_load(added)["contexts"] == {"a": {"bootstrap_servers": "n:1", "rest": ["http://w:1"]}}
+    assert yaml.safe_load(added)["contexts"] == {
+        "a": {"bootstrap_servers": "n:1", "rest": ["http://w:1"]}
+    }
     assert all(word in added for word in ("# nothing yet", "# none") if word in text)
 
 
@@ -144,7 +151,11 @@ VALUES = st.sampled_from(["v", "a:1,b:2", "", "yes", "12", "x # y", "'", '"', "Ã
 COMMENTS = st.sampled_from(["", "# c", "\n  # between", "\n    # deep\n", "\n\n# flush"])
 
 
-@given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), st.lists(COMMENTS, min_size=9, max_size=9), st.data())
+@given(
+    st.dictionaries(NAMES, VALUES, min_size=1, max_size=4),
+    st.lists(COMMENTS, min_size=9, max_size=9),
+    st.data(),
+)
 def test_whatever_the_comments_a_context_comes_and_goes(
     names: dict[str, str], notes: list[str], data: st.DataObject
 ) -> None:
@@ -157,5 +168,7 @@ def test_whatever_the_comments_a_context_comes_and_goes(
     assert gone(text, added) == []
     name = data.draw(st.sampled_from(sorted(names)))
     removed = remove(text, name)
-    assert (yaml.safe_load(removed)["contexts"] or {}) == {k: v for k, v in before.items() if str(k) != name}
+    assert (yaml.safe_load(removed)["contexts"] or {}) == {
+        k: v for k, v in before.items() if str(k) != name
+    }
     assert remove(added, "new name").splitlines() == text.splitlines()

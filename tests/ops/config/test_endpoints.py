@@ -30,13 +30,25 @@ def test_brokers_that_cannot(bad: str) -> None:
     assert problem_of_brokers(bad)
 
 
-@pytest.mark.parametrize("good", ["http://w:8083", "https://w", "https://[::1]:8083/connect", "http://u:p@w:8083"])
+@pytest.mark.parametrize(
+    "good", ["http://w:8083", "https://w", "https://[::1]:8083/connect", "http://u:p@w:8083"]
+)
 def test_urls_of_workers(good: str) -> None:
     assert problem_of_url(good) is None
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "w:8083", "ftp://w", "http://", "http://:8083", "http://w:0", "http://w:99999", "http://[::1"]
+    "bad",
+    [
+        "",
+        "w:8083",
+        "ftp://w",
+        "http://",
+        "http://:8083",
+        "http://w:0",
+        "http://w:99999",
+        "http://[::1",
+    ],
 )
 def test_urls_of_nobody(bad: str) -> None:
     assert problem_of_url(bad)

@@ -14,15 +14,37 @@ from hypothesis import strategies as st
 
 KEY = "exactly.once.source.support"
 
-# What tells lines, keys, values and comments apart is frequent; so are the few keys that are looked for.
+# What tells lines, keys, values and comments apart is frequent; so are the few keys that are looked
+# for.
 TEXTS = st.lists(
     st.sampled_from(
-        ["a", "b", KEY, "=", ":", " ", "\t", "\f", "\\", "\n", "\r", "\r\n", "#", "!", "\\u0041", "ü", "x y"]
+        [
+            "a",
+            "b",
+            KEY,
+            "=",
+            ":",
+            " ",
+            "\t",
+            "\f",
+            "\\",
+            "\n",
+            "\r",
+            "\r\n",
+            "#",
+            "!",
+            "\\u0041",
+            "ü",
+            "x y",
+        ]
     ),
     max_size=30,
 ).map("".join)
 KEYS = st.one_of(st.sampled_from(["a", "b", KEY]), st.text(min_size=1, max_size=5))
-VALUES = st.one_of(st.sampled_from(["", "enabled", " x", "=x", ":", "#", "a\\", "\n", "é😀\x00"]), st.text(max_size=8))
+VALUES = st.one_of(
+    st.sampled_from(["", "enabled", " x", "=x", ":", "#", "a\\", "\n", "é😀\x00"]),
+    st.text(max_size=8),
+)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +121,15 @@ def test_a_value_is_set_where_it_stands_and_all_else_stays(before: str, after: s
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [(" a b", "\\ a b"), ("=a", "\\=a"), ("a=b", "a=b"), ("\\", "\\\\"), ("\ta", "\\ta"), ("é", "\\u00e9"), ("", "")],
+    [
+        (" a b", "\\ a b"),
+        ("=a", "\\=a"),
+        ("a=b", "a=b"),
+        ("\\", "\\\\"),
+        ("\ta", "\\ta"),
+        ("é", "\\u00e9"),
+        ("", ""),
+    ],
 )
 def test_a_value_is_escaped_where_java_needs_it(value: str, written: str) -> None:
     assert with_value("k=w\n", "k", value) == f"k={written}\n"
@@ -121,7 +151,9 @@ def edited(text: str, key: str, value: str) -> str | None:
 @given(TEXTS, KEYS, VALUES)
 @example("a=b\\\n", "k", "v")
 @example("\\", "a", "")
-def test_what_was_set_is_read_back_and_setting_it_again_changes_nothing(text: str, key: str, value: str) -> None:
+def test_what_was_set_is_read_back_and_setting_it_again_changes_nothing(
+    text: str, key: str, value: str
+) -> None:
     after = edited(text, key, value)
     if after is not None:
         assert value_of(after, key) == value
@@ -201,7 +233,9 @@ def in_words(text: str) -> list[str]:
 
 
 def named(words: Iterable[str]) -> list[str]:
-    """Without the one with an empty name: Java makes one of a backslash at some ends of a file, and at others not."""
+    """Without the one with an empty name: Java makes one of a backslash at some ends of a file, and
+    at others not.
+    """
     return sorted(word for word in words if not word.startswith("="))
 
 
@@ -209,7 +243,9 @@ def named(words: Iterable[str]) -> list[str]:
 def test_java_itself_reads_the_same(tmp_path: Path) -> None:
     texts: list[str] = []
 
-    @settings(max_examples=1500, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=1500, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(TEXTS, KEYS, VALUES)
     def collect(text: str, key: str, value: str) -> None:
         after = edited(text, key, value)
@@ -221,11 +257,17 @@ def test_java_itself_reads_the_same(tmp_path: Path) -> None:
     source = tmp_path / "Read.java"
     source.write_text(JAVA)
     run = subprocess.run(
-        ["java", str(source), str(tmp_path), str(len(texts))], capture_output=True, text=True, check=True, timeout=300
+        ["java", str(source), str(tmp_path), str(len(texts))],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     theirs = [named(line.split()) for line in run.stdout.splitlines()]
     assert len(theirs) == len(texts)
     different = [
-        (text, read, in_words(text)) for text, read in zip(texts, theirs, strict=True) if read != in_words(text)
+        (text, read, in_words(text))
+        for text, read in zip(texts, theirs, strict=True)
+        if read != in_words(text)
     ]
     assert different == []

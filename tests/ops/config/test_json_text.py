@@ -17,7 +17,11 @@ LAUGHS = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(12)
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
@@ -27,7 +31,9 @@ VALUES = st.recursive(
 def test_json_is_read_as_json_does(value: object) -> None:
     assert read_json(json.dumps(value)) == value
     assert read_json(json.dumps(value).encode()) == value
-    assert read_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) == value
+    assert (
+        read_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) == value
+    )
     assert read_json(json.dumps(value).encode("utf-16-le")) == value
 
 
@@ -70,7 +76,17 @@ def test_json_that_is_long_and_flat_is_read() -> None:
         ("n: " + "9" * 5000, "digit"),
         ("a: *nobody", "undefined alias"),
     ],
-    ids=["flow", "block", "maps", "recursive", "recursive deep", "laughs", "date", "number", "unknown"],
+    ids=[
+        "flow",
+        "block",
+        "maps",
+        "recursive",
+        "recursive deep",
+        "laughs",
+        "date",
+        "number",
+        "unknown",
+    ],
 )
 def test_yaml_without_end_is_a_mistake_with_its_line(text: str, problem: str) -> None:
     with pytest.raises(yaml.MarkedYAMLError) as caught:

@@ -48,7 +48,10 @@ from hypothesis import strategies as st
         ),
         ("redis://:hunter2@host:6379/0", "redis://******@host:6379/0"),
         ("amqp://me:hun/t@er2@host/vhost", "amqp://******@host/vhost"),
-        ("jdbc:oracle:thin:scott/hunter2@//host:1521/x", "jdbc:oracle:thin:scott/******@//host:1521/x"),
+        (
+            "jdbc:oracle:thin:scott/hunter2@//host:1521/x",
+            "jdbc:oracle:thin:scott/******@//host:1521/x",
+        ),
         (
             "jdbc:sqlserver://h:1433;user=sa;password=hunter2;encrypt=true",
             "jdbc:sqlserver://h:1433;user=sa;password=******;encrypt=true",
@@ -67,7 +70,10 @@ from hypothesis import strategies as st
         ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.hunter2", "jwt ******"),
         ("AccountName=a;AccountKey=hunter2==;End=x", "AccountName=a;AccountKey=******;End=x"),
         ("basic.auth.user.info=me:hunter2", "basic.auth.user.info=******"),
-        ("Invalid value hunter2 for configuration db.password", "Invalid value ****** for configuration db.password"),
+        (
+            "Invalid value hunter2 for configuration db.password",
+            "Invalid value ****** for configuration db.password",
+        ),
         ("… hunter2\n-----END PRIVATE KEY-----\nrest", "******\nrest"),
         ("-----BEGIN RSA PRIVATE KEY-----\nhunter2", "-----BEGIN RSA PRIVATE KEY-----******"),
     ],
@@ -180,7 +186,8 @@ def test_a_harmless_property_stays_in_sight(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["password", "url", "anything"])
 @pytest.mark.parametrize(
-    "value", ["${file:/run/secrets:db.password}", "${env:PASSWORD}", "${vault:a:b}", "${a:b}:${c:d}"]
+    "value",
+    ["${file:/run/secrets:db.password}", "${env:PASSWORD}", "${vault:a:b}", "${a:b}:${c:d}"],
 )
 def test_a_reference_to_a_secret_stays_in_sight(name: str, value: str) -> None:
     assert value_of(name, value) == value
@@ -188,7 +195,10 @@ def test_a_reference_to_a_secret_stays_in_sight(name: str, value: str) -> None:
 
 def test_a_reference_beside_the_secret_itself_hides_it() -> None:
     assert value_of("password", "${env:HALF}hunter2") == BY_NAME
-    assert value_of("url", "jdbc:x://h?user=${env:U}&password=${env:P}") == "jdbc:x://h?user=${env:U}&password=${env:P}"
+    assert (
+        value_of("url", "jdbc:x://h?user=${env:U}&password=${env:P}")
+        == "jdbc:x://h?user=${env:U}&password=${env:P}"
+    )
     assert value_of("url", "http://${env:U}:${env:P}@h/") == "http://${env:U}:${env:P}@h/"
 
 
@@ -202,7 +212,8 @@ def test_what_says_only_yes_or_no_stays() -> None:
 
 def test_json_in_a_value_is_hidden_by_its_own_names() -> None:
     value = (
-        '{"url": "http://u:hunter2@h", "auth": {"password": "hunter2", "pin": [1]}, "list": [{"token": 7}], "n": 1.5}'
+        '{"url": "http://u:hunter2@h", "auth": {"password": "hunter2", "pin": [1]}, "list": '
+        '[{"token": 7}], "n": 1.5}'
     )
     shown = value_of("extra", value)
     assert "hunter2" not in shown
@@ -233,7 +244,9 @@ def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         ("extra", '{"password": "staple123"}', "staple123"),
     ],
 )
-def test_what_was_seen_in_a_configuration_is_hidden_wherever_it_is_repeated(name: str, value: str, secret: str) -> None:
+def test_what_was_seen_in_a_configuration_is_hidden_wherever_it_is_repeated(
+    name: str, value: str, secret: str
+) -> None:
     assert secret in secrets_of({name: value})
     remember({name: value})
     trace = f"SQLException: login with {secret} failed"
@@ -252,7 +265,8 @@ def test_a_remark_of_ours_behind_a_secrets_name_stays() -> None:
     remark = "client.sasl.password: the environment variable KAFKA_PASSWORD is not set"
     assert masked_message(remark) == remark
     assert (
-        masked_message("the broker refuses sasl.password=hunter2 now") == "the broker refuses sasl.password=****** now"
+        masked_message("the broker refuses sasl.password=hunter2 now")
+        == "the broker refuses sasl.password=****** now"
     )
 
 
@@ -275,4 +289,5 @@ def test_no_secret_is_left_in_any_of_its_places(secret: str) -> None:
         }
         return "".join(config_of(config).values())
 
-    assert secret not in shown(secret) or secret in shown("")  # such as "passwor", which is in the text around it
+    # such as "passwor", which is in the text around it
+    assert secret not in shown(secret) or secret in shown("")

@@ -1,4 +1,6 @@
-"""Each kind of secret that configurations of connectors really have is hidden, and what is none stays."""
+"""Each kind of secret that configurations of connectors really have is hidden, and what is none
+stays.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from connectctl.ops.config import masking
 from connectctl.ops.config.masking import BY_NAME, MASK, config_of, masked, secrets_of, value_of
 from fakes.secrets import HARMLESS, SHAPES, Planted
 
-BY_NAME_ALONE = {"http.auth", "db.pw", "userpass", "hash.salt", "sim.pin", "snmp.community", "connection.password"}
+BY_NAME_ALONE = {
+    "http.auth",
+    "db.pw",
+    "userpass",
+    "hash.salt",
+    "sim.pin",
+    "snmp.community",
+    "connection.password",
+}
 IN_PART = {"connection.url", "sas.url", "pg.file", "oracle.ezconnect", "form.body", "odbc.string"}
 
 
@@ -40,7 +50,9 @@ def test_what_is_no_secret_stays(name: str) -> None:
     assert value_of(name, HARMLESS[name]) == HARMLESS[name]
 
 
-@pytest.mark.parametrize("value", ['[{"name": "Accept", "value": "*/*"}]', '[["topic", "a"], ["user", "me"]]', "a\nb"])
+@pytest.mark.parametrize(
+    "value", ['[{"name": "Accept", "value": "*/*"}]', '[["topic", "a"], ["user", "me"]]', "a\nb"]
+)
 def test_a_structure_without_a_secret_stays(value: str) -> None:
     assert value_of("headers", value) == value
 

@@ -43,14 +43,21 @@ def parsed(tmp_path: Path) -> context_file.Parsed:
 
 def merged(parsed: context_file.Parsed, **flags: object) -> settings.Settings:
     return settings.merge(
-        flags, {"CONNECTCTL_CLUSTER_ID": "from-env", "CONNECTCTL_GROUP_ID": "from-env"}, parsed, "prod"
+        flags,
+        {"CONNECTCTL_CLUSTER_ID": "from-env", "CONNECTCTL_GROUP_ID": "from-env"},
+        parsed,
+        "prod",
     )
 
 
-def test_flags_win_over_the_environment_and_the_environment_over_the_file(parsed: context_file.Parsed) -> None:
+def test_flags_win_over_the_environment_and_the_environment_over_the_file(
+    parsed: context_file.Parsed,
+) -> None:
     found = merged(parsed, group_id="from-flag")
     assert found.values["group_id"] == settings.Setting("from-flag", "--group-id")
-    assert found.values["cluster_id"] == settings.Setting("from-env", "environment CONNECTCTL_CLUSTER_ID")
+    assert found.values["cluster_id"] == settings.Setting(
+        "from-env", "environment CONNECTCTL_CLUSTER_ID"
+    )
     assert found.values["bootstrap_servers"].origin == f"{parsed.path} line 4"
     assert found.get("protected") is True
 
@@ -75,7 +82,15 @@ def test_nothing_that_is_printed_holds_a_secret(parsed: context_file.Parsed) -> 
 
 
 @given(
-    st.sampled_from(["sasl.password", "ssl.key.password", "sasl.jaas.config", "rest_auth.token", "oauth.client.secret"])
+    st.sampled_from(
+        [
+            "sasl.password",
+            "ssl.key.password",
+            "sasl.jaas.config",
+            "rest_auth.token",
+            "oauth.client.secret",
+        ]
+    )
 )
 def test_a_value_is_masked_by_its_name(name: str) -> None:
     assert settings.mask(name, "hunter2").startswith(settings.MASK)
@@ -85,17 +100,31 @@ def test_a_value_is_masked_by_its_name(name: str) -> None:
     ("text", "message"),
     [
         ("contexts:\n  p:\n    groupid: x", "line 3: unknown key groupid. Did you mean group_id?"),
-        ("contexts:\n  p:\n    topics:\n      confg: x", "line 4: unknown key confg. Did you mean config?"),
+        (
+            "contexts:\n  p:\n    topics:\n      confg: x",
+            "line 4: unknown key confg. Did you mean config?",
+        ),
         ("curent: p", "line 1: unknown key curent. Did you mean current?"),
-        ("contexts:\n  p:\n    zzz: 1", "line 3: unknown key zzz. Known keys here: bootstrap_servers"),
-        ("contexts:\n  p:\n    protected: perhaps", "line 3: the value of contexts.p.protected does not fit"),
+        (
+            "contexts:\n  p:\n    zzz: 1",
+            "line 3: unknown key zzz. Known keys here: bootstrap_servers",
+        ),
+        (
+            "contexts:\n  p:\n    protected: perhaps",
+            "line 3: the value of contexts.p.protected does not fit",
+        ),
         ("contexts:\n  p:\n    client:\n      a: {envv: X}", "line 4"),
-        ("contexts:\n  p:\n    client: {a: {env: X, file: Y}}", "exactly one of env, file or command"),
+        (
+            "contexts:\n  p:\n    client: {a: {env: X, file: Y}}",
+            "exactly one of env, file or command",
+        ),
         ("contexts: [", "invalid YAML"),
         ("- a", "does not fit"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_wrong_in_a_file_is_told_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(BadInput) as error:
@@ -138,13 +167,20 @@ def test_a_broken_context_does_not_block_the_others(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(SOME_BROKEN)
     parsed = context_file.read(path)
-    assert settings.merge({}, {}, parsed, settings.pick_context(None, "", parsed)).get("bootstrap_servers") == "x:1"
+    assert (
+        settings.merge({}, {}, parsed, settings.pick_context(None, "", parsed)).get(
+            "bootstrap_servers"
+        )
+        == "x:1"
+    )
     assert set(parsed.broken) == {"misspelt", "wrong", "odd"}
     with pytest.raises(BadInput, match="line 4: unknown key bootstrap"):
         settings.merge({}, {}, parsed, settings.pick_context("misspelt", "--context", parsed))
 
 
-def test_context_list_tells_which_context_is_broken_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_context_list_tells_which_context_is_broken_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "config.yaml"
     path.write_text(SOME_BROKEN)

@@ -6,7 +6,14 @@ import shlex
 import subprocess
 
 import pytest
-from connectctl.ops.config.template import OF_PROPERTY, OF_WORKER, filled, filled_for_shell, names_in, problem_with
+from connectctl.ops.config.template import (
+    OF_PROPERTY,
+    OF_WORKER,
+    filled,
+    filled_for_shell,
+    names_in,
+    problem_with,
+)
 from connectctl.ops.core.errors import BadInput
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,9 +51,15 @@ def test_a_template_that_lacks_what_it_needs_or_is_empty_is_told() -> None:
     assert problem_with("ssh {host} set {property} {value}", KNOWN, OF_PROPERTY) is None
 
 
-@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1).filter(str.strip))
+@given(
+    st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1).filter(
+        str.strip
+    )
+)
 def test_a_value_is_one_word_for_the_shell_whatever_it_is(value: str) -> None:
-    assert shlex.split(filled_for_shell("set {property} {value}", {"property": "p", "value": value})) == [
+    assert shlex.split(
+        filled_for_shell("set {property} {value}", {"property": "p", "value": value})
+    ) == [
         "set",
         "p",
         value,
@@ -56,10 +69,15 @@ def test_a_value_is_one_word_for_the_shell_whatever_it_is(value: str) -> None:
 @pytest.mark.parametrize("value", ["a b", "$(touch gone)", "';exit 3;'", "\\", "*", "-n", "a\nb"])
 def test_the_shell_itself_gets_the_value(value: str) -> None:
     line = filled_for_shell("printf %s {value}", {"value": value})
-    assert subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True).stdout == value
+    assert (
+        subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True).stdout
+        == value
+    )
 
 
-@pytest.mark.parametrize("template", ['ssh h "set {value}"', "ssh h 'set {value}'", "echo \\' '{value}'"])
+@pytest.mark.parametrize(
+    "template", ['ssh h "set {value}"', "ssh h 'set {value}'", "echo \\' '{value}'"]
+)
 def test_a_value_that_would_end_the_quotes_around_it_is_refused(template: str) -> None:
     with pytest.raises(BadInput, match=r"Remove the quotes around \{value\}"):
         filled_for_shell(template, {"value": "a b"})

@@ -18,7 +18,9 @@ def section(path: Path, body: str) -> worker_section.WorkersSection:
     """The section from a file to the settings and back."""
     file = path / "config.yaml"
     file.write_text(HEAD + "".join(f"      {line}\n" for line in body.splitlines()))
-    return worker_section.from_settings(settings.merge({}, {}, context_file.read(file), "p").section("workers"))
+    return worker_section.from_settings(
+        settings.merge({}, {}, context_file.read(file), "p").section("workers")
+    )
 
 
 def test_the_section_comes_whole_through_the_settings(tmp_path: Path) -> None:
@@ -32,13 +34,18 @@ def test_the_section_comes_whole_through_the_settings(tmp_path: Path) -> None:
     assert (found.driver, found.timeout) == ("command", 7)
     ways = found.by_worker
     assert ways["w3.client.example.org:8083"].driver == "manual"
-    assert (ways["[::1]:8083"].restart, ways["[::1]:8083"].change) == ("other", "set {host} {property} {value}")
+    assert (ways["[::1]:8083"].restart, ways["[::1]:8083"].change) == (
+        "other",
+        "set {host} {property} {value}",
+    )
     assert ways["w4"].apply is False
 
 
 def test_nothing_said_means_a_person_does_it(tmp_path: Path) -> None:
     assert worker_section.from_settings({}).effective_driver == "manual"
-    assert section(tmp_path, "each: {w1: {driver: strimzi, resource: c}}").effective_driver == "manual"
+    assert (
+        section(tmp_path, "each: {w1: {driver: strimzi, resource: c}}").effective_driver == "manual"
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,18 +75,25 @@ def test_nothing_said_means_a_person_does_it(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(BadInput) as error:
         section(tmp_path, body)
-    assert re.search(".*".join(map(re.escape, message.split("…"))), str(error.value)), str(error.value)
+    assert re.search(".*".join(map(re.escape, message.split("…"))), str(error.value)), str(
+        error.value
+    )
 
 
 def test_the_rest_need_not_be_whole_where_workers_are_named(tmp_path: Path) -> None:
-    found = section(tmp_path, "driver: properties-file\nrestart: x\neach: {w1: {file: /a}, w2: {file: /b}}")
+    found = section(
+        tmp_path, "driver: properties-file\nrestart: x\neach: {w1: {file: /a}, w2: {file: /b}}"
+    )
     assert found.missing == ["file"]
     assert [way.missing for way in found.by_worker.values()] == [[], []]
 
 
 def test_commands_are_printed_without_their_secrets(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text(HEAD + f"      driver: command\n      {CHANGE}\n      restart: curl -u ops:hunter2 {{url}}\n")
+    file.write_text(
+        HEAD
+        + f"      driver: command\n      {CHANGE}\n      restart: curl -u ops:hunter2 {{url}}\n"
+    )
     shown = dict(row[:2] for row in settings.merge({}, {}, context_file.read(file), "p").masked())
     assert shown["workers.restart"] == "curl -u ops:****** {url}"
 

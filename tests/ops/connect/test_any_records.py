@@ -1,4 +1,6 @@
-"""Whatever lies in a config, status or offsets topic, and whatever members of a group say, is survived."""
+"""Whatever lies in a config, status or offsets topic, and whatever members of a group say, is
+survived.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import member_of
 from connectctl.ops.config import ignored_input
 from connectctl.ops.connect import config_topic, status_topic
-from connectctl.ops.connect.connect_protocol import ConnectGroup, decode_assignment, decode_current, decode_metadata
+from connectctl.ops.connect.connect_protocol import (
+    ConnectGroup,
+    decode_assignment,
+    decode_current,
+    decode_metadata,
+)
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import classify, config_topic_signals
 from connectctl.ops.connect.source_keys import owner_of, owners_of, parse_key
@@ -46,7 +53,9 @@ VALID: dict[str, Any] = {
     "logger-cluster-a": {"level": "INFO"},
     "status-connector-a": STATUS,
     "status-task-a-0": STATUS,
-    "status-topic-t:connector-a": {"topic": {"name": "t", "connector": "a", "task": 0, "discoverTimestamp": 1}},
+    "status-topic-t:connector-a": {
+        "topic": {"name": "t", "connector": "a", "task": 0, "discoverTimestamp": 1}
+    },
     '["a",{"p":1}]': {"position": 3},
 }
 ODD_TASKS = ["task-a-²", "task-a-" + "9" * 5000, "task-a-", "task--1", "status-task-a-²"]
@@ -65,7 +74,11 @@ def topics(draw: Any) -> list[ConsumerRecord]:
     for offset in range(draw(st.integers(1, 8))):
         key = draw(st.sampled_from([*VALID, *ODD_KEYS]))
         text = key.encode()
-        raw = draw(st.one_of(st.none(), st.sampled_from([text, text, text + b"\xff"]), encodings(["a", {"p": 1}])))
+        raw = draw(
+            st.one_of(
+                st.none(), st.sampled_from([text, text, text + b"\xff"]), encodings(["a", {"p": 1}])
+            )
+        )
         value = draw(st.one_of(st.none(), encodings(VALID.get(key, CONFIG))))
         found.append(ConsumerRecord(raw, value, 0, offset, draw(st.sampled_from([None, 1]))))
     return found
@@ -101,14 +114,19 @@ def test_offsets_of_any_kind_are_read_or_ignored(found: list[ConsumerRecord]) ->
             worker_reads(key, offset, None, has_dedicated=False)
 
 
-@given(data=st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: b"\x00\x02\x00\x03a:1" + tail))
+@given(
+    data=st.binary(max_size=60)
+    | st.binary(max_size=60).map(lambda tail: b"\x00\x02\x00\x03a:1" + tail)
+)
 def test_metadata_and_assignments_of_any_bytes_are_read_or_refused(data: bytes) -> None:
     for decode in (decode_metadata, decode_current, decode_assignment):
         try:
             decode(data)
         except ValueError:
             continue
-    member = member_of("g", SimpleNamespace(metadata=data, assignment=data, id="m", client_id="c", client_host="h"))
+    member = member_of(
+        "g", SimpleNamespace(metadata=data, assignment=data, id="m", client_id="c", client_host="h")
+    )
     assert ConnectGroup("g", "Stable", "sessioned", (member,)).owners is not None
 
 
@@ -138,13 +156,20 @@ def test_the_record_before_one_that_is_ignored_counts_as_with_workers() -> None:
     )
     image = TopicImage("cfg", 6, tuple(told[3:]), {0: 6}, superseded=tuple(told[:3]))
     found = config_topic.state_of(image).connectors["a"]
-    assert (found.task_count, found.target_state, found.config) == (3, "STOPPED", CONFIG["properties"])
+    assert (found.task_count, found.target_state, found.config) == (
+        3,
+        "STOPPED",
+        CONFIG["properties"],
+    )
     assert found.unread == frozenset()
 
 
 def test_what_a_newer_record_supersedes_does_not_matter() -> None:
     told = records(
-        ("commit-a", {"tasks": None}), ("connector-a", CONFIG), ("task-a-0", CONFIG), ("commit-a", {"tasks": 1})
+        ("commit-a", {"tasks": None}),
+        ("connector-a", CONFIG),
+        ("task-a-0", CONFIG),
+        ("commit-a", {"tasks": 1}),
     )
     image = TopicImage("cfg", 4, tuple(told[1:]), {0: 4}, superseded=tuple(told[:1]))
     state = config_topic.state_of(image)
@@ -154,12 +179,16 @@ def test_what_a_newer_record_supersedes_does_not_matter() -> None:
 
 @pytest.mark.parametrize("number", ["²", "9" * 5000, "2147483648", "", "x"], ids=lambda n: n[:10])
 def test_a_key_that_names_no_task_is_ignored(number: str) -> None:
-    told = records(("connector-a", CONFIG), (f"task-a-{number}", CONFIG), ("commit-a", {"tasks": 0}))
+    told = records(
+        ("connector-a", CONFIG), (f"task-a-{number}", CONFIG), ("commit-a", {"tasks": 0})
+    )
     state = config_topic.parse(told, "cfg")
     assert ["names no task" in finding.message for finding in state.findings] == [True]
 
 
 def test_a_status_that_workers_ignore_does_not_hide_the_one_before() -> None:
-    told = records(("status-connector-a", STATUS), ("status-connector-a", STATUS | {"state": "SLEEPING"}))
+    told = records(
+        ("status-connector-a", STATUS), ("status-connector-a", STATUS | {"state": "SLEEPING"})
+    )
     assert statuses_from_topic(told, "st")["a", -1].state == "RUNNING"
     assert [f.subject for f in ignored_input.take()] == ["st-0@1"]

@@ -18,7 +18,9 @@ def test_a_client_id_says_who_holds_the_lock_whatever_the_names_are(
     assert LockHolder.from_client_id(holder.client_id) == holder
 
 
-@pytest.mark.parametrize("client_id", ["", "rdkafka", "connectctl", "connectctl;run=x", "a;run=1;by=2;since=3"])
+@pytest.mark.parametrize(
+    "client_id", ["", "rdkafka", "connectctl", "connectctl;run=x", "a;run=1;by=2;since=3"]
+)
 def test_a_member_that_is_none_of_ours_is_named_by_its_client_id(client_id: str) -> None:
     found = LockHolder.from_client_id(client_id, "10.0.0.1")
     assert (found.run, found.who, found.pid) == ("", client_id, 0)

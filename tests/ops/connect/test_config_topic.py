@@ -19,7 +19,9 @@ CONFIG = {"connector.class": "x.y.Source", "database.password": "Of-Connector-1"
 
 
 def test_task_configurations_are_read_when_somebody_looks_at_them() -> None:
-    task = records(("task-a-0", {"properties": {"n": "0"}}), ("task-a-1", {"properties": {"n": "1"}}))
+    task = records(
+        ("task-a-0", {"properties": {"n": "0"}}), ("task-a-1", {"properties": {"n": "1"}})
+    )
     told = [*task, *records(("connector-a", {"properties": CONFIG}), ("commit-a", {"tasks": 1}))]
     found = config_topic.parse(told, "cfg").connectors["a"]
     assert found.task_records == {0: task[0].value}
@@ -29,7 +31,11 @@ def test_task_configurations_are_read_when_somebody_looks_at_them() -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_secrets_of_tasks_are_hidden_as_those_of_their_connector(order: int) -> None:
     own = {"properties": CONFIG | {"token": "Of-Its-Task-1"}}
-    pairs = [("connector-a", {"properties": CONFIG}), ("task-a-0", own), ("task-a-1", {"properties": CONFIG})]
+    pairs = [
+        ("connector-a", {"properties": CONFIG}),
+        ("task-a-0", own),
+        ("task-a-1", {"properties": CONFIG}),
+    ]
     config_topic.parse(records(*pairs[::order]), "cfg")
     assert masked("it is Of-Its-Task-1, Of-Connector-1") == f"it is {MASK}, {MASK}"
 

@@ -24,20 +24,33 @@ def text(value: str) -> bytes:
 
 def tasks(assigned: dict[str, list[int]]) -> bytes:
     parts = [
-        text(name) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers) for name, numbers in assigned.items()
+        text(name) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+        for name, numbers in assigned.items()
     ]
     return struct.pack(">i", len(assigned)) + b"".join(parts)
 
 
-def assignment(version: int, assigned: dict[str, list[int]], *, delay: int = 0, error: int = 0) -> bytes:
-    head = struct.pack(">hh", version, error) + text("leader-id") + text("http://127.0.0.1:1/") + struct.pack(">q", 7)
+def assignment(
+    version: int, assigned: dict[str, list[int]], *, delay: int = 0, error: int = 0
+) -> bytes:
+    head = (
+        struct.pack(">hh", version, error)
+        + text("leader-id")
+        + text("http://127.0.0.1:1/")
+        + struct.pack(">q", 7)
+    )
     tail = b"" if version == 0 else tasks({"gone": [0]}) + struct.pack(">i", delay)
     return head + tasks(assigned) + tail
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_metadata_of_every_protocol_version_gives_url_and_config_offset(version: int) -> None:
-    data = struct.pack(">h", version) + text("http://127.0.0.1:38083/") + struct.pack(">q", 10) + b"\x00\x00\x00\x00"
+    data = (
+        struct.pack(">h", version)
+        + text("http://127.0.0.1:38083/")
+        + struct.pack(">q", 10)
+        + b"\x00\x00\x00\x00"
+    )
     assert decode_metadata(data) == ("http://127.0.0.1:38083/", 10)
 
 
@@ -83,7 +96,12 @@ def test_the_group_knows_its_leader_its_delay_and_who_runs_what() -> None:
 
 
 def current(version: int, assigned: bytes) -> bytes:
-    return struct.pack(">h", version) + text("http://w:1/") + struct.pack(">qi", 10, len(assigned)) + assigned
+    return (
+        struct.pack(">h", version)
+        + text("http://w:1/")
+        + struct.pack(">qi", 10, len(assigned))
+        + assigned
+    )
 
 
 def test_a_worker_runs_what_it_ran_before_less_what_was_revoked_plus_what_was_added() -> None:
@@ -97,14 +115,22 @@ def test_a_worker_runs_what_it_ran_before_less_what_was_revoked_plus_what_was_ad
 
 def test_a_worker_that_joins_for_the_first_time_or_eagerly_runs_only_what_it_was_given() -> None:
     assert decode_current(current(2, b"")) is None
-    assert decode_current(struct.pack(">h", 0) + text("http://w:1/") + struct.pack(">q", 10)) is None
+    assert (
+        decode_current(struct.pack(">h", 0) + text("http://w:1/") + struct.pack(">q", 10)) is None
+    )
     newest = decode_assignment(assignment(2, {"b": [-1]}))
     assert newest is not None
     assert newest.merged_with(None) == newest
 
 
 def _advertising(url: str, config_offset: int = 7) -> bytes:
-    return b"\x00\x02" + len(url).to_bytes(2) + url.encode() + config_offset.to_bytes(8) + (0).to_bytes(4)
+    return (
+        b"\x00\x02"
+        + len(url).to_bytes(2)
+        + url.encode()
+        + config_offset.to_bytes(8)
+        + (0).to_bytes(4)
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +140,13 @@ def _advertising(url: str, config_offset: int = 7) -> bytes:
         ("connect", "connect-a:8083", _advertising("HTTPS://a:8443/"), "HTTPS://a:8443", False),
         ("live-mm2", "live->dr", _advertising("NOTUSED"), "", True),
         ("live-mm2", "live->dr", _advertising("http://127.0.0.1:8083/"), "", True),
-        ("connect", "live->dr", _advertising("http://127.0.0.1:8083/"), "http://127.0.0.1:8083", False),
+        (
+            "connect",
+            "live->dr",
+            _advertising("http://127.0.0.1:8083/"),
+            "http://127.0.0.1:8083",
+            False,
+        ),
         ("live-mm2", "live->dr", b"", "", False),
         ("connect", "connect-a:8083", b"\x00", "", False),
         ("connect", "connect-a:8083", _advertising(""), "", False),
@@ -139,7 +171,10 @@ def test_no_rest_api_is_told_from_one_that_is_not_known_yet(
     ],
 )
 def test_statuses_of_mirror_maker_name_its_client(worker_id: str, wrote: bool) -> None:
-    assert Member("id", "live->dr", "/10.0.0.1", "", 7, None, without_rest=True).wrote(worker_id) is wrote
+    assert (
+        Member("id", "live->dr", "/10.0.0.1", "", 7, None, without_rest=True).wrote(worker_id)
+        is wrote
+    )
 
 
 def test_statuses_of_a_worker_name_its_address() -> None:
@@ -151,5 +186,7 @@ def test_statuses_of_a_worker_name_its_address() -> None:
 
 def test_the_leader_of_a_group_without_rest_has_no_address() -> None:
     assignment = Assignment("id", "NOTUSED", 7, config_mismatch=False, connectors=(), tasks=())
-    group = ConnectGroup("g", "Stable", "sessioned", (Member("id", "c", "/h", "", 7, assignment, without_rest=True),))
+    group = ConnectGroup(
+        "g", "Stable", "sessioned", (Member("id", "c", "/h", "", 7, assignment, without_rest=True),)
+    )
     assert (group.leader_url, group.without_rest, group.settled) == (None, True, True)

@@ -40,7 +40,11 @@ def connector(own: str | None, *tasks: str | None, target: str | None = None) ->
     [
         (connector("RUNNING", "RUNNING", "RUNNING"), "RUNNING", None),
         (connector("RUNNING"), "RUNNING with 0 tasks", None),
-        (connector("RUNNING", "RUNNING", "FAILED", "RUNNING"), "DEGRADED 1 of 3 tasks failed", MAGIC),
+        (
+            connector("RUNNING", "RUNNING", "FAILED", "RUNNING"),
+            "DEGRADED 1 of 3 tasks failed",
+            MAGIC,
+        ),
         (connector("RUNNING", "FAILED", "FAILED"), "FAILED 2 of 2 tasks failed", MAGIC),
         (connector("RUNNING", "FAILED"), "FAILED 1 of 1 task failed", MAGIC),
         (connector("FAILED"), "FAILED", MAGIC),
@@ -51,7 +55,11 @@ def connector(own: str | None, *tasks: str | None, target: str | None = None) ->
         (connector("PAUSED", "PAUSED", "RUNNING"), "PAUSED with 1 of 2 tasks still running", None),
         (connector("RUNNING", "RUNNING", "UNASSIGNED"), "DEGRADED 1 of 2 tasks unassigned", None),
         (connector("RUNNING", "RUNNING", None), "DEGRADED 1 of 2 tasks unassigned", None),
-        (connector("RUNNING", "UNASSIGNED", "UNASSIGNED"), "UNASSIGNED 2 of 2 tasks unassigned", None),
+        (
+            connector("RUNNING", "UNASSIGNED", "UNASSIGNED"),
+            "UNASSIGNED 2 of 2 tasks unassigned",
+            None,
+        ),
         (connector("RUNNING", "RESTARTING"), "UNASSIGNED 1 of 1 task restarting", None),
         (connector("RUNNING", "PAUSED"), "UNASSIGNED 1 of 1 task paused", None),
         (connector("UNASSIGNED"), "UNASSIGNED", None),
@@ -66,7 +74,9 @@ def connector(own: str | None, *tasks: str | None, target: str | None = None) ->
         (connector("RUNNING", "RUNNING", target="STOPPED"), "RUNNING asked to be STOPPED", None),
     ],
 )
-def test_many_statuses_make_one_verdict(given_connector: Connector, verdict: str, cause: str | None) -> None:
+def test_many_statuses_make_one_verdict(
+    given_connector: Connector, verdict: str, cause: str | None
+) -> None:
     found = verdict_of(given_connector)
     assert (str(found), found.cause) == (verdict, cause)
 
@@ -82,7 +92,8 @@ RUNS = connector("RUNNING", "RUNNING")
         ({("c", -1): "one:8083", ("c", 0): "two:8083"}, "UNASSIGNED 1 of 1 task unassigned"),
         (
             {("c", -1): "two:8083", ("c", 0): "two:8083"},
-            "UNASSIGNED assigned to two:8083, which has not reported on it, last seen RUNNING on one:8083",
+            "UNASSIGNED assigned to two:8083, which has not reported on it, last seen RUNNING on "
+            "one:8083",
         ),
         ({}, "UNASSIGNED not assigned to a worker, last seen RUNNING on one:8083"),
     ],
@@ -98,20 +109,33 @@ def test_a_stopped_connector_stays_stopped_while_every_worker_is_down() -> None:
 
 
 def test_owners_are_addresses_and_unknown_during_a_rebalance() -> None:
-    assert owners_of(connect_group(one=[("c", -1), ("c", 0)])) == Owners({("c", -1): "one:8083", ("c", 0): "one:8083"})
+    assert owners_of(connect_group(one=[("c", -1), ("c", 0)])) == Owners(
+        {("c", -1): "one:8083", ("c", 0): "one:8083"}
+    )
     assert owners_of(connect_group(state="PreparingRebalance", one=[("c", 0)])) is None
     assert owners_of(None) is None
 
 
 @pytest.mark.parametrize(
     ("trace", "cause"),
-    [(TRACE, MAGIC), ("java.lang.RuntimeException\n\tat X\n", "java.lang.RuntimeException"), ("", None), (None, None)],
+    [
+        (TRACE, MAGIC),
+        ("java.lang.RuntimeException\n\tat X\n", "java.lang.RuntimeException"),
+        ("", None),
+        (None, None),
+    ],
 )
 def test_the_innermost_cause_is_what_is_told(trace: str | None, cause: str | None) -> None:
     assert cause_of(Status("FAILED", trace=trace)) == cause
 
 
-@given(st.lists(st.sampled_from(["RUNNING", "FAILED", "PAUSED", "UNASSIGNED", "RESTARTING", "DESTROYED", None])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["RUNNING", "FAILED", "PAUSED", "UNASSIGNED", "RESTARTING", "DESTROYED", None]
+        )
+    )
+)
 def test_no_connector_is_called_running_unless_every_task_runs(states: list[str | None]) -> None:
     verdict = verdict_of(connector("RUNNING", *states))
     assert (verdict.state == "RUNNING") == all(state == "RUNNING" for state in states)
@@ -148,7 +172,10 @@ def test_the_status_topic_gives_the_newest_status_of_each_part() -> None:
             ("no status", {}),
         )
     )
-    assert found == {("a-b", -1): Status("RUNNING", "one:8083"), ("a-b", 0): Status("FAILED", "two:8083", "boom")}
+    assert found == {
+        ("a-b", -1): Status("RUNNING", "one:8083"),
+        ("a-b", 0): Status("FAILED", "two:8083", "boom"),
+    }
 
 
 class Counted(dict[tuple[str, int], str]):

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
+from connectctl.ops.connect.fenced_task_diagnosis import (
+    FailedTask,
+    explain,
+    may_be_fenced,
+    round_failed,
+)
 from connectctl.ops.connect.transactional_ids import TaskRef
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 
 TRACE = (
-    "org.apache.kafka.connect.errors.ConnectException: The task orders-0 was unable to finish writing records to Kafka "
-    "before its producer transaction expired.\nCaused by: org.apache.kafka.common.errors.InvalidProducerEpochException: "
-    "Producer attempted to produce with an old epoch.\n"
+    "org.apache.kafka.connect.errors.ConnectException: The task orders-0 was unable to finish "
+    "writing records to Kafka before its producer transaction expired.\nCaused by: "
+    "org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce "
+    "with an old epoch.\n"
 )
 
 
-def task(failed: float | None = 100.0, committed: float | None = 50.0, round_: float | None = 52.0) -> FailedTask:
+def task(
+    failed: float | None = 100.0, committed: float | None = 50.0, round_: float | None = 52.0
+) -> FailedTask:
     return FailedTask(TaskRef("g", "orders", 0), "g-orders-0", TRACE, failed, committed, round_)
 
 
@@ -26,7 +34,8 @@ def state(name: str) -> Transaction:
 def test_a_commit_that_meets_the_fence_leaves_another_trace() -> None:
     # Seen on a 4.3.1 worker whose task was fenced as it committed.
     assert may_be_fenced(
-        "Caused by: org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a …"
+        "Caused by: org.apache.kafka.common.errors.InvalidTxnStateException: The producer "
+        "attempted a …"
     )
 
 

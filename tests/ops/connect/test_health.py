@@ -21,7 +21,10 @@ from fakes.restserver import rest_server
     ("state", "healthy"),
     [
         *((state, True) for state in ("RUNNING", "PAUSED", "STOPPED")),
-        *((state, False) for state in ("FAILED", "DEGRADED", "UNASSIGNED", "RESTARTING", "DESTROYED")),
+        *(
+            (state, False)
+            for state in ("FAILED", "DEGRADED", "UNASSIGNED", "RESTARTING", "DESTROYED")
+        ),
     ],
 )
 def test_a_state_that_somebody_asked_for_is_healthy(state: str, healthy: bool) -> None:
@@ -29,12 +32,16 @@ def test_a_state_that_somebody_asked_for_is_healthy(state: str, healthy: bool) -
 
 
 def test_a_worker_is_healthy_in_the_group_and_answering() -> None:
-    found = unhealthy_workers(["a:1", "b:1", "c:1"], ["a:1", "b:1", "d:1"], {"b:1": "timeout", "d:1": "timeout"})
+    found = unhealthy_workers(
+        ["a:1", "b:1", "c:1"], ["a:1", "b:1", "d:1"], {"b:1": "timeout", "d:1": "timeout"}
+    )
     assert list(map(str, found)) == ["c:1 is not in the group", "b:1 does not answer: timeout"]
 
 
 def test_a_connector_without_an_owner_is_unassigned_unless_it_is_stopped() -> None:
-    running = Connector("a", Status("RUNNING", "w:1"), {0: Status("FAILED", "w:1", "java.io.IOException: boom")})
+    running = Connector(
+        "a", Status("RUNNING", "w:1"), {0: Status("FAILED", "w:1", "java.io.IOException: boom")}
+    )
     stopped = Connector("b", Status("STOPPED", "gone:1"))
     found = unhealthy_components([running, stopped], Owners({("a", 0): "w:1"}))
     assert [str(each) for each in found] == [
@@ -45,7 +52,10 @@ def test_a_connector_without_an_owner_is_unassigned_unless_it_is_stopped() -> No
 
 
 def test_a_worker_that_has_no_resources_yet_is_starting() -> None:
-    with rest_server({"GET /": (404, "<html>Not Found")}) as server, pytest.raises(ConnectctlError) as caught:
+    with (
+        rest_server({"GET /": (404, "<html>Not Found")}) as server,
+        pytest.raises(ConnectctlError) as caught,
+    ):
         Connect((server.url,), auth={}, tls={}, timeout=0.5).get("/")
     assert answer_problem(caught.value, 3.0) == STARTING
     assert answer_problem(TimedOut("no answer"), 3.0) == "it did not answer within 3 s"

@@ -38,7 +38,11 @@ KINDS: list[tuple[Role | None, str, Any]] = [
     (Role.CONFIG, "logger-cluster-org.x", {"level": "DEBUG"}),
     (Role.STATUS, "status-connector-a", RUNNING),
     (Role.STATUS, "status-task-a-b-0", RUNNING),
-    (Role.STATUS, "status-topic-t:connector-a", {"topic": {"name": "t", "connector": "a", "task": 0}}),
+    (
+        Role.STATUS,
+        "status-topic-t:connector-a",
+        {"topic": {"name": "t", "connector": "a", "task": 0}},
+    ),
     (Role.OFFSETS, '["a",{"file":"x"}]', {"position": 3}),
     (Role.OFFSETS, '["a",null]', {"position": 3}),
     (Role.OFFSETS, '["a",{"file":"x"}]', None),
@@ -52,13 +56,19 @@ KINDS: list[tuple[Role | None, str, Any]] = [
 
 
 @pytest.mark.parametrize(("role", "key", "value"), KINDS)
-def test_a_topic_is_told_by_the_form_of_its_records(role: Role | None, key: str, value: Any) -> None:
+def test_a_topic_is_told_by_the_form_of_its_records(
+    role: Role | None, key: str, value: Any
+) -> None:
     assert classify("t", records((key, value))).role == role
 
 
 def test_status_records_tell_connectors_with_dashes_and_workers() -> None:
     clues = classify(
-        "t", records(("status-task-a-b-0", RUNNING), ("status-topic-x:y:connector-c", {"topic": {"name": "x:y"}}))
+        "t",
+        records(
+            ("status-task-a-b-0", RUNNING),
+            ("status-topic-x:y:connector-c", {"topic": {"name": "x:y"}}),
+        ),
     )
     assert clues.connectors == {"a-b", "c"}
     assert clues.workers == {"one:8083"}
@@ -70,18 +80,27 @@ def test_a_topic_without_records_is_empty_and_no_particular_one() -> None:
 
 def test_a_few_stray_records_do_not_hide_what_a_topic_is() -> None:
     stray = ConsumerRecord(b"\xff\xfe", b"\x00", 0, 9)
-    assert classify("t", [*records(("commit-a", {"tasks": 1}), ("commit-b", {"tasks": 1})), stray]).role is Role.CONFIG
+    assert (
+        classify(
+            "t", [*records(("commit-a", {"tasks": 1}), ("commit-b", {"tasks": 1})), stray]
+        ).role
+        is Role.CONFIG
+    )
     assert classify("t", [*records(("commit-a", {"tasks": 1})), stray]).role is None
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary())))
-def test_no_records_of_others_break_the_classification(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
+def test_no_records_of_others_break_the_classification(
+    pairs: list[tuple[bytes | None, bytes | None]],
+) -> None:
     classify("t", [ConsumerRecord(key, value, 0, n) for n, (key, value) in enumerate(pairs)])
 
 
 @given(st.text(min_size=1), st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
 def test_every_source_offset_key_is_recognised(name: str, partition: dict[str, Any]) -> None:
-    clues = classify("t", [ConsumerRecord(json.dumps([name, partition]).encode(), b'{"at":1}', 3, 5)])
+    clues = classify(
+        "t", [ConsumerRecord(json.dumps([name, partition]).encode(), b'{"at":1}', 3, 5)]
+    )
     assert clues.role is Role.OFFSETS
     assert clues.connectors == {name}
 
@@ -92,7 +111,8 @@ def test_an_address_is_what_statuses_name_a_worker_by() -> None:
 
 def configs(**named: str) -> list[ConfigTopicSignals]:
     return [
-        ConfigTopicSignals(topic, frozenset(filter(None, names.split(","))), end=10) for topic, names in named.items()
+        ConfigTopicSignals(topic, frozenset(filter(None, names.split(","))), end=10)
+        for topic, names in named.items()
     ]
 
 
@@ -116,7 +136,13 @@ DOWN = connect_group(state="Empty")
         ("one just deleted", configs(c="a", d="x"), [], GROUP, TopicChoice("c")),
         ("same names twice", configs(c="a,b", d="a,b"), [], GROUP, TopicChoice(None, ("c", "d"))),
         ("another cluster's only", configs(d="x"), [], GROUP, TopicChoice(None)),
-        ("shorter than workers read", [ConfigTopicSignals("c", frozenset("ab"), end=7)], [], GROUP, TopicChoice(None)),
+        (
+            "shorter than workers read",
+            [ConfigTopicSignals("c", frozenset("ab"), end=7)],
+            [],
+            GROUP,
+            TopicChoice(None),
+        ),
         ("nothing runs", configs(c="", d="x"), [], IDLE, guess("c")),
         ("all down, only one", configs(c="a"), [], DOWN, guess("c")),
         ("all down, two", configs(c="a", d="b"), [], DOWN, TopicChoice(None, ("c", "d"))),
@@ -132,7 +158,10 @@ def test_the_config_topic_is_matched_by_what_the_group_runs(
 
 
 def offsets(**named: str) -> list[TopicSignals]:
-    return [TopicSignals(topic, Role.OFFSETS, connectors=frozenset(names.split(","))) for topic, names in named.items()]
+    return [
+        TopicSignals(topic, Role.OFFSETS, connectors=frozenset(names.split(",")))
+        for topic, names in named.items()
+    ]
 
 
 OURS = ClusterSignals(connectors=frozenset("ab"))
@@ -182,17 +211,25 @@ BESIDE = ClusterSignals(connectors=frozenset("ab"), others=frozenset("bx"), othe
     ],
 )
 def test_the_offsets_topic_is_matched_by_the_connectors_it_names(
-    why: str, found: list[TopicSignals], empty: list[str], evidence: ClusterSignals, expected: TopicChoice
+    why: str,
+    found: list[TopicSignals],
+    empty: list[str],
+    evidence: ClusterSignals,
+    expected: TopicChoice,
 ) -> None:
     assert choose(found, empty, evidence) == expected, why
 
 
-def test_the_status_topic_is_matched_by_its_workers_even_where_connectors_have_the_same_names() -> None:
+def test_the_status_topic_is_matched_by_its_workers_even_where_connectors_have_the_same_names() -> (
+    None
+):
     found = [
         TopicSignals("s", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"one:8083"})),
         TopicSignals("z", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"far:8083"})),
     ]
-    evidence = ClusterSignals(frozenset({"one:8083"}), frozenset("a"), frozenset("a"), other_groups=True)
+    evidence = ClusterSignals(
+        frozenset({"one:8083"}), frozenset("a"), frozenset("a"), other_groups=True
+    )
     assert choose(found, [], evidence) == TopicChoice("s")
 
 
@@ -203,11 +240,26 @@ def marked(topic: str, group_id: str, names: str = "a,b") -> ConfigTopicSignals:
 @pytest.mark.parametrize(
     ("why", "found", "group", "expected"),
     [
-        ("a job's with the same names", [*configs(c="a,b"), marked("j", "jobs")], GROUP, TopicChoice("c")),
-        ("a job's alone, of a group that runs nothing", [marked("j", "jobs")], IDLE, TopicChoice(None)),
+        (
+            "a job's with the same names",
+            [*configs(c="a,b"), marked("j", "jobs")],
+            GROUP,
+            TopicChoice("c"),
+        ),
+        (
+            "a job's alone, of a group that runs nothing",
+            [marked("j", "jobs")],
+            IDLE,
+            TopicChoice(None),
+        ),
         ("a job's alone, with all workers down", [marked("j", "jobs")], DOWN, TopicChoice(None)),
         ("its own mark", [*configs(c="a,b"), marked("d", "connect")], GROUP, TopicChoice("d")),
-        ("its own mark, with all workers down", [*configs(c="a,b"), marked("d", "connect")], DOWN, TopicChoice("d")),
+        (
+            "its own mark, with all workers down",
+            [*configs(c="a,b"), marked("d", "connect")],
+            DOWN,
+            TopicChoice("d"),
+        ),
         ("the group was renamed", [*configs(c="x"), marked("j", "old-name")], GROUP, guess("j")),
     ],
 )
@@ -218,11 +270,17 @@ def test_the_mark_of_a_job_tells_whose_a_config_topic_is(
 
 
 @pytest.mark.parametrize("group", [GROUP, DOWN])
-def test_of_several_config_topics_the_one_that_the_groups_leader_wrote_to_is_chosen(group: Any) -> None:
+def test_of_several_config_topics_the_one_that_the_groups_leader_wrote_to_is_chosen(
+    group: Any,
+) -> None:
     found = configs(c="a,b", d="a,b")
     assert choose_config(found, [], group, lambda topics: frozenset("d")) == TopicChoice("d")
-    assert choose_config(found, [], group, lambda topics: frozenset("cd")) == TopicChoice(None, ("c", "d"))
-    assert choose_config(found, [], group, lambda topics: frozenset()) == TopicChoice(None, ("c", "d"))
+    assert choose_config(found, [], group, lambda topics: frozenset("cd")) == TopicChoice(
+        None, ("c", "d")
+    )
+    assert choose_config(found, [], group, lambda topics: frozenset()) == TopicChoice(
+        None, ("c", "d")
+    )
 
 
 def test_a_name_tells_topics_apart_and_proves_nothing() -> None:

@@ -1,4 +1,6 @@
-"""The judge of what was committed last, on random histories of a connector that moves between two topics."""
+"""The judge of what was committed last, on random histories of a connector that moves between two
+topics.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_equal_offsets_and_equal_times_are_never_stale_at_rest(
 
 
 @given(st.integers(0, 3), st.integers(4, 7), TIMES, TIMES, st.sampled_from(list(Side)))
-def test_what_runs_is_told_by_its_topic_and_by_no_clock(left: int, right: int, there: int, here: int, to: Side) -> None:
+def test_what_runs_is_told_by_its_topic_and_by_no_clock(
+    left: int, right: int, there: int, here: int, to: Side
+) -> None:
     last = last_commit(stored(left, there), stored(right, here), Commits(to, running=True))
     assert (last.side, last.stale, last.in_doubt) == (to, to is Side.GLOBAL, False)
 
@@ -84,14 +88,18 @@ EVENTS = st.lists(st.sampled_from(["commit", "commit without its copy", "move"])
 
 
 @given(EVENTS, st.booleans(), st.booleans())
-def test_the_last_commit_is_told_or_left_to_a_person(events: list[str], killed: bool, running: bool) -> None:
+def test_the_last_commit_is_told_or_left_to_a_person(
+    events: list[str], killed: bool, running: bool
+) -> None:
     model = Model()
     for event in events:
         model.do(event)
     if killed and model.to is Side.DEDICATED:
         model.do("killed")
     there = model.there
-    found = last_commit(there.get(Side.GLOBAL), there.get(Side.DEDICATED), Commits(model.to, running))
+    found = last_commit(
+        there.get(Side.GLOBAL), there.get(Side.DEDICATED), Commits(model.to, running)
+    )
     assert found.side is not None
     said = there[found.side].offset
     assert said == {"position": model.last} or found.in_doubt

@@ -1,4 +1,6 @@
-"""Which topics MirrorMaker replicates: one answer for all commands, whatever the workers' release."""
+"""Which topics MirrorMaker replicates: one answer for all commands, whatever the workers'
+release.
+"""
 
 from __future__ import annotations
 

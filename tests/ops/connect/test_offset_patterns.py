@@ -14,12 +14,22 @@ from fakes.offsetcases import CONFIGS
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-NUMBERS = st.sampled_from([0, 1, 7, 10**9 - 1, 10**9, 2**31 - 1, 2**31, 10**18 - 1, 10**18, 2**63 - 1, -1])
-VALUES = st.one_of(
-    NUMBERS, st.sampled_from(["", "a", 'q"', "ä", "{}", ",", ":"]), st.booleans(), st.none(), st.floats(-9, 9)
+NUMBERS = st.sampled_from(
+    [0, 1, 7, 10**9 - 1, 10**9, 2**31 - 1, 2**31, 10**18 - 1, 10**18, 2**63 - 1, -1]
 )
-OBJECTS = st.dictionaries(st.sampled_from(["cluster", "topic", "partition", "offset", "position"]), VALUES, max_size=3)
-MIRRORS = st.fixed_dictionaries({"cluster": st.text(max_size=2), "topic": st.just("t"), "partition": NUMBERS})
+VALUES = st.one_of(
+    NUMBERS,
+    st.sampled_from(["", "a", 'q"', "ä", "{}", ",", ":"]),
+    st.booleans(),
+    st.none(),
+    st.floats(-9, 9),
+)
+OBJECTS = st.dictionaries(
+    st.sampled_from(["cluster", "topic", "partition", "offset", "position"]), VALUES, max_size=3
+)
+MIRRORS = st.fixed_dictionaries(
+    {"cluster": st.text(max_size=2), "topic": st.just("t"), "partition": NUMBERS}
+)
 OFFSETS = OBJECTS | st.fixed_dictionaries({"offset": NUMBERS})
 
 
@@ -37,14 +47,19 @@ def two_alike(draw: st.DrawFn) -> tuple[Any, Any, Any, Any]:
     pair = draw(OBJECTS | MIRRORS), draw(OFFSETS)
     same = {int: NUMBERS, str: st.text(max_size=2)}
     partition, offset = (
-        {name: draw(same.get(type(value), st.just(value)) | st.just(value)) for name, value in members.items()}
+        {
+            name: draw(same.get(type(value), st.just(value)) | st.just(value))
+            for name, value in members.items()
+        }
         for members in pair
     )
     return *pair, partition, offset | draw(st.just({}) | st.just({}) | OFFSETS)
 
 
 @given(two_alike(), st.sampled_from(sorted(CONFIGS)))
-def test_an_offset_that_matches_an_accepted_one_is_accepted(drawn: tuple[Any, Any, Any, Any], kind: str) -> None:
+def test_an_offset_that_matches_an_accepted_one_is_accepted(
+    drawn: tuple[Any, Any, Any, Any], kind: str
+) -> None:
     partition, offset, other, value = drawn
     patterns = OffsetPatterns()
     patterns.add(text(["c", partition]), text(offset))

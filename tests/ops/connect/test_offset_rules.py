@@ -1,4 +1,6 @@
-"""The validator of source offsets beside ``alterOffsets`` of Kafka's connectors, and beside what a connector has stored."""
+"""The validator of source offsets beside ``alterOffsets`` of Kafka's connectors, and beside what a
+connector has stored.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,19 @@ from typing import Any
 
 import pytest
 from connectctl.ops.connect.offset_rules import format_problems, rule_of, stored_form, validator_of
-from fakes.offsetcases import BEAT, CASES, CHECKPOINT, CONFIGS, FILE, GROUP, HEARTBEAT, LINES, ORDERS, SOURCE, Case
+from fakes.offsetcases import (
+    BEAT,
+    CASES,
+    CHECKPOINT,
+    CONFIGS,
+    FILE,
+    GROUP,
+    HEARTBEAT,
+    LINES,
+    ORDERS,
+    SOURCE,
+    Case,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,15 +30,19 @@ UNKNOWN = {"connector.class": "com.example.AccountSource"}
 Members = Mapping[str, Any]
 
 
-def problem(config: Mapping[str, str], partition: Any, offset: Any, *stored: tuple[Any, Any]) -> str | None:
+def problem(
+    config: Mapping[str, str], partition: Any, offset: Any, *stored: tuple[Any, Any]
+) -> str | None:
     return validator_of(config, stored).problem(partition, offset)
 
 
-# ------------------------------------------------------------------------------------------ Kafka's own connectors
+# --------------------------------------------------------------------------- Kafka's own connectors
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_offsets_of_kafkas_connectors_are_refused_with_what_the_connector_requires(case: Case) -> None:
+def test_offsets_of_kafkas_connectors_are_refused_with_what_the_connector_requires(
+    case: Case,
+) -> None:
     found = problem(CONFIGS[case.kind], case.partition, case.offset)
     assert (found is None) is (case.says is None)
     assert (case.says or "") in (found or "")
@@ -32,15 +50,25 @@ def test_offsets_of_kafkas_connectors_are_refused_with_what_the_connector_requir
 
 @pytest.mark.parametrize(
     ("path", "known"),
-    [(FILE, True), ("FileStreamSource", True), ("MirrorSourceConnector", True), ("TopicCopy", True), ("x.y.Z", False)],
+    [
+        (FILE, True),
+        ("FileStreamSource", True),
+        ("MirrorSourceConnector", True),
+        ("TopicCopy", True),
+        ("x.y.Z", False),
+    ],
 )
-def test_a_rule_is_found_by_the_name_of_the_class_and_by_its_aliases(path: str, known: bool) -> None:
+def test_a_rule_is_found_by_the_name_of_the_class_and_by_its_aliases(
+    path: str, known: bool
+) -> None:
     assert (rule_of({"connector.class": path}) is not None) is known
     assert rule_of({}) is None
 
 
 def test_a_file_source_of_the_standard_input_has_no_offsets() -> None:
-    assert "without the property file" in str(problem({"connector.class": FILE}, LINES, {"position": 1}))
+    assert "without the property file" in str(
+        problem({"connector.class": FILE}, LINES, {"position": 1})
+    )
     assert problem({"connector.class": FILE}, LINES, None) is None
 
 
@@ -50,7 +78,12 @@ def alter_offsets(kind: str, partition: Members | None, offset: Members | None) 
         return True
     if kind == FILE:
         position = offset.get("position")
-        return type(position) is int and position >= 0 and partition is not None and "filename" in partition
+        return (
+            type(position) is int
+            and position >= 0
+            and partition is not None
+            and "filename" in partition
+        )
     if partition is None:
         return False
     strings = {
@@ -61,13 +94,24 @@ def alter_offsets(kind: str, partition: Members | None, offset: Members | None) 
     if not all(isinstance(partition.get(name), str) for name in strings):
         return False
     number = partition.get("partition")
-    if kind != HEARTBEAT and not (type(number) is int and number < 1 << 31 and (number & 0xFFFFFFFF) < 1 << 31):
+    if kind != HEARTBEAT and not (
+        type(number) is int and number < 1 << 31 and (number & 0xFFFFFFFF) < 1 << 31
+    ):
         return False
     value = offset.get("offset")
     return type(value) is int and (value >= 0 if kind == SOURCE else value == 0)
 
 
-NAMES = ("filename", "cluster", "topic", "partition", "group", "sourceClusterAlias", "targetClusterAlias", "offset")
+NAMES = (
+    "filename",
+    "cluster",
+    "topic",
+    "partition",
+    "group",
+    "sourceClusterAlias",
+    "targetClusterAlias",
+    "offset",
+)
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -84,12 +128,19 @@ def almost_right(draw: st.DrawFn) -> tuple[str, Any, Any]:
     kind = draw(st.sampled_from(sorted(RIGHT)))
     member = "position" if kind == FILE else "offset"
     partition = {**RIGHT[kind], **draw(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=1))}
-    offset = {member: draw(st.sampled_from([0, 0, 7])), **draw(st.dictionaries(st.just(member), VALUES, max_size=1))}
+    offset = {
+        member: draw(st.sampled_from([0, 0, 7])),
+        **draw(st.dictionaries(st.just(member), VALUES, max_size=1)),
+    }
     for members in (partition, offset):
         for name in draw(st.lists(st.sampled_from(sorted(members)), max_size=1)) if members else ():
             if draw(st.booleans()):
                 del members[name]
-    return kind, draw(st.sampled_from([partition] * 5 + [None])), draw(st.sampled_from([offset] * 5 + [None]))
+    return (
+        kind,
+        draw(st.sampled_from([partition] * 5 + [None])),
+        draw(st.sampled_from([offset] * 5 + [None])),
+    )
 
 
 @given(almost_right())
@@ -99,16 +150,18 @@ def test_what_alter_offsets_refuses_is_refused_and_what_a_task_finds_and_it_acce
     kind, partition, offset = drawn
     accepts = problem(CONFIGS[kind], partition, offset) is None
     right = RIGHT[kind]
-    # No task asks for a partition of other members or types, and no topic has one of a negative number.
+    # No task asks for a partition of other members or types, and no topic has one of a negative
+    # number.
     is_found = offset is None or (
         partition is not None
-        and {name: type(value) for name, value in partition.items()} == {n: type(v) for n, v in right.items()}
+        and {name: type(value) for name, value in partition.items()}
+        == {n: type(v) for n, v in right.items()}
         and partition.get("partition", 0) >= 0
     )
     assert accepts == (alter_offsets(kind, partition, offset) and is_found)
 
 
-# ------------------------------------------------------------------------------------ shapes of other connectors' offsets
+# -------------------------------------------------------------- shapes of other connectors' offsets
 
 LEFT, RIGHT_PATH = ({"account": "first", "path": path} for path in ("left", "right"))
 
@@ -121,18 +174,38 @@ LEFT, RIGHT_PATH = ({"account": "first", "path": path} for path in ("left", "rig
         (LEFT, {"seq": 9, "at": 1.5, "done": None}, None),
         (LEFT, None, None),
         ({"anything": []}, None, None),
-        (LEFT, {"seq": "9", "at": 1.5}, 'seq is the string "9", and the stored ones have an integer'),
-        (LEFT, {"seq": 9, "at": 1}, "at is the integer 1, and the stored ones have a floating-point number"),
-        (LEFT, {"seq": 9.0, "at": 1.5}, "seq is the floating-point number 9.0, and the stored ones have an integer"),
+        (
+            LEFT,
+            {"seq": "9", "at": 1.5},
+            'seq is the string "9", and the stored ones have an integer',
+        ),
+        (
+            LEFT,
+            {"seq": 9, "at": 1},
+            "at is the integer 1, and the stored ones have a floating-point number",
+        ),
+        (
+            LEFT,
+            {"seq": 9.0, "at": 1.5},
+            "seq is the floating-point number 9.0, and the stored ones have an integer",
+        ),
         (LEFT, {"seq": 9, "at": None}, "at is null"),
         (LEFT, {"seq": 9}, "the offset has no at, and each stored offset has"),
-        (LEFT, {"seq": 9, "at": 1.5, "sequence": 1}, "the offset has sequence, and the stored offsets have"),
+        (
+            LEFT,
+            {"seq": 9, "at": 1.5, "sequence": 1},
+            "the offset has sequence, and the stored offsets have",
+        ),
         (
             {"path": "left"},
             {"seq": 9, "at": 1.5},
             "the members of the partition are path, and those of the stored ones",
         ),
-        (LEFT | {"account": 1}, {"seq": 9, "at": 1.5}, "account is the integer 1, and the stored ones have a string"),
+        (
+            LEFT | {"account": 1},
+            {"seq": 9, "at": 1.5},
+            "account is the integer 1, and the stored ones have a string",
+        ),
         (None, {"seq": 9, "at": 1.5}, "the members of the partition are null"),
     ],
 )
@@ -149,8 +222,12 @@ def test_a_connector_may_have_offsets_of_several_shapes() -> None:
     stored = ({"table": "a"}, {"pos": 1}), ({"query": "q"}, {"timestamp": "x"})
     assert problem(UNKNOWN, {"table": "b"}, {"pos": 2}, *stored) is None
     assert problem(UNKNOWN, {"query": "r"}, {"timestamp": "y"}, *stored) is None
-    assert "the offset has no pos" in str(problem(UNKNOWN, {"table": "b"}, {"timestamp": "y"}, *stored))
-    assert "those of the stored ones query or table" in str(problem(UNKNOWN, {"file": "b"}, {"pos": 2}, *stored))
+    assert "the offset has no pos" in str(
+        problem(UNKNOWN, {"table": "b"}, {"timestamp": "y"}, *stored)
+    )
+    assert "those of the stored ones query or table" in str(
+        problem(UNKNOWN, {"file": "b"}, {"pos": 2}, *stored)
+    )
 
 
 def test_a_connector_without_rule_and_stored_offsets_has_nothing_but_types_to_validate_by() -> None:
@@ -173,18 +250,24 @@ def test_every_stored_offset_is_accepted_and_each_change_of_an_only_type_is_refu
     validator = validator_of(UNKNOWN, stored)
     assert [validator.problem(*pair) for pair in stored] == [None] * len(stored)
     partition, offset = data.draw(st.sampled_from(stored))
-    alike = [o for p, o in stored if (p is None) == (partition is None) and set(p or ()) == set(partition or ())]
+    alike = [
+        o
+        for p, o in stored
+        if (p is None) == (partition is None) and set(p or ()) == set(partition or ())
+    ]
     assert validator.problem(partition, {**offset, "d": 1}) is not None
     for name, value in offset.items():
         always = all(name in other for other in alike)
-        assert (validator.problem(partition, {n: v for n, v in offset.items() if n != name}) is None) is not always
+        assert (
+            validator.problem(partition, {n: v for n, v in offset.items() if n != name}) is None
+        ) is not always
         types = {type(other[name]) for other in alike if name in other}
         if types == {type(value)} and value is not None:
             other = 1 if isinstance(value, str) else "x"
             assert validator.problem(partition, {**offset, name: other}) is not None
 
 
-# ---------------------------------------------------------------------------------------------------------------- types
+# -------------------------------------------------------------------------------------------- types
 
 
 @pytest.mark.parametrize(
@@ -196,7 +279,10 @@ def test_every_stored_offset_is_accepted_and_each_change_of_an_only_type_is_refu
         ({"a": [1]}, ("x may hold primitive values only, and a is not one: it is an array",)),
         ({"a": (1,)}, ("x may hold primitive values only, and a is not one: it is an array",)),
         ({"a": {"b": 1}}, ("x may hold primitive values only, and a is not one: it is an object",)),
-        ({"a": 2**70, "b": -(1 << 63) - 1}, ("x: a does not fit 64 bits", "x: b does not fit 64 bits")),
+        (
+            {"a": 2**70, "b": -(1 << 63) - 1},
+            ("x: a does not fit 64 bits", "x: b does not fit 64 bits"),
+        ),
         ({"a": math.inf}, ("x: a is inf, which JSON does not have",)),
         ({1: 1}, ("x has a key that is not a string: 1",)),
         ({"a": "\ud83d"}, ("x: a is half of a surrogate pair, which UTF-8 cannot encode",)),

@@ -1,4 +1,6 @@
-"""A part of a connector is what the worker that has it says: every reader of statuses asks the one judge."""
+"""A part of a connector is what the worker that has it says: every reader of statuses asks the one
+judge.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from connectctl.ops.connect.health import failed_parts, parts_in
 from connectctl.ops.connect.too_many_tasks import EXCEPTION, failed_by_tasks_max, restart_warning
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.operations.connectors.context import StepContext
-from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks, needs_diagnosis
+from connectctl.ops.operations.connectors.fencing_diagnosis import (
+    Case,
+    failed_tasks,
+    needs_diagnosis,
+)
 from connectctl.ops.operations.fencing.steps import AwaitFailed, FenceContext
 from connectctl.ops.operations.tasks_max import remedies
 
@@ -28,7 +34,12 @@ def moved(state: State, trace: str = "") -> Connector:
 
 def only_lost(connector: Connector) -> Connector:
     """The same, of which the worker has neither task any more."""
-    return Connector("a", connector.status, connector.tasks, assigned={-1: "one:8083", 0: "two:8083", 1: "two:8083"})
+    return Connector(
+        "a",
+        connector.status,
+        connector.tasks,
+        assigned={-1: "one:8083", 0: "two:8083", 1: "two:8083"},
+    )
 
 
 class Seen(StepContext):
@@ -52,9 +63,18 @@ def not_failed(connector: Connector) -> list[int]:
 READERS: dict[str, Callable[[], tuple[object, object]]] = {
     "failed parts": lambda: ([*failed_parts(moved(State.FAILED))], [0]),
     "running parts": lambda: ([*parts_in(moved(State.RUNNING), State.RUNNING)], [-1, 0]),
-    "fenced tasks": lambda: ([each.owner.task for each in failed_tasks(case(moved(State.FAILED, FENCED)))], [0]),
-    "a look at fencing": lambda: (needs_diagnosis(only_lost(moved(State.FAILED, FENCED)), None), False),
-    "too many tasks": lambda: (failed_by_tasks_max(only_lost(moved(State.FAILED, EXCEPTION))), False),
+    "fenced tasks": lambda: (
+        [each.owner.task for each in failed_tasks(case(moved(State.FAILED, FENCED)))],
+        [0],
+    ),
+    "a look at fencing": lambda: (
+        needs_diagnosis(only_lost(moved(State.FAILED, FENCED)), None),
+        False,
+    ),
+    "too many tasks": lambda: (
+        failed_by_tasks_max(only_lost(moved(State.FAILED, EXCEPTION))),
+        False,
+    ),
     "the wait for a fence": lambda: (not_failed(moved(State.FAILED)), [1]),
     "settled tasks": lambda: (remedies._settled(moved(State.RUNNING))[0], False),
 }
@@ -68,11 +88,15 @@ def test_a_status_of_a_worker_that_has_the_part_no_more_counts_for_nobody(reader
 
 def test_a_part_of_a_worker_without_rest_is_what_its_status_says() -> None:
     failed = Status("FAILED", "NOTUSED")
-    dedicated = Connector("a", failed, {0: failed}, assigned={-1: "connect-1@10.0.0.1", 0: "connect-1@10.0.0.1"})
+    dedicated = Connector(
+        "a", failed, {0: failed}, assigned={-1: "connect-1@10.0.0.1", 0: "connect-1@10.0.0.1"}
+    )
     assert [*failed_parts(dedicated)] == [-1, 0]
 
 
 def test_the_tasks_that_a_restart_ends_are_counted_by_who_has_them() -> None:
     connector = moved(State.RUNNING)
-    refused = Connector("a", Status("FAILED", "one:8083", EXCEPTION), connector.tasks, assigned=connector.assigned)
+    refused = Connector(
+        "a", Status("FAILED", "one:8083", EXCEPTION), connector.tasks, assigned=connector.assigned
+    )
     assert "its running task" in str(restart_warning(refused, only_failed=False))

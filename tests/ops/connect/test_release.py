@@ -19,7 +19,9 @@ from connectctl.ops.connect.release import CHANGES_OFFSETS, EXACTLY_ONCE, older,
         (None, None),
     ],
 )
-def test_a_version_names_a_release_of_kafka(version: str | None, release: tuple[int, int, int] | None) -> None:
+def test_a_version_names_a_release_of_kafka(
+    version: str | None, release: tuple[int, int, int] | None
+) -> None:
     assert release_of(version) == release
 
 
@@ -35,5 +37,10 @@ def test_a_version_names_a_release_of_kafka(version: str | None, release: tuple[
         (None, False, False),
     ],
 )
-def test_what_a_release_lacks(version: str | None, without_topics: bool, without_rest: bool) -> None:
-    assert (older(version, EXACTLY_ONCE), older(version, CHANGES_OFFSETS)) == (without_topics, without_rest)
+def test_what_a_release_lacks(
+    version: str | None, without_topics: bool, without_rest: bool
+) -> None:
+    assert (older(version, EXACTLY_ONCE), older(version, CHANGES_OFFSETS)) == (
+        without_topics,
+        without_rest,
+    )

@@ -68,7 +68,10 @@ def test_only_connects_own_spelling_is_found_by_a_worker(raw: bytes, as_connect:
 
 
 def test_two_spellings_of_one_source_partition_mean_the_same() -> None:
-    keys = [parse_key(raw) for raw in (b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]', b'["c", {"a": 1, "b": 2}]')]
+    keys = [
+        parse_key(raw)
+        for raw in (b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]', b'["c", {"a": 1, "b": 2}]')
+    ]
     assert len({key.meaning for key in keys if isinstance(key, SourceKey)}) == 1
 
 
@@ -97,11 +100,19 @@ def test_a_float_written_as_java_writes_it_is_the_same_number(value: float) -> N
     assert float(java_double(value)) == value
 
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 
 
 @given(st.text(), st.dictionaries(st.text(), scalars, max_size=4))
-def test_what_we_spell_as_connect_is_recognised_as_connects(name: str, partition: dict[str, object]) -> None:
+def test_what_we_spell_as_connect_is_recognised_as_connects(
+    name: str, partition: dict[str, object]
+) -> None:
     text = connect_json([name, partition])
     try:
         raw = text.encode()
@@ -126,7 +137,9 @@ def test_what_we_spell_as_connect_is_recognised_as_connects(name: str, partition
         ("abc", "abc"),
     ],
 )
-def test_characters_beyond_16_bits_and_control_characters_are_escaped_as_jackson_does(text: str, spelled: str) -> None:
+def test_characters_beyond_16_bits_and_control_characters_are_escaped_as_jackson_does(
+    text: str, spelled: str
+) -> None:
     raw = f'["c",{{"t":"{spelled}"}}]'
     assert spelled_by_rest("c", {"t": text}) == raw.encode()
     key = parse_key(raw.encode())
@@ -143,9 +156,29 @@ def test_a_character_beyond_16_bits_as_it_is_is_no_spelling_of_connects() -> Non
 @given(
     st.lists(
         st.sampled_from(
-            [None, b"", b"[", b'[""', b'["a"', b'["a\\"b",{}]', b'["a"b"', b'["a\\\\",{}]', b'["a\\"', b"\xff"]
+            [
+                None,
+                b"",
+                b"[",
+                b'[""',
+                b'["a"',
+                b'["a\\"b",{}]',
+                b'["a"b"',
+                b'["a\\\\",{}]',
+                b'["a\\"',
+                b"\xff",
+            ]
         )
-        | st.sampled_from([b'["a",{"t":1}]', b'["a",{"t":2}]', b'["\\u0061",{}]', b'["ab",{}]', b' ["a",{}]', b"{}"])
+        | st.sampled_from(
+            [
+                b'["a",{"t":1}]',
+                b'["a",{"t":2}]',
+                b'["\\u0061",{}]',
+                b'["ab",{}]',
+                b' ["a",{}]',
+                b"{}",
+            ]
+        )
     )
 )
 def test_the_owners_of_many_keys_are_those_of_each(raws: list[bytes | None]) -> None:

@@ -48,11 +48,26 @@ RESTARTING = conn("RESTARTING", "RESTARTING")
     ("why", "before", "looks", "expected"),
     [
         ("the old failure is not the new one", BROKEN, [(0.1, BROKEN), (1, BROKEN)], "waiting"),
-        ("it fails again in the same way, seen restarting", BROKEN, [(0.1, RESTARTING), (1, BROKEN)], "failed at 1"),
-        ("it fails again in another way", BROKEN, [(0.1, conn("RUNNING", "FAILED", trace="bang"))], "failed at 0.1"),
+        (
+            "it fails again in the same way, seen restarting",
+            BROKEN,
+            [(0.1, RESTARTING), (1, BROKEN)],
+            "failed at 1",
+        ),
+        (
+            "it fails again in another way",
+            BROKEN,
+            [(0.1, conn("RUNNING", "FAILED", trace="bang"))],
+            "failed at 0.1",
+        ),
         ("nothing ever changes", BROKEN, [(1, BROKEN), (GRACE, BROKEN)], f"failed at {GRACE:g}"),
         ("the connector itself fails", HEALTHY, [(1, conn("FAILED", "RUNNING"))], "failed at 1"),
-        ("it gets well", BROKEN, [(0.1, BROKEN), (1, HEALTHY), (1 + STEADY, HEALTHY)], f"done at {1 + STEADY:g}"),
+        (
+            "it gets well",
+            BROKEN,
+            [(0.1, BROKEN), (1, HEALTHY), (1 + STEADY, HEALTHY)],
+            f"done at {1 + STEADY:g}",
+        ),
         ("running must last", BROKEN, [(1, HEALTHY), (1.5, HEALTHY)], "waiting"),
         (
             "a sink fails at its first put, after 3 s",
@@ -67,7 +82,12 @@ RESTARTING = conn("RESTARTING", "RESTARTING")
             [(1, HEALTHY), (2, RESTARTING), (3, HEALTHY), (4, HEALTHY)],
             "waiting",
         ),
-        ("a healthy one may not have restarted yet", HEALTHY, [(0, HEALTHY), (GRACE - 1, HEALTHY)], "waiting"),
+        (
+            "a healthy one may not have restarted yet",
+            HEALTHY,
+            [(0, HEALTHY), (GRACE - 1, HEALTHY)],
+            "waiting",
+        ),
         (
             "its restart went by unseen",
             HEALTHY,
@@ -80,7 +100,12 @@ RESTARTING = conn("RESTARTING", "RESTARTING")
             [(1, conn("RUNNING")), (4, conn("RUNNING"))],
             "waiting",
         ),
-        ("one that never has tasks", conn("STOPPED"), [(5, conn("RUNNING")), (10, conn("RUNNING"))], "done at 10"),
+        (
+            "one that never has tasks",
+            conn("STOPPED"),
+            [(5, conn("RUNNING")), (10, conn("RUNNING"))],
+            "done at 10",
+        ),
     ],
 )
 def test_running_is_what_is_new_and_lasts(
@@ -108,7 +133,9 @@ def test_running_is_what_is_new_and_lasts(
         (State.PAUSED, conn("PAUSED", "PAUSED", target="PAUSED", owner="two:8083"), False),
     ],
 )
-def test_stopped_and_paused_mean_that_no_task_runs_any_more(wanted: State, now: Connector, done: bool) -> None:
+def test_stopped_and_paused_mean_that_no_task_runs_any_more(
+    wanted: State, now: Connector, done: bool
+) -> None:
     seen = evaluate(WaitState(wanted, HEALTHY), now, 0.1)
     assert seen.done is done
     assert not seen.failed
@@ -133,7 +160,9 @@ def test_a_wait_for_running_never_ends_well_on_anything_that_does_not_run(
 
 OWN = st.sampled_from([*SHOWN, "STOPPED", None])
 ANY_VIEW = st.builds(
-    lambda own, tasks, stale, target, owner: conn(own, *tasks, stale_tasks=tuple(stale), target=target, owner=owner),
+    lambda own, tasks, stale, target, owner: conn(
+        own, *tasks, stale_tasks=tuple(stale), target=target, owner=owner
+    ),
     OWN,
     st.lists(states, max_size=3),
     st.lists(states, max_size=1),
@@ -149,4 +178,6 @@ def test_what_is_paused_already_is_what_a_wait_for_a_pause_ends_with(now: Connec
     assert done or not already
     # A worker that accepted the request proves the target state that is not seen.
     assert already or not done or now.target_state is None
-    assert not done or State.RUNNING not in {status.state for status in now.parts.values() if status}
+    assert not done or State.RUNNING not in {
+        status.state for status in now.parts.values() if status
+    }

@@ -1,4 +1,6 @@
-"""Task configurations that the order of the config topic takes away are found before a worker restarts."""
+"""Task configurations that the order of the config topic takes away are found before a worker
+restarts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from typing import Any
 
 import pytest
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.task_config_commits import UNDER_WAY, TaskConfigOrder, lost_task_configs, task_configs_lost
+from connectctl.ops.connect.task_config_commits import (
+    UNDER_WAY,
+    TaskConfigOrder,
+    lost_task_configs,
+    task_configs_lost,
+)
 from connectctl.ops.kafka.records import ConsumerRecord
 
 NOW = 1_000_000.0
@@ -20,7 +27,11 @@ TASK = {"properties": {"task.class": "T"}}
 def topic(*records: tuple[int, str, Any], age: float = 1000.0) -> list[ConsumerRecord]:
     return [
         ConsumerRecord(
-            key.encode(), None if value is None else json.dumps(value).encode(), 0, offset, int((NOW - age) * 1000)
+            key.encode(),
+            None if value is None else json.dumps(value).encode(),
+            0,
+            offset,
+            int((NOW - age) * 1000),
         )
         for offset, key, value in records
     ]
@@ -30,7 +41,12 @@ def found(records: Sequence[ConsumerRecord]) -> list[TaskConfigOrder]:
     return list(lost_task_configs(records, NOW))
 
 
-HEALTHY = topic((0, "connector-x", CONFIG), (1, "task-x-0", TASK), (2, "task-x-1", TASK), (3, "commit-x", {"tasks": 2}))
+HEALTHY = topic(
+    (0, "connector-x", CONFIG),
+    (1, "task-x-0", TASK),
+    (2, "task-x-1", TASK),
+    (3, "commit-x", {"tasks": 2}),
+)
 COPY = topic((9, "connector-x", CONFIG))
 
 
@@ -66,8 +82,12 @@ def test_a_connector_without_tasks_yet_has_none_to_lose() -> None:
     assert found(topic((0, "connector-x", CONFIG))) == []
 
 
-@pytest.mark.parametrize("deletion", [[], topic((8, "connector-x", None))], ids=["compacted away", "as a tombstone"])
-def test_the_commit_of_a_deleted_namesake_is_not_of_this_connector(deletion: list[ConsumerRecord]) -> None:
+@pytest.mark.parametrize(
+    "deletion", [[], topic((8, "connector-x", None))], ids=["compacted away", "as a tombstone"]
+)
+def test_the_commit_of_a_deleted_namesake_is_not_of_this_connector(
+    deletion: list[ConsumerRecord],
+) -> None:
     old = HEALTHY if deletion else HEALTHY[1:]
     fresh = topic((10, "task-x-0", TASK), (11, "commit-x", {"tasks": 1}))
     assert found([*old, *deletion, *COPY, *fresh]) == []
@@ -81,11 +101,15 @@ def test_a_namesake_whose_tasks_are_still_to_come_after_a_deletion_loses_nothing
 def test_a_changed_configuration_has_a_moment_to_bring_its_tasks() -> None:
     changed = topic((9, "connector-x", OTHER), age=1.0)
     assert found([*HEALTHY, *changed]) == []
-    assert found([*HEALTHY, *topic((9, "connector-x", OTHER), age=UNDER_WAY + 1)]) == [TaskConfigOrder("x", 2, 3, 9, 0)]
+    assert found([*HEALTHY, *topic((9, "connector-x", OTHER), age=UNDER_WAY + 1)]) == [
+        TaskConfigOrder("x", 2, 3, 9, 0)
+    ]
 
 
 def test_an_identical_configuration_brings_none_and_is_told_at_once() -> None:
-    assert found([*HEALTHY, *topic((9, "connector-x", CONFIG), age=0.0)]) == [TaskConfigOrder("x", 2, 3, 9, 0)]
+    assert found([*HEALTHY, *topic((9, "connector-x", CONFIG), age=0.0)]) == [
+        TaskConfigOrder("x", 2, 3, 9, 0)
+    ]
 
 
 def test_a_set_of_which_compaction_took_a_task_is_lost() -> None:
@@ -103,7 +127,9 @@ def test_what_is_no_record_of_a_worker_is_passed_over(key: str) -> None:
 
 
 def test_connectors_with_dashes_and_numbers_in_their_names_are_kept_apart() -> None:
-    records = topic((0, "connector-x-1", CONFIG), (1, "task-x-1-0", TASK), (2, "commit-x-1", {"tasks": 1}))
+    records = topic(
+        (0, "connector-x-1", CONFIG), (1, "task-x-1-0", TASK), (2, "commit-x-1", {"tasks": 1})
+    )
     assert found([*records, *topic((3, "connector-x", CONFIG))]) == []
 
 
@@ -119,7 +145,9 @@ def test_the_finding_names_topic_offsets_and_cure() -> None:
         assert "offset 9" in finding.message
 
 
-def test_task_configurations_are_not_read_for_the_order_of_their_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_configurations_are_not_read_for_the_order_of_their_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     read: list[bytes] = []
 
     def counted(text: bytes) -> Any:
@@ -129,5 +157,7 @@ def test_task_configurations_are_not_read_for_the_order_of_their_topic(monkeypat
     monkeypatch.setattr(config_topic, "read_json", counted)
     tasks = [(f"task-x-{n}", {"properties": {"n": str(n)}}) for n in range(50)]
     pairs = [("connector-x", CONFIG), *tasks, ("commit-x", {"tasks": 50}), ("connector-x", CONFIG)]
-    assert [order.tasks for order in found(topic(*((n, *pair) for n, pair in enumerate(pairs))))] == [50]
+    assert [
+        order.tasks for order in found(topic(*((n, *pair) for n, pair in enumerate(pairs))))
+    ] == [50]
     assert len(read) == 3

@@ -56,7 +56,9 @@ def test_a_task_may_have_the_id_of_another_groups_leader() -> None:
     finding = SEEN.ambiguity("connect-cluster-x-0")
     assert finding is not None
     assert "the leader of x-0" in finding.message
-    assert not SEEN.is_leader("connect-cluster-x-0"), "a connector that can be seen says that it is a task's"
+    assert not SEEN.is_leader("connect-cluster-x-0"), (
+        "a connector that can be seen says that it is a task's"
+    )
     assert SEEN.is_leader("connect-cluster-a")
 
 
@@ -75,7 +77,9 @@ def test_every_tasks_id_is_recognised(group: str, connector: str, task: int) -> 
 
 
 @given(NAME, NAME, st.integers(0, 200), NAME, st.integers(0, 200))
-def test_within_one_group_no_two_tasks_share_an_id(group: str, one: str, n: int, other: str, m: int) -> None:
+def test_within_one_group_no_two_tasks_share_an_id(
+    group: str, one: str, n: int, other: str, m: int
+) -> None:
     if (one, n) != (other, m):
         assert task_id(group, one, n) != task_id(group, other, m)
 

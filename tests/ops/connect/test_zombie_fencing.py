@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound, diagnose, ids_to_fence
+from connectctl.ops.connect.zombie_fencing import (
+    CURE,
+    Backoff,
+    FencingRound,
+    diagnose,
+    ids_to_fence,
+)
 
 
 @pytest.mark.parametrize(("ids", "measured"), [(5, 2.0), (10, 6.2), (20, 15.9), (40, 35.4)])
@@ -42,8 +48,8 @@ def test_a_stalling_round_is_told_with_the_time_that_is_left() -> None:
     assert finding is not None
     assert (finding.id, finding.severity) == ("FENCE008", "warning")
     assert (
-        "zombie fencing (40 ids, sequential, 5 s so far), although their status is RUNNING. About 30 s are left."
-        in finding.message
+        "zombie fencing (40 ids, sequential, 5 s so far), although their status is RUNNING. About "
+        "30 s are left." in finding.message
     )
     assert finding.next_step == "connectctl connectors cure orders"
 
@@ -77,4 +83,6 @@ def test_a_quick_round_is_not_worth_a_word() -> None:
 def test_a_round_that_failed_says_so() -> None:
     finding = diagnose(round_([110], [10], failed=(0, 1, 2)))
     assert finding is not None
-    assert "could not finish a round of fencing for 110 ids; 3 tasks failed by it" in finding.message
+    assert (
+        "could not finish a round of fencing for 110 ids; 3 tasks failed by it" in finding.message
+    )

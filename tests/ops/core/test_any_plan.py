@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 
 STEPS = (SetTargetState("a", "stop", "RUNNING"), AwaitPublished("a"))
 GROUP = ChangeGroupOffsets("a", "g", GroupChange((("t", 0, 1),)), "set it", (("t", 0, None),))
-PLAN = Plan("connectors stop", "cluster", (*STEPS, GROUP), (Noop("b", "already STOPPED"),), "group").as_json()
+PLAN = Plan(
+    "connectors stop", "cluster", (*STEPS, GROUP), (Noop("b", "already STOPPED"),), "group"
+).as_json()
 
 
 @settings(max_examples=deep(200, 50))
@@ -48,7 +50,10 @@ def test_steps_of_any_json_are_read_or_bad_input(data: Any) -> None:
 
 
 @given(
-    data=mutated([{"partition": {"kafka_topic": "t", "kafka_partition": 0}, "offset": {"kafka_offset": 3}}]) | st.none()
+    data=mutated(
+        [{"partition": {"kafka_topic": "t", "kafka_partition": 0}, "offset": {"kafka_offset": 3}}]
+    )
+    | st.none()
 )
 def test_offsets_of_a_group_of_any_json_are_read_or_bad_input(data: Any) -> None:
     try:

@@ -1,4 +1,6 @@
-"""Plans are carried out with a journal: what is done, marked, told and left after every kind of failure."""
+"""Plans are carried out with a journal: what is done, marked, told and left after every kind of
+failure.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from typing import Any, ClassVar
 import pytest
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import (
+    ConnectctlError,
+    NotAuthorized,
+    PartDone,
+    Refused,
+    TimedOut,
+    Unreachable,
+)
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome
@@ -97,7 +106,11 @@ STEPS: list[Any] = [Look("look"), Do("a"), Do("b")]
     ],
 )
 def test_a_failure_is_part_done_unless_nothing_was_done(
-    journal: Journal, fails: str, error: ConnectctlError, raised: type[ConnectctlError], state: RunState
+    journal: Journal,
+    fails: str,
+    error: ConnectctlError,
+    raised: type[ConnectctlError],
+    state: RunState,
 ) -> None:
     run, edges = begun(journal), Edges(errors={fails: error})
     with pytest.raises(ConnectctlError) as caught:
@@ -109,13 +122,17 @@ def test_a_failure_is_part_done_unless_nothing_was_done(
 
 
 @pytest.mark.parametrize("error", [TimedOut("late"), Unreachable("lost")])
-def test_a_first_change_without_an_answer_may_have_been_made(journal: Journal, error: ConnectctlError) -> None:
+def test_a_first_change_without_an_answer_may_have_been_made(
+    journal: Journal, error: ConnectctlError
+) -> None:
     with pytest.raises(PartDone):
         execute_([Do("a")], Edges(errors={"a": error}), journal, begun(journal))
 
 
 @pytest.mark.parametrize("kind", [ConnectctlError, NotAuthorized])
-def test_a_first_change_that_was_answered_with_no_was_not_made(journal: Journal, kind: type[ConnectctlError]) -> None:
+def test_a_first_change_that_was_answered_with_no_was_not_made(
+    journal: Journal, kind: type[ConnectctlError]
+) -> None:
     with pytest.raises(ConnectctlError) as caught:
         execute_([Do("a")], Edges(errors={"a": kind("no")}), journal, begun(journal))
     assert type(caught.value) is kind
@@ -135,7 +152,9 @@ def test_what_an_earlier_attempt_changed_counts(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("killed_after", range(7))
-def test_a_run_that_was_killed_anywhere_comes_to_the_same_end(journal: Journal, killed_after: int) -> None:
+def test_a_run_that_was_killed_anywhere_comes_to_the_same_end(
+    journal: Journal, killed_after: int
+) -> None:
     class Killed(BaseException):
         pass
 
@@ -164,7 +183,9 @@ def test_who_comes_second_is_refused_and_leaves_no_open_run(journal: Journal) ->
     assert journal.get(run.id).state is RunState.REFUSED
 
 
-def test_a_run_that_another_process_carries_out_is_not_ended_by_who_would_resume_it(journal: Journal) -> None:
+def test_a_run_that_another_process_carries_out_is_not_ended_by_who_would_resume_it(
+    journal: Journal,
+) -> None:
     run = begun(journal)
     journal.mark(run.id, 0, "begun")
     with journal.locked("cluster", "group"), pytest.raises(Refused):

@@ -30,13 +30,23 @@ def begin(journal: Journal, **more: Any) -> str:
 def test_a_run_is_what_was_begun(journal: Journal) -> None:
     run = journal.get(begin(journal))
     assert (run.operation, run.cluster_id, run.group_id) == ("offsets set", "cluster", "group")
-    assert (run.subjects, run.state, run.marks, run.changed) == (("c", "d"), RunState.OPEN, (), False)
+    assert (run.subjects, run.state, run.marks, run.changed) == (
+        ("c", "d"),
+        RunState.OPEN,
+        (),
+        False,
+    )
     assert journal.plan(run.id) == PLAN
 
 
 def test_marks_are_told_in_their_order(journal: Journal) -> None:
     run = begin(journal)
-    for step, what, detail in ((0, "begun", None), (0, "already", "so"), (1, "begun", None), (1, "failed", "é")):
+    for step, what, detail in (
+        (0, "begun", None),
+        (0, "already", "so"),
+        (1, "begun", None),
+        (1, "failed", "é"),
+    ):
         journal.mark(run, step, what, detail)
     found = journal.get(run)
     assert [(m.step, m.what, m.detail) for m in found.marks][-1] == (1, "failed", "é")
@@ -76,7 +86,9 @@ with journal.locked("cluster", "group"):
 
 
 @pytest.mark.parametrize("count", range(len(MARKS) + 1))
-def test_a_kill_between_any_two_marks_leaves_a_run_that_can_be_taken_up(tmp_path: Path, count: int) -> None:
+def test_a_kill_between_any_two_marks_leaves_a_run_that_can_be_taken_up(
+    tmp_path: Path, count: int
+) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(count)], check=False)
     assert ended.returncode == -signal.SIGKILL
     journal = Journal(tmp_path)
@@ -96,7 +108,12 @@ def test_everything_is_for_its_owner_only(journal: Journal) -> None:
     with journal.locked("cluster", "group"):
         pass
     files = [path for path in journal.directory.rglob("*") if path.is_file()]
-    assert {path.name for path in files} >= {"journal.db", "plan.json", "backup-0.jsonl", Path(kept).name}
+    assert {path.name for path in files} >= {
+        "journal.db",
+        "plan.json",
+        "backup-0.jsonl",
+        Path(kept).name,
+    }
     assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o600"}
     assert oct(journal.directory.stat().st_mode & 0o777) == "0o700"
 
@@ -114,7 +131,9 @@ def test_a_journal_that_was_moved_goes_on(journal: Journal, tmp_path: Path) -> N
     assert moved.get(run).changed
 
 
-def test_a_file_is_written_whole_or_not_at_all(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_written_whole_or_not_at_all(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = begin(journal)
 
     def full(_: int) -> None:
@@ -130,7 +149,10 @@ def test_a_file_is_written_whole_or_not_at_all(journal: Journal, monkeypatch: py
 def test_one_at_a_time_changes_a_connect_cluster(journal: Journal) -> None:
     again = Journal(journal.directory)
     with journal.locked("cluster", "group"):
-        with pytest.raises(Refused, match=f"process {os.getpid()}") as refusal, again.locked("cluster", "group"):
+        with (
+            pytest.raises(Refused, match=f"process {os.getpid()}") as refusal,
+            again.locked("cluster", "group"),
+        ):
             pass
         assert refusal.value.code == "locked"
         with again.locked("cluster", "other/../group"), again.locked("other", "group"):
@@ -139,7 +161,9 @@ def test_one_at_a_time_changes_a_connect_cluster(journal: Journal) -> None:
         pass
 
 
-def test_interrupted_runs_are_those_of_this_connect_cluster_that_changed_something(journal: Journal) -> None:
+def test_interrupted_runs_are_those_of_this_connect_cluster_that_changed_something(
+    journal: Journal,
+) -> None:
     touched, untouched, done, failed, refused = (begin(journal) for _ in range(5))
     for run in (touched, done, failed, refused):
         journal.mark(run, 0, "begun")
@@ -161,7 +185,9 @@ def test_a_journal_that_cannot_be_written_stops_everything(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(ConnectctlError, match="cannot be written; nothing was done"):
         Journal(tmp_path / "file")
-    (tmp_path / "journal.db").write_bytes(b"this is no database, and long enough to be sure of it" * 20)
+    (tmp_path / "journal.db").write_bytes(
+        b"this is no database, and long enough to be sure of it" * 20
+    )
     with pytest.raises(ConnectctlError, match="is damaged; nothing was done"):
         Journal(tmp_path)
 
@@ -171,7 +197,10 @@ def test_a_file_of_a_run_that_was_changed_is_not_used(journal: Journal) -> None:
     path = journal.write(run, "backup-0.jsonl", b'{"position":3002}\n')
     assert journal.verified(run, "backup-0.jsonl") == path
     path.write_bytes(b'{"positiom":3002}\n')
-    for use in (lambda: journal.verified(run, "backup-0.jsonl"), lambda: journal.read(run, "backup-0.jsonl")):
+    for use in (
+        lambda: journal.verified(run, "backup-0.jsonl"),
+        lambda: journal.read(run, "backup-0.jsonl"),
+    ):
         with pytest.raises(BadInput, match="its SHA-256 is another one") as error:
             use()
         assert str(path) in str(error.value)
@@ -212,27 +241,45 @@ def test_a_list_of_runs_that_is_lost_is_not_an_empty_one(journal: Journal, lost:
         database.unlink()
     else:
         database.write_bytes(b"" if lost == "empty" else os.urandom(4096))
-    for opened in (lambda: Journal(journal.directory), lambda: Journal(journal.directory, read_only=True).runs()):
-        with pytest.raises(ConnectctlError, match=r"journal\.db is damaged; nothing was done") as error:
+    for opened in (
+        lambda: Journal(journal.directory),
+        lambda: Journal(journal.directory, read_only=True).runs(),
+    ):
+        with pytest.raises(
+            ConnectctlError, match=r"journal\.db is damaged; nothing was done"
+        ) as error:
             opened()
         assert "Free disk space" not in str(error.value)
         assert "Restore it from a backup" in str(error.value)
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_a_journal_of_another_version_is_refused_in_one_line(journal: Journal, version: int) -> None:
+def test_a_journal_of_another_version_is_refused_in_one_line(
+    journal: Journal, version: int
+) -> None:
     begin(journal)
     with sqlite3.connect(journal.directory / "journal.db") as db:
         db.execute(f"PRAGMA user_version = {version}")
-    for opened in (lambda: Journal(journal.directory), lambda: Journal(journal.directory, read_only=True).runs()):
-        with pytest.raises(BadInput, match="was written by another version of connectctl; nothing was done") as error:
+    for opened in (
+        lambda: Journal(journal.directory),
+        lambda: Journal(journal.directory, read_only=True).runs(),
+    ):
+        with pytest.raises(
+            BadInput, match="was written by another version of connectctl; nothing was done"
+        ) as error:
             opened()
         assert f"its format is {version}, and this version reads 1" in str(error.value)
 
 
-def test_runs_are_in_the_order_in_which_they_were_begun(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_in_the_order_in_which_they_were_begun(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = []
-    for at in ("2026-01-02T00:00:00+00:00", "2026-01-01T00:00:00+00:00", "2026-01-03T00:00:00+00:00"):
+    for at in (
+        "2026-01-02T00:00:00+00:00",
+        "2026-01-01T00:00:00+00:00",
+        "2026-01-03T00:00:00+00:00",
+    ):
         monkeypatch.setattr("connectctl.ops.core.journal.now_utc", lambda at=at: at)
         found.append(begin(journal))
     assert [run.id for run in journal.runs()] == found[::-1]
@@ -257,7 +304,9 @@ def test_a_journal_on_a_full_disk_is_read(journal: Journal) -> None:
     assert told == f"{run} offsets set ['begun']\n"
 
 
-def test_reading_writes_nothing(tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_writes_nothing(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = begin(journal)
 
     def read_only(*_: Any, **__: Any) -> None:
@@ -272,7 +321,8 @@ def test_reading_writes_nothing(tmp_path: Path, journal: Journal, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("state", "odd"), ("subjects", "{"), ("subjects", "[1]"), ("group_id", b"\xff")]
+    ("column", "value"),
+    [("state", "odd"), ("subjects", "{"), ("subjects", "[1]"), ("group_id", b"\xff")],
 )
 def test_a_row_that_is_no_run_is_a_damaged_list(journal: Journal, column: str, value: Any) -> None:
     begin(journal)

@@ -55,7 +55,12 @@ def test_what_already_holds_is_not_done() -> None:
 
 def test_a_failed_step_ends_its_own_subject_and_no_other() -> None:
     log = Log()
-    steps = [Note("a", "1", error=ConnectctlError("no")), Note("b", "2"), Note("a", "3"), Note("b", "4")]
+    steps = [
+        Note("a", "1", error=ConnectctlError("no")),
+        Note("b", "2"),
+        Note("a", "3"),
+        Note("b", "4"),
+    ]
     outcomes = [r.outcome for r in performed(steps, log)]
     assert outcomes == [Outcome.FAILED, Outcome.DONE, Outcome.LEFT_OUT, Outcome.DONE]
     assert log.lines == ["2", "4"]
@@ -92,11 +97,22 @@ class Paint(Step["Log"]):
 
 def paint(**other: Any) -> Paint:
     red = Colour(1, ("red", "rot"))
-    values: dict[str, Any] = {"best": red, "values": {"a": None, "b": "c"}, "first": Note("x", "1"), "pair": ("p", 7)}
+    values: dict[str, Any] = {
+        "best": red,
+        "values": {"a": None, "b": "c"},
+        "first": Note("x", "1"),
+        "pair": ("p", 7),
+    }
     return Paint("a", Outcome.DONE, (red, Colour(2, ())), **(values | other))
 
 
-PLAN = Plan("notes write", "x", (Note("a", "1", now="RUNNING"), paint(), paint(best=None)), (Noop("b", "there"),), "g")
+PLAN = Plan(
+    "notes write",
+    "x",
+    (Note("a", "1", now="RUNNING"), paint(), paint(best=None)),
+    (Noop("b", "there"),),
+    "g",
+)
 KINDS = {"Note": Note, "Paint": Paint}
 
 
@@ -117,7 +133,12 @@ def test_a_plan_is_told_to_scripts_with_what_need_not_be_done() -> None:
         "unchanged": [{"subject": "b", "why": "there"}],
     }
     (step,) = data["steps"]
-    assert (step["step"], step["subject"], step["description"], step["now"]) == ("Note", "a", "note 1", "RUNNING")
+    assert (step["step"], step["subject"], step["description"], step["now"]) == (
+        "Note",
+        "a",
+        "note 1",
+        "RUNNING",
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,11 +149,16 @@ def test_a_plan_is_told_to_scripts_with_what_need_not_be_done() -> None:
         ({"steps": [{"step": "Erase", "subject": "a"}]}, "does not know: Erase"),
         ({"steps": [{"step": "Note", "subject": "a"}]}, "does not know: Note"),
         ({"steps": [PLAN.as_json()["steps"][0] | {"more": 1}]}, "does not know: Note"),
-        ({"steps": [PLAN.as_json()["steps"][1] | {"outcome": "never"}]}, "Paint that cannot be read"),
+        (
+            {"steps": [PLAN.as_json()["steps"][1] | {"outcome": "never"}]},
+            "Paint that cannot be read",
+        ),
         ({"steps": None}, "cannot be read"),
     ],
 )
-def test_a_plan_that_was_changed_or_is_of_another_version_is_bad_input(change: dict[str, Any], says: str) -> None:
+def test_a_plan_that_was_changed_or_is_of_another_version_is_bad_input(
+    change: dict[str, Any], says: str
+) -> None:
     with pytest.raises(BadInput, match=says):
         Plan.from_json(PLAN.as_json() | change, KINDS)
 
@@ -160,11 +186,14 @@ def is_step(kind: Any) -> bool:
 
 
 def dataclasses_of(kinds: list[Any]) -> set[Any]:
-    """The dataclasses that plans are read as, those in their fields too; an import for types alone is a NameError here."""
+    """The dataclasses that plans are read as, those in their fields too; an import for types alone
+    is a NameError here.
+    """
     found, left = set[Any](), kinds
     while left:
         kind = left.pop()
-        left += [] if is_step(get_origin(kind)) else get_args(kind)  # the context of a step is no part of it
+        # the context of a step is no part of it
+        left += [] if is_step(get_origin(kind)) else get_args(kind)
         if isinstance(kind, type) and is_dataclass(kind) and kind not in found:
             found.add(kind)
             left += get_type_hints(kind).values()

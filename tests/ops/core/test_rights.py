@@ -1,4 +1,6 @@
-"""Every command has its row of rights, every right an edge that needs it, and the page says what the table says."""
+"""Every command has its row of rights, every right an edge that needs it, and the page says what
+the table says.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,12 @@ def test_every_name_is_of_one_kind_of_resource() -> None:
 def test_a_right_counts_once_and_what_refuses_goes_before_what_hides(command: str) -> None:
     found = list(needs_of(command))
     assert len({(n.operation, n.resource, n.name) for n in found}) == len(found)
-    refuses = {(n.operation, n.resource, n.name) for n in COMMANDS[command] if n.effect is Effect.REFUSED}
-    assert {(n.operation, n.resource, n.name) for n in found if n.effect is Effect.REFUSED} == refuses
+    refuses = {
+        (n.operation, n.resource, n.name) for n in COMMANDS[command] if n.effect is Effect.REFUSED
+    }
+    assert {
+        (n.operation, n.resource, n.name) for n in found if n.effect is Effect.REFUSED
+    } == refuses
 
 
 def test_every_right_says_what_is_missing_without_it() -> None:
@@ -64,4 +70,6 @@ def test_every_right_says_what_is_missing_without_it() -> None:
 
 
 def test_the_page_is_made_from_the_table() -> None:
-    assert PAGE.read_text() == markdown(), "python -m connectctl.ops.core.rights_doc > docs/rights.md"
+    assert PAGE.read_text() == markdown(), (
+        "python -m connectctl.ops.core.rights_doc > docs/rights.md"
+    )

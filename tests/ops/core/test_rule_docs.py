@@ -31,7 +31,9 @@ def _rules() -> Iterator[Rule]:
         package = import_module(f"{ops.__name__}.{area}")
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             members = [*vars(import_module(module.name)).values()]
-            members += [value for each in members if isinstance(each, dict) for value in each.values()]
+            members += [
+                value for each in members if isinstance(each, dict) for value in each.values()
+            ]
             found |= {id(rule): rule for rule in members if isinstance(rule, Rule)}
     yield from found.values()
 
@@ -42,7 +44,9 @@ def test_every_id_of_the_code_is_documented_and_every_documented_id_is_in_the_co
 
 
 def test_every_section_is_read_and_no_id_has_two() -> None:
-    heads = [id_ for path in rule_docs.DIRECTORY.glob("*.md") for id_ in _HEAD.findall(path.read_text())]
+    heads = [
+        id_ for path in rule_docs.DIRECTORY.glob("*.md") for id_ in _HEAD.findall(path.read_text())
+    ]
     assert sorted(heads) == list(rule_docs.rule_docs())
 
 
@@ -65,11 +69,15 @@ def _severities(node: ast.AST) -> set[str]:
 
 
 def _with_severity(node: ast.AST, ids: dict[str, ast.expr]) -> Sequence[ast.expr]:
-    """The id of a finding that ``node`` makes, and its severity: a ``Finding``, a rule, or what a rule has found."""
+    """The id of a finding that ``node`` makes, and its severity: a ``Finding``, a rule, or what a
+    rule has found.
+    """
     match node:
         case ast.Call(func=ast.Name(id="Finding" | "Rule"), args=args):
             return args
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="found"), keywords=more) if name in ids:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="found"), keywords=more) if (
+            name in ids
+        ):
             return [ids[name], *(each.value for each in more if each.arg == "severity")]
         case ast.Tuple(elts=elements):
             return elements
@@ -84,16 +92,25 @@ def test_findings_of_no_check_are_documented_with_every_severity_that_they_can_h
         ids: dict[str, ast.expr] = {}
         for statement in module.body:
             match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="Rule"), args=[rule, _])):
+                case ast.Assign(
+                    targets=[ast.Name(id=name)],
+                    value=ast.Call(func=ast.Name(id="Rule"), args=[rule, _]),
+                ):
                     ids[name] = rule
         for node in nodes(path):
             match _with_severity(node, ids):
-                case [ast.Constant(value=str(id_)), severity, *_] if re.fullmatch(r"[A-Z]{3,}\d{3}", id_):
+                case [ast.Constant(value=str(id_)), severity, *_] if re.fullmatch(
+                    r"[A-Z]{3,}\d{3}", id_
+                ):
                     # One that is a parameter is any that its module names.
-                    found = _severities(severity) or (_severities(module) if isinstance(node, ast.Call) else set())
+                    found = _severities(severity) or (
+                        _severities(module) if isinstance(node, ast.Call) else set()
+                    )
                     can_have.setdefault(id_, set()).update(found)
     in_order = {
-        id_: ", ".join(s.value for s in Severity if s.value in found) for id_, found in can_have.items() if found
+        id_: ", ".join(s.value for s in Severity if s.value in found)
+        for id_, found in can_have.items()
+        if found
     }
     assert len(in_order) > 50
     assert {id_: rule_docs.rule_doc(id_).severity for id_ in in_order} == in_order

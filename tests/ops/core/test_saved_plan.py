@@ -13,7 +13,9 @@ def test_what_is_of_another_cluster_or_group_is_refused(here: tuple[str, str]) -
     run = Run("r", "upgrade", "cluster", "connect", (), RunState.FAILED, "", None, ())
     check_where(("cluster", "connect"), ("cluster", "connect"))
     check_same_cluster(run, "cluster", "connect")
-    with pytest.raises(Refused, match="The plan is for the group connect on the Kafka cluster cluster") as refusal:
+    with pytest.raises(
+        Refused, match="The plan is for the group connect on the Kafka cluster cluster"
+    ) as refusal:
         check_where(("cluster", "connect"), here)
     assert refusal.value.code == "other-cluster"
     with pytest.raises(Refused, match="The run r is of the group connect"):

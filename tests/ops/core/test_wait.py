@@ -30,7 +30,9 @@ def test_what_is_enough_ends_the_wait() -> None:
 
 def test_what_was_observed_last_is_returned_when_the_time_is_over() -> None:
     clock, answers = Clock(), iter(range(-9, 0))
-    found = observe_until(lambda: next(answers), lambda n: n > 0, 3, 1, now=clock.now, sleep=clock.sleep)
+    found = observe_until(
+        lambda: next(answers), lambda n: n > 0, 3, 1, now=clock.now, sleep=clock.sleep
+    )
     assert (found, clock.time) == (-6, 3)  # at 0, 1, 2 and once more at 3 seconds
 
 

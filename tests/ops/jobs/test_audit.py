@@ -23,16 +23,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # PySpark leaves the socket open over which a frame comes in parts.
-pytestmark = pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"
+)
 
 
-def found(messages: list[Message], sequence: str, by: str = "key", size: int = 3) -> list[tuple[Any, ...]]:
-    """Source, first and last number of every run, and at the end the counts; messages come in batches of ``size``."""
+def found(
+    messages: list[Message], sequence: str, by: str = "key", size: int = 3
+) -> list[tuple[Any, ...]]:
+    """Source, first and last number of every run, and at the end the counts; messages come in
+    batches of ``size``.
+    """
     runs = Runs(Wanted(sequence_spec(sequence), by_spec(by)))
     told: list[SequenceRange] = []
     for at in range(0, len(messages), size):
         for partition in (0, 1):
-            some = [message for message in messages[at : at + size] if message.partition() == partition]
+            some = [
+                message for message in messages[at : at + size] if message.partition() == partition
+            ]
             told += runs.take(TopicPartition("t", partition), some) if some else ()
     return sorted(((r.source, r.first, r.last) for r in [*told, *runs.rest()]), key=str)
 
@@ -56,14 +64,21 @@ def test_numbers_that_follow_each_other_are_one_run_over_batches() -> None:
     ],
 )
 def test_a_value_that_is_spelled_otherwise_counts_all_the_same(odd: Any) -> None:
-    assert found(values({"seq": 1}, {"seq": 2}, odd, {"seq": 4}), "$.seq", size=4) == [("k", 1, 4), (None, 4, 0)]
+    assert found(values({"seq": 1}, {"seq": 2}, odd, {"seq": 4}), "$.seq", size=4) == [
+        ("k", 1, 4),
+        (None, 4, 0),
+    ]
 
 
 @pytest.mark.parametrize(
-    "nothing", [None, b"", b"no json", {"sequence": 3}, {"seq": None}, {"seq": "x"}, [1], {"seq": True}]
+    "nothing",
+    [None, b"", b"no json", {"sequence": 3}, {"seq": None}, {"seq": "x"}, [1], {"seq": True}],
 )
 def test_a_value_that_tells_no_number_is_counted_as_such(nothing: Any) -> None:
-    assert found(values({"seq": 1}, {"seq": 2}, nothing, {"seq": 3}), "$.seq", size=4) == [("k", 1, 3), (None, 4, 1)]
+    assert found(values({"seq": 1}, {"seq": 2}, nothing, {"seq": 3}), "$.seq", size=4) == [
+        ("k", 1, 3),
+        (None, 4, 1),
+    ]
 
 
 def test_source_partitions_come_from_wherever_they_are_asked() -> None:
@@ -73,9 +88,14 @@ def test_source_partitions_come_from_wherever_they_are_asked() -> None:
     assert found(some, "$.seq", "$.name") == [("n0", 0, 3), ("n1", 0, 3), (None, 8, 0)]
     keyed = [Message(n, m.value(), json.dumps({"t": n % 2}).encode()) for n, m in enumerate(some)]
     assert found(keyed, "$.seq", "key:$.t") == expected
-    headed = [Message(n, b"x", None, 0, [("s", b"9"), ("s", str(n).encode()), ("t", b"a")]) for n in range(4)]
+    headed = [
+        Message(n, b"x", None, 0, [("s", b"9"), ("s", str(n).encode()), ("t", b"a")])
+        for n in range(4)
+    ]
     assert found(headed, "header:s", "header:t") == [("a", 0, 3), (None, 4, 0)]
-    told = found([Message(n, b"line %d of b" % n) for n in range(4)], r"text:line (\d+)", "text:of (.)")
+    told = found(
+        [Message(n, b"line %d of b" % n) for n in range(4)], r"text:line (\d+)", "text:of (.)"
+    )
     assert told == [("b", 0, 3), (None, 4, 0)]
     assert found([Message(n, b"%d" % n, None, n % 2) for n in range(4)], "$", "partition") == [
         ("0", 0, 0),
@@ -88,8 +108,12 @@ def test_source_partitions_come_from_wherever_they_are_asked() -> None:
 
 
 def test_labels_of_mixed_types_are_the_same_as_one_by_one() -> None:
-    some = values(*({"by": by, "seq": n} for n, by in enumerate([1, "1", None, {"a": 1}, 1.5, True, [2]])))
-    labels = [field_extractor.text_of(field_extractor.found_in(m.value(), ("by",))) or "" for m in some]
+    some = values(
+        *({"by": by, "seq": n} for n, by in enumerate([1, "1", None, {"a": 1}, 1.5, True, [2]]))
+    )
+    labels = [
+        field_extractor.text_of(field_extractor.found_in(m.value(), ("by",))) or "" for m in some
+    ]
     told = found(some, "$.seq", "$.by", size=7)
     assert {source for source, _, _ in told if source is not None} == set(labels)
 
@@ -104,7 +128,9 @@ def test_lines_are_measured_as_the_file_has_them() -> None:
 
 spans = st.lists(
     st.builds(
-        lambda p, start, size: PartitionRange("t", p, start, start + size, start + size, start + size),
+        lambda p, start, size: PartitionRange(
+            "t", p, start, start + size, start + size, start + size
+        ),
         st.integers(0, 5),
         st.integers(0, 9),
         st.integers(1, 9999),
@@ -120,18 +146,25 @@ def test_pieces_cover_every_offset_once_and_no_task_has_two_of_a_partition(
 ) -> None:
     shares = audit.split(audit.pieces(some, tasks), tasks)
     assert len(shares) <= tasks
-    covered = sorted((s.partition, n) for share in shares for s in share for n in (s.start, s.until))
+    covered = sorted(
+        (s.partition, n) for share in shares for s in share for n in (s.start, s.until)
+    )
     for span in some:
         edges = [n for p, n in covered if p == span.partition]
         assert (min(edges), max(edges)) == (span.start, span.until)
-        assert sum(s.size for share in shares for s in share if s.partition == span.partition) == span.size
+        assert (
+            sum(s.size for share in shares for s in share if s.partition == span.partition)
+            == span.size
+        )
     for share in shares:
         assert len({s.partition for s in share}) == len(share)
 
 
 def test_runs_are_swept_on_spark_as_here(spark: SparkSession) -> None:
     runs = [
-        SequenceRange("t", f"s{n % 5}", n * 3 % 40, "t", n % 2, n, n * 3 % 40 + n % 4, n + 3, 1000 + n)
+        SequenceRange(
+            "t", f"s{n % 5}", n * 3 % 40, "t", n % 2, n, n * 3 % 40 + n % 4, n + 3, 1000 + n
+        )
         for n in range(200)
     ] + [SequenceRange("", None, 100, "t", p, -1, 3, 0, -1) for p in range(2)]
     committed = {"s1": Committed(3, 3), "s2": Committed(90, 90)}
@@ -177,5 +210,9 @@ def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
         if row.what == "transactions":
             whole.merge(json.loads(row.reported))
     (totals,) = [each for each in here if isinstance(each, transactions.TransactionTotals)]
-    assert (whole.transactions, whole.records, whole.torn) == (totals.transactions, totals.records, totals.torn)
+    assert (whole.transactions, whole.records, whole.torn) == (
+        totals.transactions,
+        totals.records,
+        totals.torn,
+    )
     assert audit.summary_frame(frame).count() == 0

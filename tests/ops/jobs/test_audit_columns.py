@@ -28,7 +28,9 @@ from hypothesis import strategies as st
 Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 """A key, a value, headers."""
 RAW = st.none() | st.binary(max_size=70)
-ROWS = st.lists(st.tuples(RAW, RAW, st.lists(st.tuples(st.text(max_size=5), RAW), max_size=2)), max_size=12)
+ROWS = st.lists(
+    st.tuples(RAW, RAW, st.lists(st.tuples(st.text(max_size=5), RAW), max_size=2)), max_size=12
+)
 CODECS: dict[int, Callable[[bytes], bytes]] = {
     0: bytes,
     1: gzip.compress,
@@ -49,20 +51,35 @@ def sized(raw: bytes | None) -> bytes:
     return varint(-1) if raw is None else varint(len(raw)) + raw
 
 
-def batch(rows: list[Row], offset: int, *, codec: int = 0, attributes: int = 0, producer: int = -1) -> bytes:
+def batch(
+    rows: list[Row], offset: int, *, codec: int = 0, attributes: int = 0, producer: int = -1
+) -> bytes:
     """A batch from ``offset`` on, a record every two offsets and a second."""
     body = b""
     for n, (key, value, headers) in enumerate(rows):
-        many = varint(len(headers)) + b"".join(sized(name.encode()) + sized(raw) for name, raw in headers)
+        many = varint(len(headers)) + b"".join(
+            sized(name.encode()) + sized(raw) for name, raw in headers
+        )
         record = b"\0" + varint(1000 * n) + varint(2 * n) + sized(key) + sized(value) + many
         body += varint(len(record)) + record
     packed = CODECS[codec](body)
     length, delta = HEADER.size - LENGTH.size + len(packed), max(0, 2 * len(rows) - 1)
-    return HEADER.pack(offset, length, 0, 2, 0, attributes | codec, delta, 5, 9, producer, 0, -1, len(rows)) + packed
+    return (
+        HEADER.pack(
+            offset, length, 0, 2, 0, attributes | codec, delta, 5, 9, producer, 0, -1, len(rows)
+        )
+        + packed
+    )
 
 
 def marker(offset: int, producer: int, outcome: int) -> bytes:
-    record = b"\x00\x00\x00\x08" + struct.pack(">hh", 0, outcome) + b"\x0c" + struct.pack(">hi", 0, 3) + b"\x00"
+    record = (
+        b"\x00\x00\x00\x08"
+        + struct.pack(">hh", 0, outcome)
+        + b"\x0c"
+        + struct.pack(">hi", 0, 3)
+        + b"\x00"
+    )
     body = bytes([len(record) * 2]) + record
     length = HEADER.size - LENGTH.size + len(body)
     return HEADER.pack(offset, length, 0, 2, 0, 0x30, 0, 1, 2, producer, 0, -1, 1) + body
@@ -74,15 +91,24 @@ def padded(raw: bytes) -> Any:
 
 def read(raw: bytes, aborted: list[tuple[int, int]] | None = None) -> list[Columns]:
     data = padded(raw)
-    return [some for some, _ in portions_of(data, list(CommittedBatches(data, len(raw), aborted or [])))]
+    return [
+        some for some, _ in portions_of(data, list(CommittedBatches(data, len(raw), aborted or [])))
+    ]
 
 
 def told(some: Columns) -> list[Any]:
     return [(r.offset(), r.key(), r.value(), r.headers(), r.timestamp()) for r in some.records()]
 
 
-@given(st.lists(ROWS, max_size=5), st.sampled_from(list(CODECS)), st.sampled_from([1, 10_000]), st.integers(1, 100))
-def test_what_is_read_is_what_was_written(batches: list[list[Row]], codec: int, lanes: int, portion: int) -> None:
+@given(
+    st.lists(ROWS, max_size=5),
+    st.sampled_from(list(CODECS)),
+    st.sampled_from([1, 10_000]),
+    st.integers(1, 100),
+)
+def test_what_is_read_is_what_was_written(
+    batches: list[list[Row]], codec: int, lanes: int, portion: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_batch_decoder, "LANES", lanes)
         patch.setattr(column_reader, "UNPACKED", portion)
@@ -98,7 +124,10 @@ def test_what_is_read_is_what_was_written(batches: list[list[Row]], codec: int, 
 
 def test_a_record_that_is_long_or_late_has_numbers_of_many_bytes() -> None:
     rows: list[Row] = [(b"k" * 200, b"v" * 70_000, [("h", b"x" * 300)])] * 9_000
-    (some,) = read(batch(rows[:3], 1 << 60) + batch([(None, b"%d" % n, []) for n in range(9_000)], (1 << 60) + 6))
+    (some,) = read(
+        batch(rows[:3], 1 << 60)
+        + batch([(None, b"%d" % n, []) for n in range(9_000)], (1 << 60) + 6)
+    )
     assert told(some.between(1 << 60, (1 << 60) + 6)) == [
         ((1 << 60) + 2 * n, *rows[0], (1, 5 + 1000 * n)) for n in range(3)
     ]
@@ -137,21 +166,32 @@ def test_snappy_is_read_as_java_and_as_librdkafka_write_it() -> None:
     raw = b"record " * 1000
     block = pa.compress(raw, "snappy", asbytes=True)
     assert unpacked(block, 2) == raw
-    framed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + 2 * (struct.pack(">i", len(block)) + block)
+    framed = (
+        b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + 2 * (struct.pack(">i", len(block)) + block)
+    )
     assert unpacked(framed, 2) == raw + raw
 
 
 @pytest.mark.parametrize("lanes", [1, 10_000])
 @pytest.mark.parametrize(
-    "raw", [b"\xff" * 40, b"\x02" * 40, b"\x7e" * 40, b"\x10\0\0\0\x01\x7e" + bytes(34), b"\x04\0\0" + bytes(37)]
+    "raw",
+    [
+        b"\xff" * 40,
+        b"\x02" * 40,
+        b"\x7e" * 40,
+        b"\x10\0\0\0\x01\x7e" + bytes(34),
+        b"\x04\0\0" + bytes(37),
+    ],
 )
-def test_bytes_that_are_no_records_are_refused(raw: bytes, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_are_no_records_are_refused(
+    raw: bytes, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(record_batch_decoder, "LANES", lanes)
     with pytest.raises(Garbled):
         columns(padded(raw), [Body(0, len(raw), 3, 0, 0), Body(0, len(raw), 2, 0, 0)])
 
 
-# ------------------------------------------------------------------------------------------------ what they tell
+# ----------------------------------------------------------------------------------- what they tell
 
 
 class Message:
@@ -176,10 +216,14 @@ class Message:
         return 1, self._at
 
 
-NUMBER = st.integers(0, 5) | st.sampled_from([2**63 - 1, -(2**63), "3", 3.0, None, True, "x", 2**70])
-VALUE = st.fixed_dictionaries({"seq": NUMBER}, optional={"by": st.sampled_from([0, 1, "1", "a", None, 1.5])}).map(
-    lambda each: json.dumps(each).encode()
-) | st.sampled_from([None, b"", b"no json", b'{\n"seq":\n3}', b'{"payload":{"seq":4},"schema":null}', b"[1]", b"  "])
+NUMBER = st.integers(0, 5) | st.sampled_from(
+    [2**63 - 1, -(2**63), "3", 3.0, None, True, "x", 2**70]
+)
+VALUE = st.fixed_dictionaries(
+    {"seq": NUMBER}, optional={"by": st.sampled_from([0, 1, "1", "a", None, 1.5])}
+).map(lambda each: json.dumps(each).encode()) | st.sampled_from(
+    [None, b"", b"no json", b'{\n"seq":\n3}', b'{"payload":{"seq":4},"schema":null}', b"[1]", b"  "]
+)
 KEY = st.sampled_from([None, b"", b"a", b'{"by":1}', b"\xff"])
 HEADED = st.lists(st.tuples(st.just("s"), st.sampled_from([b"1", b"2", None])), max_size=1)
 
@@ -201,7 +245,8 @@ def test_the_runs_in_columns_are_those_in_messages(
 ) -> None:
     wanted = Wanted(sequence_spec(sequence), by_spec(by), measure=measure)
     messages = [
-        [Message(100 * n + 2 * at, row, 5 + 1000 * at) for at, row in enumerate(rows)] for n, rows in enumerate(batches)
+        [Message(100 * n + 2 * at, row, 5 + 1000 * at) for at, row in enumerate(rows)]
+        for n, rows in enumerate(batches)
     ]
     some = [each for n, rows in enumerate(batches) for each in read(batch(rows, 100 * n))]
     assert runs_of(wanted, some) == runs_of(wanted, messages)

@@ -1,4 +1,6 @@
-"""Records of inputs and output are taken by key or by sequence, and compared on Spark as in this process."""
+"""Records of inputs and output are taken by key or by sequence, and compared on Spark as in this
+process.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # PySpark leaves the socket open over which a frame comes in parts.
-pytestmark = pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"
+)
 PLACE = TopicPartition("t", 0)
 
 
 def counted(keys: Keys, *messages: Message) -> list[tuple[Any, ...]]:
-    """Source, times, first and last offset of every row; records and those without a key at the end."""
+    """Source, times, first and last offset of every row; records and those without a key at the
+    end.
+    """
     found = [*keys.take(PLACE, messages), *keys.rest()]
-    return [(r.source, r.times, r.first_offset, r.last_offset) if r.source else (r.first, r.last) for r in found]
+    return [
+        (r.source, r.times, r.first_offset, r.last_offset) if r.source else (r.first, r.last)
+        for r in found
+    ]
 
 
 def test_keys_are_counted_with_their_first_and_their_last_offset() -> None:
@@ -37,7 +46,11 @@ def test_keys_are_counted_with_their_first_and_their_last_offset() -> None:
 
 def test_whatever_names_a_record_may_stand_elsewhere() -> None:
     messages = [Message(n, json.dumps({"id": n // 2}).encode(), b"k") for n in range(3)]
-    assert counted(Keys(by_spec("$.id"), ReadSide.OUTPUT), *messages) == [("0", 2, 0, 1), ("1", 1, 2, 2), (3, 0)]
+    assert counted(Keys(by_spec("$.id"), ReadSide.OUTPUT), *messages) == [
+        ("0", 2, 0, 1),
+        ("1", 1, 2, 2),
+        (3, 0),
+    ]
     assert counted(Keys(BY_PARTITION, ReadSide.OUTPUT), *messages) == [("0", 3, 0, 2), (3, 0)]
 
 
@@ -54,15 +67,25 @@ def test_too_many_keys_are_handed_on_and_counted_further(monkeypatch: pytest.Mon
 def test_no_reader_has_two_ranges_of_one_partition() -> None:
     ranges = [PartitionRange("t", 0, n, n + 1, 9, 9, side=side) for n, side in enumerate((1, 1, 3))]
     ranges.append(PartitionRange("t", 1, 0, 9, 9, 9, side=1))
-    found = [(side, [(each.partition, each.start) for each in some]) for side, some in audit_inputs._rounds(ranges)]
+    found = [
+        (side, [(each.partition, each.start) for each in some])
+        for side, some in audit_inputs._rounds(ranges)
+    ]
     assert found == [(1, [(0, 0), (1, 0)]), (1, [(0, 1)]), (3, [(0, 2)])]
 
 
 def some_rows() -> list[Occurrence]:
     found = []
-    for side, topic, numbers in ((0, "out", range(2, 45)), (1, "in", range(40)), (3, "in", range(40, 70))):
+    for side, topic, numbers in (
+        (0, "out", range(2, 45)),
+        (1, "in", range(40)),
+        (3, "in", range(40, 70)),
+    ):
         found += [
-            Occurrence(f"k{n % 50}", KEYED, side, topic, n % 2, n, KEYED, n, 1 + (n == 7 * side), 1000) for n in numbers
+            Occurrence(
+                f"k{n % 50}", KEYED, side, topic, n % 2, n, KEYED, n, 1 + (n == 7 * side), 1000
+            )
+            for n in numbers
         ]
         found.append(Occurrence(None, 40, side, topic, 0, -1, 1, -1, 0, -1))
         if side in (0, 1):
@@ -72,16 +95,22 @@ def some_rows() -> list[Occurrence]:
 
 
 @pytest.mark.parametrize("subset", [True, False])
-def test_rows_are_compared_on_spark_as_here(spark: SparkSession, subset: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_compared_on_spark_as_here(
+    spark: SparkSession, subset: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     comparison = Comparison(
-        tuple(PartitionRange("t", n, 0, 9, 9, 9) for n in range(3)), Wanted(None, by_spec("key")), subset=subset
+        tuple(PartitionRange("t", n, 0, 9, 9, 9) for n in range(3)),
+        Wanted(None, by_spec("key")),
+        subset=subset,
     )
     frame = spark.createDataFrame([tuple(row) for row in some_rows()], audit_inputs.OCCURRENCES)
     monkeypatch.setattr(audit_inputs, "of_shares", lambda *args: frame.repartition(3))
     here = as_rows(comparison.matched(sorted(some_rows(), key=order)))
     there = rows(audit_inputs.compare_frame(spark, audit.Cluster({}, 1.0), comparison, 2, 1))
     assert there == here
-    assert {row[3] for row in here if row[0] == "violation"} >= {"duplicate", "torn"} | (set() if subset else {"lost"})
+    assert {row[3] for row in here if row[0] == "violation"} >= {"duplicate", "torn"} | (
+        set() if subset else {"lost"}
+    )
 
 
 def test_a_comparison_reads_what_all_of_its_ranges_have() -> None:

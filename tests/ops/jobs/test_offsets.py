@@ -1,4 +1,6 @@
-"""Both engines give the same answer on random histories: the local one on all of it, and on what Spark keeps of it."""
+"""Both engines give the same answer on random histories: the local one on all of it, and on what
+Spark keeps of it.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ VALUES = [
     b'{"o":18446744073709551616}',
 ]
 
-keys = st.one_of(st.sampled_from(OURS), st.sampled_from(OURS), st.sampled_from(THEIRS), st.sampled_from(GARBAGE))
+keys = st.one_of(
+    st.sampled_from(OURS), st.sampled_from(OURS), st.sampled_from(THEIRS), st.sampled_from(GARBAGE)
+)
 written = st.tuples(
     keys,
     st.sampled_from(VALUES),
@@ -85,7 +89,9 @@ rich = st.lists(written, min_size=40, max_size=160)
 
 
 def records(history: History) -> list[ConsumerRecord]:
-    """A history as a topic has it: where Java puts a key, unless a place is given; offsets count up per partition."""
+    """A history as a topic has it: where Java puts a key, unless a place is given; offsets count up
+    per partition.
+    """
     ends = dict.fromkeys(range(PARTITIONS), 0)
     found: list[ConsumerRecord] = []
     for key, value, elsewhere, at in history:
@@ -96,10 +102,14 @@ def records(history: History) -> list[ConsumerRecord]:
 
 
 def local(role: str, history: Sequence[ConsumerRecord]) -> ReadTopic:
-    """The topic as the local engine has it in the end: a dictionary that newer records overwrite."""
+    """The topic as the local engine has it in the end: a dictionary that newer records
+    overwrite.
+    """
     newest = {(r.partition, r.key): r for r in history}
     ends = dict.fromkeys(range(PARTITIONS), len(history) * 2)
-    return ReadTopic(TopicImage(TOPICS[role].topic, len(history), tuple(newest.values()), ends), role)
+    return ReadTopic(
+        TopicImage(TOPICS[role].topic, len(history), tuple(newest.values()), ends), role
+    )
 
 
 def blocks(by_role: Histories, saved: Saved) -> list[tuple[Source, list[ConsumerRecord]]]:
@@ -113,13 +123,17 @@ def empty() -> list[OffsetsTopicState]:
     return [topic_state(local(role, []), "c") for role in TOPICS]
 
 
-def looked(spark: SparkSession | None, by_role: Histories, purpose: Purpose, saved: Saved | None = None) -> Found:
+def looked(
+    spark: SparkSession | None, by_role: Histories, purpose: Purpose, saved: Saved | None = None
+) -> Found:
     """What Spark's tasks find in everything, or without it the function that they run."""
     rows = list(offsets.in_buckets(blocks(by_role, saved or {}), 2))
     one = Looked(purpose, empty(), tuple(saved or ()))
     if spark is None:
         parts = ([row for row in rows if row[1] == n] for n in range(2 * offsets.BUCKETS))
-        return offsets.gather(found for part in parts for found in offsets.look_at_part(part, [one]))
+        return offsets.gather(
+            found for part in parts for found in offsets.look_at_part(part, [one])
+        )
     return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2, 3))
 
 
@@ -147,14 +161,17 @@ many = settings(max_examples=deep(300, 75), deadline=None)
 
 def same_changes(found: OffsetChanges, expected: OffsetChanges) -> None:
     assert sorted(map(repr, found.writes)) == sorted(map(repr, expected.writes))
-    if len(found.writes) <= offsets.MOST:  # the records of a key that lie elsewhere are deleted in any order
+    # the records of a key that lie elsewhere are deleted in any order
+    if len(found.writes) <= offsets.MOST:
         assert [write.key for write in found.writes] == [write.key for write in expected.writes]
     assert sorted(map(repr, found.conflicts)) == sorted(map(repr, expected.conflicts))
     assert sorted(found.refusals) == sorted(expected.refusals)
     assert (found.moved, found.merged) == (expected.moved, expected.merged)
 
 
-def check_merge(spark: SparkSession | None, left: History, right: History, into: Side, policy: MergePolicy) -> None:
+def check_merge(
+    spark: SparkSession | None, left: History, right: History, into: Side, policy: MergePolicy
+) -> None:
     wish, by_role = MergeOffsets("c", into, policy), both(left, right)
     found = looked(spark, by_role, wish)
     changes = whole(wish, found.decided["c"], places(seen(found)), {})
@@ -163,10 +180,21 @@ def check_merge(spark: SparkSession | None, left: History, right: History, into:
 
 
 def check_restore(
-    spark: SparkSession | None, left: History, right: History, left_then: History, right_then: History, run: str | None
+    spark: SparkSession | None,
+    left: History,
+    right: History,
+    left_then: History,
+    right_then: History,
+    run: str | None,
 ) -> None:
-    wish, by_role, then = RestoreBackup("c", "file", run), both(left, right), both(left_then, right_then)
-    saved: Saved = {(None, TOPICS[role].topic): history for role, history in then.items() if history}
+    wish, by_role, then = (
+        RestoreBackup("c", "file", run),
+        both(left, right),
+        both(left_then, right_then),
+    )
+    saved: Saved = {
+        (None, TOPICS[role].topic): history for role, history in then.items() if history
+    }
     found = looked(spark, by_role, wish, saved)
     back: Saved = {where: found.records.get(Source(*where, "c"), ()) for where in saved}
     changes = whole(wish, found.decided["c"], places(seen(found)), back)
@@ -185,7 +213,11 @@ def check_lost(spark: SparkSession | None, left: History, right: History) -> Non
     assert lost(seen(looked(spark, by_role, DifferingKeys("c")))) == lost(by_role)
 
 
-sides, policies, runs = st.sampled_from(list(Side)), st.sampled_from(list(MergePolicy)), st.sampled_from([None, "run"])
+sides, policies, runs = (
+    st.sampled_from(list(Side)),
+    st.sampled_from(list(MergePolicy)),
+    st.sampled_from([None, "run"]),
+)
 
 
 @many
@@ -206,7 +238,9 @@ def test_a_merge_writes_the_same(
 
 @many
 @given(histories, histories, histories, histories, runs)
-def test_a_restore_needs_no_more_than_what_is_kept(a: History, b: History, c: History, d: History, run: str) -> None:
+def test_a_restore_needs_no_more_than_what_is_kept(
+    a: History, b: History, c: History, d: History, run: str
+) -> None:
     check_restore(None, a, b, c, d, run)
 
 
@@ -227,7 +261,9 @@ def test_a_diff_and_a_check_need_no_more_than_what_is_kept(left: History, right:
 
 @few
 @given(rich, rich)
-def test_a_diff_and_a_check_say_the_same(spark: SparkSession, left: History, right: History) -> None:
+def test_a_diff_and_a_check_say_the_same(
+    spark: SparkSession, left: History, right: History
+) -> None:
     check_diff(spark, left, right)
     check_lost(spark, left, right)
 
@@ -240,7 +276,9 @@ def lost(by_role: Histories) -> list[str]:
         local("global", by_role["global"]), own, configs, stores={"c": Store(Kind.SEPARATE, "own")}
     )
     (connector,) = assemble(snapshot, OffsetsQuery(("c",))).connectors
-    return [entry.key.text for entry in connector.offsets if entry.lost and entry.origin == "global"]
+    return [
+        entry.key.text for entry in connector.offsets if entry.lost and entry.origin == "global"
+    ]
 
 
 @few
@@ -255,19 +293,30 @@ def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
     path = tmp_path_factory.mktemp("backup") / "backup.jsonl"
     path.write_text("".join(f"{line}\n" for line in lines))
     frame = offsets_backup.read(spark, path, "c", 2)
-    rows = [(source_of(row.source), each) for row in frame.collect() for each in marshal.loads(row.rows)]
+    rows = [
+        (source_of(row.source), each) for row in frame.collect() for each in marshal.loads(row.rows)
+    ]
     found = [(source, ConsumerRecord(*each)) for source, each in rows]
-    records_of = [(Source(at.bootstrap, at.topic, "c"), r) for at in expected for rs in at.records.values() for r in rs]
+    records_of = [
+        (Source(at.bootstrap, at.topic, "c"), r)
+        for at in expected
+        for rs in at.records.values()
+        for r in rs
+    ]
     assert sorted(map(repr, found)) == sorted(map(repr, records_of))
 
 
 def lines_of(by_role: Histories, owners: Mapping[Source, frozenset[str] | None]) -> list[str]:
     newest = {role: list(local(role, history).image.latest) for role, history in by_role.items()}
-    return [line for _, text in offsets.texts(blocks(newest, {}), owners) for line in text.split("\n")]
+    return [
+        line for _, text in offsets.texts(blocks(newest, {}), owners) for line in text.split("\n")
+    ]
 
 
 def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of_a_topic() -> None:
-    history = [ConsumerRecord(key, b"{}", 0, n, 5) for n, key in enumerate([*OURS, *THEIRS, *GARBAGE])]
+    history = [
+        ConsumerRecord(key, b"{}", 0, n, 5) for n, key in enumerate([*OURS, *THEIRS, *GARBAGE])
+    ]
     owners = {TOPICS["global"]: None, TOPICS["dedicated"]: frozenset(["d"])}
     found = list(map(json.loads, lines_of({"global": history, "dedicated": history}, owners)))
     assert len([d for d in found if d["topic"] == "offsets"]) == len(OURS) + len(THEIRS)
@@ -281,7 +330,9 @@ def test_a_line_of_a_backup_that_is_none_is_shown(spark: SparkSession, tmp_path:
         offsets_backup.read(spark, path, "c", 2).collect()
 
 
-def test_a_backup_without_offsets_is_not_shared_out_among_tasks(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_backup_without_offsets_is_not_shared_out_among_tasks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "backup.jsonl"
     path.write_text('{"topic":"t","key":"k"}\n')
     with pytest.raises(PythonException, match="it has no offset, which --engine spark needs"):
@@ -294,19 +345,30 @@ def test_values_of_any_size_are_given_in_small_parts() -> None:
     rows = [marshal.loads(content) for _, _, content in offsets.in_buckets(everything, 1)]
     assert sum(map(len, rows)) == len(records)
     assert max(map(len, rows)) <= offsets.THOUSANDS
-    lines = [text.count("\n") + 1 for _, text in offsets.texts(everything, {TOPICS["global"]: None})]
+    lines = [
+        text.count("\n") + 1 for _, text in offsets.texts(everything, {TOPICS["global"]: None})
+    ]
     assert sum(lines) == len(records)
     assert max(lines) <= offsets.THOUSANDS
 
 
 def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSession) -> None:
     same = [
-        ConsumerRecord(b'["c",{"t":%d}]' % n, b'{"o":1}', java_partition(b'["c",{"t":%d}]' % n, PARTITIONS), n, 5)
+        ConsumerRecord(
+            b'["c",{"t":%d}]' % n,
+            b'{"o":1}',
+            java_partition(b'["c",{"t":%d}]' % n, PARTITIONS),
+            n,
+            5,
+        )
         for n in range(500)
     ]
     by_role = {
         "global": same,
-        "dedicated": [*same[:-1], ConsumerRecord(same[-1].key, b'{"o":2}', same[-1].partition, 999, 6)],
+        "dedicated": [
+            *same[:-1],
+            ConsumerRecord(same[-1].key, b'{"o":2}', same[-1].partition, 999, 6),
+        ],
     }
     found = looked(spark, by_role, MergeOffsets("c", "dedicated", "global"))
     assert [write.key for write in found.decided["c"].writes] == [same[-1].key]
@@ -317,7 +379,9 @@ def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSess
 
 
 @pytest.mark.parametrize("into", list(Side))
-def test_what_is_decided_in_many_parts_is_the_same(into: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_decided_in_many_parts_is_the_same(
+    into: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(offsets, "MOST", 50)
     monkeypatch.setattr(offsets, "THOUSANDS", 7)
     keys = [b'["c",{"t":%d}]' % n for n in range(400)]
@@ -338,7 +402,9 @@ def test_a_key_that_is_not_connects_is_shown_to_be_there() -> None:
 def test_a_backup_keeps_all_records_of_its_connector_and_none_of_others() -> None:
     by_role = both([(key, b"{}", None, n) for n, key in enumerate([*OURS, *THEIRS, *OURS])], [])
     found = looked(None, by_role, AllKeys("c"))
-    assert [dict(at.records) for at in places(seen(found))] == [dict(at.records) for at in places(by_role)]
+    assert [dict(at.records) for at in places(seen(found))] == [
+        dict(at.records) for at in places(by_role)
+    ]
     assert len(found.records[TOPICS["global"]]) == len(OURS)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from connectctl.ops.clients.librdkafka.read import TopicReading
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, parse_key
@@ -22,7 +23,12 @@ def wanted(*names: str, ends: dict[int, int] | None = None) -> WantedKeys:
 names = st.one_of(st.sampled_from(["c", "cc", "é", '"', "\\", "c\n", ""]), st.text(max_size=3))
 spelled = st.one_of(
     st.builds(lambda name: connect_json([name, {"t": 1}]).encode("utf-8", "surrogatepass"), names),
-    st.builds(lambda name: b'["' + "".join(f"\\u{ord(c) & 0xFFFF:04x}" for c in name).encode() + b'",null]', names),
+    st.builds(
+        lambda name: (
+            b'["' + "".join(f"\\u{ord(c) & 0xFFFF:04x}" for c in name).encode() + b'",null]'
+        ),
+        names,
+    ),
     st.binary(max_size=8),
     st.none(),
 )
@@ -49,7 +55,10 @@ class Message:
 
 
 def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None) -> list[bytes | None]:
-    reading = TopicReading(None, {"t": {}}, includes={} if wanted is None else {"t": wanted.__contains__})  # type: ignore[arg-type]  # it asks nobody
+    # it asks nobody
+    nobody: Any = None
+    includes = {} if wanted is None else {"t": wanted.__contains__}
+    reading = TopicReading(nobody, {"t": {}}, includes=includes)
     keys, messages = reading._chosen("t", list(map(Message, raws)))
     assert list(keys) == [message.raw for message in messages]
     return list(keys)
@@ -78,7 +87,12 @@ def test_all_keys_are_wanted_where_no_connector_is_named() -> None:
 def test_every_partition_that_holds_anything_is_read_once(ends: dict[int, int], tasks: int) -> None:
     shares = split([wanted("c", ends=ends)], tasks)
     assert len(shares) <= tasks
-    read = [(partition, end) for share in shares for part in share for partition, end in part.ends.items()]
+    read = [
+        (partition, end)
+        for share in shares
+        for part in share
+        for partition, end in part.ends.items()
+    ]
     assert sorted(read) == sorted((p, end) for p, end in ends.items() if end)
     loads = [sum(end for part in share for end in part.ends.values()) for share in shares]
     assert max(loads, default=0) - min(loads, default=0) <= max(ends.values(), default=0)

@@ -1,9 +1,20 @@
-"""What the authorizer makes of bindings; that the brokers say the same is tests/live/test_preflight_acls.py's to show."""
+"""What the authorizer makes of bindings; that the brokers say the same is
+tests/live/test_preflight_acls.py's to show.
+"""
 
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.kafka.acls import Acls, Action, Authorizer, Because, Binding, Operation, Pattern, Resource
+from connectctl.ops.kafka.acls import (
+    Acls,
+    Action,
+    Authorizer,
+    Because,
+    Binding,
+    Operation,
+    Pattern,
+    Resource,
+)
 from fakes.acls import allow
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +26,9 @@ ME = "User:me"
 HERE = "10.0.0.1"
 
 
-def decide(*bindings: Binding, asked: Operation = WRITE, name: str = "t", host: str = HERE) -> Because:
+def decide(
+    *bindings: Binding, asked: Operation = WRITE, name: str = "t", host: str = HERE
+) -> Because:
     acls = Acls(bindings, Authorizer(super_users=frozenset({"User:root"})))
     decision = acls.decide(Action(ME, asked, TOPIC, name), host)
     assert decision.allowed is (decision.because is Because.ALLOWED)
@@ -42,11 +55,15 @@ def decide(*bindings: Binding, asked: Operation = WRITE, name: str = "t", host: 
         (allow(ME, WRITE, TOPIC, "t", deny=True), Because.DENIED),
     ],
 )
-def test_a_binding_counts_for_its_principal_host_operation_and_pattern(binding: Binding, because: Because) -> None:
+def test_a_binding_counts_for_its_principal_host_operation_and_pattern(
+    binding: Binding, because: Because
+) -> None:
     assert decide(binding) is because
 
 
-@pytest.mark.parametrize("deny", [allow(ME, WRITE, TOPIC, "t", deny=True), allow("User:*", ALL, TOPIC, "*", deny=True)])
+@pytest.mark.parametrize(
+    "deny", [allow(ME, WRITE, TOPIC, "t", deny=True), allow("User:*", ALL, TOPIC, "*", deny=True)]
+)
 def test_a_deny_wins_over_every_allow(deny: Binding) -> None:
     assert decide(allow(ME, WRITE, TOPIC, "t"), allow(ME, ALL, TOPIC, "*"), deny) is Because.DENIED
 
@@ -72,7 +89,10 @@ def test_denying_write_does_not_deny_describe() -> None:
 
 
 def test_super_users_may_do_what_is_denied() -> None:
-    acls = Acls((allow("User:root", ALL, TOPIC, "*", deny=True),), Authorizer(super_users=frozenset({"User:root"})))
+    acls = Acls(
+        (allow("User:root", ALL, TOPIC, "*", deny=True),),
+        Authorizer(super_users=frozenset({"User:root"})),
+    )
     assert acls.decide(Action("User:root", WRITE, TOPIC, "t"), HERE).because is Because.SUPER_USER
 
 
@@ -95,7 +115,10 @@ def test_all_bindings_that_allow_are_told() -> None:
 
 def test_words_are_spelled_as_kafkas_tools_spell_them() -> None:
     assert (ID.word, Operation.DESCRIBE_CONFIGS.word) == ("TransactionalId", "DescribeConfigs")
-    assert str(allow(ME, WRITE, ID, "a-", prefixed=True)) == "Allow User:me Write on TransactionalId a-… (prefixed)"
+    assert (
+        str(allow(ME, WRITE, ID, "a-", prefixed=True))
+        == "Allow User:me Write on TransactionalId a-… (prefixed)"
+    )
 
 
 NAMES = st.text("ab*", min_size=1, max_size=3)
@@ -112,7 +135,9 @@ BINDINGS = st.builds(
 
 
 @given(st.lists(BINDINGS, max_size=12), NAMES)
-def test_looking_by_prefix_finds_what_looking_at_every_binding_finds(bindings: list[Binding], name: str) -> None:
+def test_looking_by_prefix_finds_what_looking_at_every_binding_finds(
+    bindings: list[Binding], name: str
+) -> None:
     found = list(Acls(tuple(bindings)).on(TOPIC, name))
     assert sorted(found) == sorted(b for b in bindings if b.resource is TOPIC and b.covers(name))
 
@@ -130,5 +155,7 @@ def test_a_binding_more_that_allows_never_takes_anything_away(
 
 @given(BINDINGS)
 def test_an_unknown_pattern_covers_nothing(binding: Binding) -> None:
-    strange = Binding(binding.resource, binding.name, Pattern.UNKNOWN, ME, "*", ALL, binding.permission)
+    strange = Binding(
+        binding.resource, binding.name, Pattern.UNKNOWN, ME, "*", ALL, binding.permission
+    )
     assert not strange.covers(binding.name)

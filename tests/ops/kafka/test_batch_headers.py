@@ -9,7 +9,16 @@ from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, marker_of
 
 
 def fields(**known: int) -> tuple[int, ...]:
-    base = {"offset": 7, "delta": 2, "attributes": 0x10, "first": 100, "last": 120, "pid": 5, "epoch": 3, "seq": 40}
+    base = {
+        "offset": 7,
+        "delta": 2,
+        "attributes": 0x10,
+        "first": 100,
+        "last": 120,
+        "pid": 5,
+        "epoch": 3,
+        "seq": 40,
+    }
     has = base | {"count": 3} | known
     return (has["offset"], 99, 0, 2, 0, has["attributes"], has["delta"], has["first"], has["last"], has["pid"],
             has["epoch"], has["seq"], has["count"])  # fmt: skip
@@ -25,9 +34,16 @@ def test_a_header_tells_producer_sequence_and_time() -> None:
 @pytest.mark.parametrize("outcome", [ABORT, COMMIT])
 def test_a_marker_tells_its_outcome_and_its_coordinator(outcome: int) -> None:
     key, value = struct.pack(">hh", 0, outcome), struct.pack(">hi", 0, 11)
-    record = b"\x00\x00\x00" + bytes([len(key) * 2]) + key + bytes([len(value) * 2]) + value + b"\x00"
+    record = (
+        b"\x00\x00\x00" + bytes([len(key) * 2]) + key + bytes([len(value) * 2]) + value + b"\x00"
+    )
     marker = marker_of(fields(delta=0, count=1), bytes([len(record) * 2]) + record)
-    assert (marker.outcome, marker.coordinator_epoch, marker.offset, marker.timestamp) == (outcome, 11, 7, 120)
+    assert (marker.outcome, marker.coordinator_epoch, marker.offset, marker.timestamp) == (
+        outcome,
+        11,
+        7,
+        120,
+    )
 
 
 def test_a_control_batch_that_compaction_emptied_ends_nothing() -> None:

@@ -1,10 +1,20 @@
-"""A fetched batch as another producer's: the same records, whether it is opened or not, as another library reads them."""
+"""A fetched batch as another producer's: the same records, whether it is opened or not, as another
+library reads them.
+"""
 
 from __future__ import annotations
 
 import pytest
 from connectctl.ops.kafka.batch_headers import HEADER
-from connectctl.ops.kafka.batch_rewrite import TargetTopic, codec_of, fits, is_complete, opened, remade, restamped
+from connectctl.ops.kafka.batch_rewrite import (
+    TargetTopic,
+    codec_of,
+    fits,
+    is_complete,
+    opened,
+    remade,
+    restamped,
+)
 from connectctl.ops.kafka.fetched_batches import BatchAt
 from connectctl.ops.kafka.record_batch_decoder import Garbled
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
@@ -30,7 +40,9 @@ def test_an_unopened_batch_has_its_records_and_the_producer_of_ours(
     assert sent[HEADER.size :] == raw[HEADER.size :]
 
 
-@given(ROWS, st.sampled_from(sorted(CODECS)), st.integers(0, 20), st.integers(100, 2000), st.booleans())
+@given(
+    ROWS, st.sampled_from(sorted(CODECS)), st.integers(0, 20), st.integers(100, 2000), st.booleans()
+)
 def test_an_opened_batch_has_the_records_from_the_wanted_offset_on(
     rows: list[Row], codec: str, behind: int, limit: int, compressed: bool
 ) -> None:
@@ -41,13 +53,17 @@ def test_an_opened_batch_has_the_records_from_the_wanted_offset_on(
     made = remade(some, limit)
     sent, sequence = [], 40
     for each in made:
-        sent.append(b"".join(each.encode(ProducerState(77, 5, sequence), "zstd" if compressed else "none")))
+        sent.append(
+            b"".join(each.encode(ProducerState(77, 5, sequence), "zstd" if compressed else "none"))
+        )
         sequence += len(each)
         assert compressed or len(sent[-1]) <= limit or len(each) == 1
     assert [row for each in sent for row in read(each)] == rows[behind:]
     offsets = [HEADER.unpack_from(each) for each in sent]
     assert all((f[0], f[6] + 1) == (0, f[12]) for f in offsets)
-    assert all(f[8] == max(time for time, *_ in read(each)) for f, each in zip(offsets, sent, strict=True))
+    assert all(
+        f[8] == max(time for time, *_ in read(each)) for f, each in zip(offsets, sent, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +112,10 @@ def test_times_that_a_broker_has_set_are_those_of_the_records() -> None:
     HEADER.pack_into(raw, 0, *fields)
     data, (batch,) = found(bytes(raw))
     (made,) = remade(opened(data, batch, 0), 1000)
-    assert read(b"".join(made.encode(STAMP))) == [(123_456, None, b"a", []), (123_456, None, b"b", [])]
+    assert read(b"".join(made.encode(STAMP))) == [
+        (123_456, None, b"a", []),
+        (123_456, None, b"b", []),
+    ]
 
 
 def test_a_batch_without_records_is_none() -> None:

@@ -1,4 +1,6 @@
-"""Compressed bodies of batches: what was packed is unpacked, whatever its length, in framings that Java's client reads."""
+"""Compressed bodies of batches: what was packed is unpacked, whatever its length, in framings that
+Java's client reads.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ LENGTHS = [0, 1, 100, 32 * 1024, 32 * 1024 + 1, 64 * 1024, 64 * 1024 + 1, 1_000_
 
 def body(length: int, *, dense: bool) -> bytes:
     """Bytes that compress well, or not at all."""
-    return random.Random(length).randbytes(length) if dense else (b"some text, " * (length // 11 + 1))[:length]
+    return (
+        random.Random(length).randbytes(length)
+        if dense
+        else (b"some text, " * (length // 11 + 1))[:length]
+    )
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -29,14 +35,18 @@ def test_what_was_packed_isunpacked(codec: str, length: int, dense: bool) -> Non
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_lz4_has_independent_blocks_none_of_which_is_longer_than_its_frame_says(dense: bool) -> None:
+def test_lz4_has_independent_blocks_none_of_which_is_longer_than_its_frame_says(
+    dense: bool,
+) -> None:
     packed = b"".join(compressed([body(300_000, dense=dense)], "lz4"))
     magic, flags, size, _ = struct.unpack_from("<IBBB", packed)
     assert (magic, flags, size) == (0x184D2204, 0b0110_0000, 0x40)
     at, blocks = 7, []
     while length := struct.unpack_from("<I", packed, at)[0]:
         blocks.append(length & 0x7FFFFFFF)
-        assert bool(length >> 31) is (dense and blocks[-1] == min(64 * 1024, 300_000 - (len(blocks) - 1) * 64 * 1024))
+        assert bool(length >> 31) is (
+            dense and blocks[-1] == min(64 * 1024, 300_000 - (len(blocks) - 1) * 64 * 1024)
+        )
         at += 4 + blocks[-1]
     assert at + 4 == len(packed)
     assert len(blocks) == 5

@@ -4,7 +4,12 @@ import struct
 import uuid
 
 import pytest
-from connectctl.ops.kafka.consumer_group import StreamsMember, assigned_partitions, release_of, streams_member
+from connectctl.ops.kafka.consumer_group import (
+    StreamsMember,
+    assigned_partitions,
+    release_of,
+    streams_member,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,11 +39,19 @@ def test_a_real_subscription_tells_process_release_and_server() -> None:
     assert found == StreamsMember("76ed91fd-1d80-402d-8790-6b6e8a98253c", 11, "127.0.0.1:7002")
 
 
-@given(st.integers(3, 11), st.integers(0, 3), st.uuids(), st.sampled_from(["", "app-1:7001"]), st.integers(0, 4))
+@given(
+    st.integers(3, 11),
+    st.integers(0, 3),
+    st.uuids(),
+    st.sampled_from(["", "app-1:7001"]),
+    st.integers(0, 4),
+)
 def test_every_version_of_the_protocol_is_read(
     version: int, more: int, process: uuid.UUID, server: str, tasks: int
 ) -> None:
-    found = streams_member(subscription(info(version, version + more, process, server, tasks), ("a", "b")))
+    found = streams_member(
+        subscription(info(version, version + more, process, server, tasks), ("a", "b"))
+    )
     assert found == StreamsMember(str(process), version + more, server or None)
 
 
@@ -56,7 +69,13 @@ def test_a_plain_consumer_is_no_streams_member() -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "release"),
-    [(4, "2.3 or older"), (6, "2.5"), (10, "3.0 or 3.1"), (11, "3.2 or newer"), (12, "4.4 or newer")],
+    [
+        (4, "2.3 or older"),
+        (6, "2.5"),
+        (10, "3.0 or 3.1"),
+        (11, "3.2 or newer"),
+        (12, "4.4 or newer"),
+    ],
 )
 def test_a_protocol_stands_for_releases(protocol: int, release: str) -> None:
     assert release_of(protocol) == release

@@ -27,7 +27,11 @@ ANYWHERE = {
     C.INVALID_REQUEST: M.FAIL,
     C.CLUSTER_AUTHORIZATION_FAILED: M.FAIL,
 }
-READ_ONLY = ANYWHERE | {C.NO_ANSWER: M.RETRY, C.NETWORK_EXCEPTION: M.RETRY, C.REQUEST_TIMED_OUT: M.RETRY}
+READ_ONLY = ANYWHERE | {
+    C.NO_ANSWER: M.RETRY,
+    C.NETWORK_EXCEPTION: M.RETRY,
+    C.REQUEST_TIMED_OUT: M.RETRY,
+}
 EXPECTED = {
     "FindCoordinator": (
         LOOKUP,
@@ -114,10 +118,16 @@ EXPECTED = {
         },
     ),
 }
-ROWS = [(request, code, move) for request, (_, moves) in EXPECTED.items() for code, move in moves.items()]
+ROWS = [
+    (request, code, move)
+    for request, (_, moves) in EXPECTED.items()
+    for code, move in moves.items()
+]
 
 
-@pytest.mark.parametrize(("request_", "code", "move"), ROWS, ids=[f"{r}-{c.name}" for r, c, _ in ROWS])
+@pytest.mark.parametrize(
+    ("request_", "code", "move"), ROWS, ids=[f"{r}-{c.name}" for r, c, _ in ROWS]
+)
 def test_each_answer_leads_to_one_move(request_: str, code: Code, move: ErrorAction) -> None:
     assert verdict(EXPECTED[request_][0], code).move is move
 
@@ -153,15 +163,24 @@ def test_a_request_that_is_refused_for_a_right_names_it(
     assert isinstance(error, NotAuthorized)
     assert str(error).startswith(f"Not done: {right} is missing. Grant {right}")
     assert str(error.right) == right
-    other = failure("Not done", verdict(table, Code.UNKNOWN_SERVER_ERROR, "x"), Code.UNKNOWN_SERVER_ERROR)
+    other = failure(
+        "Not done", verdict(table, Code.UNKNOWN_SERVER_ERROR, "x"), Code.UNKNOWN_SERVER_ERROR
+    )
     assert (type(other), other.code) == (ConnectctlError, "UNKNOWN_SERVER_ERROR")
 
 
 def test_the_codes_have_kafkas_numbers() -> None:
     import kafka.errors as theirs
 
-    renamed = {"NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER", "MESSAGE_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE"}
-    renamed |= {"INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION", "NO_ERROR": "NONE", "UNKNOWN": "UNKNOWN_SERVER_ERROR"}
+    renamed = {
+        "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
+        "MESSAGE_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE",
+    }
+    renamed |= {
+        "INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION",
+        "NO_ERROR": "NONE",
+        "UNKNOWN": "UNKNOWN_SERVER_ERROR",
+    }
     not_in_kafka_python = {Code.INVALID_REGULAR_EXPRESSION}
     for code in (c for c in Code if c > -100 and c not in not_in_kafka_python):
         message = theirs.for_code(int(code)).message

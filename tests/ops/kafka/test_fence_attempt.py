@@ -25,14 +25,20 @@ ONGOING = replace(EMPTY, state="Ongoing")
 
 
 def test_a_good_answer_ends_it() -> None:
-    assert after_answer(FenceAttempt(EMPTY), InitProducerIdResponse(Code.NONE, 7, 4)) == Fenced(7, 4, False)
+    assert after_answer(FenceAttempt(EMPTY), InitProducerIdResponse(Code.NONE, 7, 4)) == Fenced(
+        7, 4, False
+    )
 
 
 def test_an_open_transaction_that_was_seen_being_aborted_counts_as_aborted() -> None:
-    chase = after_answer(FenceAttempt(ONGOING), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS))
+    chase = after_answer(
+        FenceAttempt(ONGOING), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS)
+    )
     assert isinstance(chase, FenceAttempt)
     ask, chase_ = after_describe(chase, replace(EMPTY, state="PrepareAbort", epoch=4))
-    assert (ask, isinstance(chase_, FenceAttempt)) == (False, True), "while it is being aborted, asking helps nobody"
+    assert (ask, isinstance(chase_, FenceAttempt)) == (False, True), (
+        "while it is being aborted, asking helps nobody"
+    )
     assert isinstance(chase_, FenceAttempt)
     ask, chase_ = after_describe(chase_, replace(EMPTY, state="CompleteAbort", epoch=4))
     assert ask
@@ -42,7 +48,8 @@ def test_an_open_transaction_that_was_seen_being_aborted_counts_as_aborted() -> 
 
 def test_a_transaction_that_was_being_committed_is_not_aborted() -> None:
     chase = after_answer(
-        FenceAttempt(replace(EMPTY, state="PrepareCommit")), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS)
+        FenceAttempt(replace(EMPTY, state="PrepareCommit")),
+        InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS),
     )
     assert isinstance(chase, FenceAttempt)
     assert chase.epochs == 0, "the coordinator refused, and used no epoch"
@@ -72,7 +79,9 @@ def test_a_lost_answer_is_asked_again_where_it_was_not_performed() -> None:
 
 
 def test_an_epoch_that_moved_by_a_commit_is_no_fence() -> None:
-    chase = after_answer(FenceAttempt(replace(EMPTY, state="CompleteCommit")), InitProducerIdResponse(Code.NO_ANSWER))
+    chase = after_answer(
+        FenceAttempt(replace(EMPTY, state="CompleteCommit")), InitProducerIdResponse(Code.NO_ANSWER)
+    )
     assert isinstance(chase, FenceAttempt)
     ask, after = after_describe(chase, replace(EMPTY, state="CompleteCommit", epoch=4))
     assert ask, "with transaction version 2 a commit moves the epoch"
@@ -80,7 +89,12 @@ def test_an_epoch_that_moved_by_a_commit_is_no_fence() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Code.INVALID_TRANSACTION_TIMEOUT, Code.UNKNOWN_SERVER_ERROR]
+    "code",
+    [
+        Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        Code.INVALID_TRANSACTION_TIMEOUT,
+        Code.UNKNOWN_SERVER_ERROR,
+    ],
 )
 def test_what_will_not_get_better_is_given_up_with_a_hint(code: Code) -> None:
     problem = after_answer(FenceAttempt(EMPTY), InitProducerIdResponse(code))
@@ -105,12 +119,21 @@ def test_the_epochs_of_an_id_are_never_used_up() -> None:
 
 
 STATE = st.builds(
-    Transaction, st.just("a"), st.sampled_from(STATES), st.integers(0, 3), st.integers(0, 32_767), st.just(60_000)
+    Transaction,
+    st.just("a"),
+    st.sampled_from(STATES),
+    st.integers(0, 3),
+    st.integers(0, 32_767),
+    st.just(60_000),
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(Code), st.one_of(st.sampled_from(Code), STATE)), max_size=60))
-def test_whatever_brokers_answer_at_most_so_many_epochs_are_spent(story: list[tuple[Code, Transaction | Code]]) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from(Code), st.one_of(st.sampled_from(Code), STATE)), max_size=60)
+)
+def test_whatever_brokers_answer_at_most_so_many_epochs_are_spent(
+    story: list[tuple[Code, Transaction | Code]],
+) -> None:
     chase, sent_in_doubt = FenceAttempt(EMPTY), 0
     for code, seen in story:
         after = after_answer(chase, InitProducerIdResponse(code, 7, 4))
@@ -127,7 +150,9 @@ def test_whatever_brokers_answer_at_most_so_many_epochs_are_spent(story: list[tu
 
 
 def test_out_of_time_says_what_was_answered_last() -> None:
-    chase = after_answer(FenceAttempt(ONGOING), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS))
+    chase = after_answer(
+        FenceAttempt(ONGOING), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS)
+    )
     assert isinstance(chase, FenceAttempt)
     problem = out_of_time(chase, 30)
     assert problem.code == "timed-out"

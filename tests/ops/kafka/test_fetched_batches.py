@@ -1,4 +1,6 @@
-"""Which batches of a response are committed: as the index of aborted transactions has it, whatever lies between."""
+"""Which batches of a response are committed: as the index of aborted transactions has it, whatever
+lies between.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,24 @@ from hypothesis import strategies as st
 PLAIN, TRANSACTIONAL = 0x00, 0x10
 
 
-def batch(offset: int, producer: int, attributes: int, records: int = 2, body: bytes = b"body") -> bytes:
+def batch(
+    offset: int, producer: int, attributes: int, records: int = 2, body: bytes = b"body"
+) -> bytes:
     length = HEADER.size - LENGTH.size + len(body)
-    return HEADER.pack(offset, length, 6, 2, 0, attributes, records - 1, 5, 9, producer, 0, 0, records) + body
+    return (
+        HEADER.pack(offset, length, 6, 2, 0, attributes, records - 1, 5, 9, producer, 0, 0, records)
+        + body
+    )
 
 
 def marker(offset: int, producer: int, *, commit: bool) -> bytes:
-    record = b"\x00\x00\x00\x08" + struct.pack(">hh", 0, int(commit)) + b"\x0c" + struct.pack(">hi", 0, 3) + b"\x00"
+    record = (
+        b"\x00\x00\x00\x08"
+        + struct.pack(">hh", 0, int(commit))
+        + b"\x0c"
+        + struct.pack(">hi", 0, 3)
+        + b"\x00"
+    )
     return batch(offset, producer, 0x30, 1, bytes([len(record) * 2]) + record)
 
 
@@ -46,7 +59,10 @@ def test_batches_of_an_aborted_transaction_are_passed_over_up_to_its_marker() ->
 
 
 def test_what_was_aborted_before_the_response_begins_is_passed_over_too() -> None:
-    assert offsets(batch(50, 7, TRANSACTIONAL) + batch(52, 9, TRANSACTIONAL), [(7, 3)]) == ([52], 54)
+    assert offsets(batch(50, 7, TRANSACTIONAL) + batch(52, 9, TRANSACTIONAL), [(7, 3)]) == (
+        [52],
+        54,
+    )
 
 
 @given(st.integers(0, 400))
@@ -66,8 +82,14 @@ def test_the_leader_epoch_of_the_last_batch_is_known() -> None:
     assert committed.epoch == 6
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["records", "commit", "abort"])), max_size=30))
-def test_what_is_left_is_what_was_committed_or_of_no_transaction(events: list[tuple[int, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["records", "commit", "abort"])), max_size=30
+    )
+)
+def test_what_is_left_is_what_was_committed_or_of_no_transaction(
+    events: list[tuple[int, str]],
+) -> None:
     log, aborted, committed = [], [], []
     running: dict[int, list[int]] = {}
     for offset, (producer, kind) in enumerate(events):
@@ -85,4 +107,6 @@ def test_what_is_left_is_what_was_committed_or_of_no_transaction(events: list[tu
             elif given_:
                 aborted.append((producer, given_[0]))
     stable = min((some[0] for some in running.values()), default=len(log))
-    assert offsets(b"".join(log[:stable]), aborted)[0] == sorted(each for each in committed if each < stable)
+    assert offsets(b"".join(log[:stable]), aborted)[0] == sorted(
+        each for each in committed if each < stable
+    )

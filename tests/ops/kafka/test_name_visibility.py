@@ -20,7 +20,13 @@ BINDINGS = st.lists(
         st.one_of(NAMES, st.just(ANY)),
         prefixed=st.booleans(),
         deny=st.booleans(),
-    ).map(lambda b: b if b.name != ANY else allow(b.principal, b.operation, ID, ANY, deny=b.permission == "DENY")),
+    ).map(
+        lambda b: (
+            b
+            if b.name != ANY
+            else allow(b.principal, b.operation, ID, ANY, deny=b.permission == "DENY")
+        )
+    ),
     max_size=6,
 )
 
@@ -52,7 +58,9 @@ def test_only_patterns_of_the_resource_and_of_the_prefixes_are_asked_about() -> 
 
 
 def test_what_is_hidden_is_told_by_its_right_and_much_of_it_as_all() -> None:
-    asked = samples([allow(OTHER, DESCRIBE, ID, f"p{n}-", prefixed=True) for n in range(9)], ID, [], TOKEN)
+    asked = samples(
+        [allow(OTHER, DESCRIBE, ID, f"p{n}-", prefixed=True) for n in range(9)], ID, [], TOKEN
+    )
     (gap,) = hidden_gaps("transactional ids", ID, asked, [f"p3-{TOKEN}"])
     assert str(gap.right) == "Describe on TransactionalId p3-… (prefixed)"
     (gap,) = hidden_gaps("transactional ids", ID, asked, list(asked))

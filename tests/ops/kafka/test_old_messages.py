@@ -1,4 +1,6 @@
-"""Messages of before Kafka 0.11, as another library writes them, are records with their offsets and times."""
+"""Messages of before Kafka 0.11, as another library writes them, are records with their offsets and
+times.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,28 @@ ROWS = st.lists(st.tuples(st.integers(0, 1 << 45), RAW, RAW), min_size=1, max_si
 
 
 def written(rows: list[Any], magic: int, codec: int, offset: int) -> bytes:
-    """A message set as a broker has it in its log: a compressed one has the offset of its last message."""
+    """A message set as a broker has it in its log: a compressed one has the offset of its last
+    message.
+    """
     builder = LegacyRecordBatchBuilder(magic, codec, 1 << 20)
     inner = [n + (offset if magic == 0 or not codec else 0) for n in range(len(rows))]
     for n, (time, key, value) in zip(inner, rows, strict=True):
-        assert builder.append(n, timestamp=time if magic else None, key=key, value=value) is not None
+        assert (
+            builder.append(n, timestamp=time if magic else None, key=key, value=value) is not None
+        )
     raw = bytearray(builder.build())
     if codec:
         raw[:8] = (offset + len(rows) - 1).to_bytes(8, "big")
     return bytes(raw)
 
 
-@given(ROWS, st.sampled_from([0, 1]), st.sampled_from([0, 1]), st.integers(0, 1 << 40), st.integers(0, 8))
+@given(
+    ROWS,
+    st.sampled_from([0, 1]),
+    st.sampled_from([0, 1]),
+    st.integers(0, 1 << 40),
+    st.integers(0, 8),
+)
 def test_old_messages_are_records_from_the_wanted_offset_on(
     rows: list[Any], magic: int, codec: int, offset: int, behind: int
 ) -> None:
@@ -64,5 +76,7 @@ def test_a_message_whose_bytes_changed_is_refused(magic: int) -> None:
     raw[-1] ^= 1
     data = np.frombuffer(bytes(raw) + bytes(PADDING), np.uint8)
     (batch,) = CommittedBatches(data, len(raw), [], old=True)
-    with pytest.raises(Garbled, match="the checksum of the message at offset 3 does not match its bytes"):
+    with pytest.raises(
+        Garbled, match="the checksum of the message at offset 3 does not match its bytes"
+    ):
         opened_old(data, batch, 0)

@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
 
 STAMP = ProducerState(4_000_000_001, 7, 11)
-VALUES = st.none() | st.binary(max_size=80) | st.integers(60, 70).map(bytes) | st.integers(8_100, 8_200).map(bytes)
+VALUES = (
+    st.none()
+    | st.binary(max_size=80)
+    | st.integers(60, 70).map(bytes)
+    | st.integers(8_100, 8_200).map(bytes)
+)
 TIMES = st.none() | st.sampled_from([0, -1]) | st.integers(1, 1 << 45)
 HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=70), VALUES), max_size=3)
 RECORDS = st.lists(st.tuples(VALUES, VALUES, TIMES, HEADERS), min_size=1, max_size=20)
@@ -32,7 +37,12 @@ def encoded(found: list[RowBatch]) -> list[tuple[int, int, bytes]]:
     return [(batch.start, batch.end, b"".join(batch.encode(STAMP))) for batch in found]
 
 
-@given(RECORDS, st.randoms(use_true_random=False), st.integers(1, 4), st.sampled_from([300, 9_000, 1_000_000]))
+@given(
+    RECORDS,
+    st.randoms(use_true_random=False),
+    st.integers(1, 4),
+    st.sampled_from([300, 9_000, 1_000_000]),
+)
 def test_they_are_those_of_columns_in_any_order_with_any_cuts_and_any_limit(
     records: list[tuple[Any, Any, Any, Any]], chance: Any, parts: int, limit: int
 ) -> None:
@@ -43,14 +53,22 @@ def test_they_are_those_of_columns_in_any_order_with_any_cuts_and_any_limit(
         chance.shuffle(order)
         cuts = sorted(chance.randint(0, len(order)) for _ in range(parts))
         found = small_batches.small_batches(rows, order, cuts, limit)
-        assert encoded(found) == encoded(batches(rows_of([records[n] for n in order]).columns(), limit, cuts))
+        assert encoded(found) == encoded(
+            batches(rows_of([records[n] for n in order]).columns(), limit, cuts)
+        )
 
 
 @pytest.mark.parametrize("size", range(160, 180))
 def test_a_batch_without_headers_is_full_at_the_same_byte(size: int) -> None:
-    records = [(None, bytes(5), None, None), (None, bytes(size // 2), None, None), (None, bytes(size // 3), None, None)]
+    records = [
+        (None, bytes(5), None, None),
+        (None, bytes(size // 2), None, None),
+        (None, bytes(size // 3), None, None),
+    ]
     rows = rows_of(records)
-    found = [(batch.start, batch.end) for batch in small_batches.small_batches(rows, [0, 1, 2], [], 300)]
+    found = [
+        (batch.start, batch.end) for batch in small_batches.small_batches(rows, [0, 1, 2], [], 300)
+    ]
     assert found == [(batch.start, batch.end) for batch in batches(rows.columns(), 300)]
 
 

@@ -33,7 +33,10 @@ def test_ids_are_told_apart_whatever_the_application_is_called(
     name: str, group: int, partition: int, process: object, thread: int
 ) -> None:
     old, new = f"{name}-{group}_{partition}", f"{name}-{process}-{thread}"
-    assert (model_of_id(name, old), model_of_id(name, new)) == (ProducerModel.PER_PARTITION, ProducerModel.GROUP_AWARE)
+    assert (model_of_id(name, old), model_of_id(name, new)) == (
+        ProducerModel.PER_PARTITION,
+        ProducerModel.GROUP_AWARE,
+    )
     assert (process_of(name, new), process_of(name, old)) == (str(process), None)
 
 

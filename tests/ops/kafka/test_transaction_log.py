@@ -1,4 +1,6 @@
-"""Records of the transaction log: read as they were written, in both versions; whatever else it may be is told."""
+"""Records of the transaction log: read as they were written, in both versions; whatever else it may
+be is told.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ ENTRY = st.builds(
     next_producer_id=LONG,
     client_version=SHORT,
 )
-PLAIN = LogEntry("a", 3, 2831, 60_000, "CompleteCommit", frozenset(), 1_700_000_000_000, -1, client_version=2)
+PLAIN = LogEntry(
+    "a", 3, 2831, 60_000, "CompleteCommit", frozenset(), 1_700_000_000_000, -1, client_version=2
+)
 
 
 @given(ENTRY, st.lists(st.tuples(st.integers(3, 300), st.binary(max_size=5)), max_size=2))
@@ -43,7 +47,9 @@ def test_an_entry_is_read_as_it_was_written_whatever_fields_are_added(
 
 
 def test_what_a_real_broker_wrote_is_read() -> None:
-    """A transaction of a KIP-890 client on 4.3.1, from the producer's initialisation to the decision."""
+    """A transaction of a KIP-890 client on 4.3.1, from the producer's initialisation to the
+    decision.
+    """
     key = bytes.fromhex("00000015") + b"connect-prod-orders-0"
     head, tail = "00010000000000000001", "020008000000000000000102020002"
     topic = "020e" + b"orders-55e662".hex() + "020000000000"
@@ -57,16 +63,46 @@ def test_what_a_real_broker_wrote_is_read() -> None:
     name, none = "connect-prod-orders-0", frozenset[TopicPartition]()
     assert [parse(key, bytes.fromhex(value)) for value in values] == [
         LogEntry(name, 1, 0, 60_000, "Empty", none, 0x1A200B03D48, -1, previous_producer_id=1),
-        LogEntry(name, 1, 0, 60_000, "Ongoing", place, began, began, previous_producer_id=1, client_version=2),
-        LogEntry(name, 1, 1, 60_000, "PrepareCommit", place, at, began, previous_producer_id=1, client_version=2),
+        LogEntry(
+            name,
+            1,
+            0,
+            60_000,
+            "Ongoing",
+            place,
+            began,
+            began,
+            previous_producer_id=1,
+            client_version=2,
+        ),
+        LogEntry(
+            name,
+            1,
+            1,
+            60_000,
+            "PrepareCommit",
+            place,
+            at,
+            began,
+            previous_producer_id=1,
+            client_version=2,
+        ),
     ]
 
 
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        (key_of("a", version=1), value_of(PLAIN, 1), Unreadable(None, "a key has the unknown version 1")),
-        (key_of("a"), b"\x00\x02" + b"?" * 40, Unreadable("a", "a value has the unknown version 2")),
+        (
+            key_of("a", version=1),
+            value_of(PLAIN, 1),
+            Unreadable(None, "a key has the unknown version 1"),
+        ),
+        (
+            key_of("a"),
+            b"\x00\x02" + b"?" * 40,
+            Unreadable("a", "a value has the unknown version 2"),
+        ),
         (key_of("a"), b"\xff\xff", Unreadable("a", "a value has the unknown version -1")),
         (
             key_of("a"),
@@ -85,7 +121,9 @@ def test_an_id_that_has_expired_is_no_entry() -> None:
 
 
 @given(ENTRY, st.sampled_from([0, 1]), st.data())
-def test_a_record_that_is_cut_off_is_told(entry: LogEntry, version: int, data: st.DataObject) -> None:
+def test_a_record_that_is_cut_off_is_told(
+    entry: LogEntry, version: int, data: st.DataObject
+) -> None:
     value = value_of(entry, version)
     cut = value[: data.draw(st.integers(0, len(value) - 1))]
     found = parse(key_of(entry.id), cut)

@@ -28,7 +28,9 @@ DOWN = Gap("broker 2", Reason.NO_ANSWER, detail="connection refused")
 
 def test_a_right_is_written_in_kafkas_words() -> None:
     assert str(describe_group("connect-prod")) == "Describe on Group connect-prod"
-    assert str(Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, "t")) == "DescribeConfigs on Topic t"
+    assert (
+        str(Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, "t")) == "DescribeConfigs on Topic t"
+    )
     assert str(DESCRIBE_CLUSTER) == "Describe on Cluster kafka-cluster"
 
 
@@ -77,8 +79,12 @@ def test_gaps_are_found_once_each_with_stable_ids() -> None:
 
 
 def test_an_edges_error_becomes_a_gap() -> None:
-    denied = not_authorized("Not authorized to describe the group connect-prod", describe_group("connect-prod"))
+    denied = not_authorized(
+        "Not authorized to describe the group connect-prod", describe_group("connect-prod")
+    )
     assert gap_of(denied, "group connect-prod") == GROUP
     unnamed = gap_of(NotAuthorized("no", why="login failed"), "topics")
     assert (unnamed.reason, unnamed.why) == (Reason.NOT_AUTHORIZED, "not authorized (login failed)")
-    assert gap_of(TimedOut("slow", why="10 s"), "topics") == Gap("topics", Reason.NO_ANSWER, None, "10 s")
+    assert gap_of(TimedOut("slow", why="10 s"), "topics") == Gap(
+        "topics", Reason.NO_ANSWER, None, "10 s"
+    )

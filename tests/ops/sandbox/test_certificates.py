@@ -23,13 +23,20 @@ def test_every_name_has_a_key_with_its_certificate(tmp_path: Path) -> None:
         context.load_cert_chain(tmp_path / f"{name}.pem")
         context.load_verify_locations(tmp_path / "ca.pem")
         assert (tmp_path / f"{name}.pem").stat().st_mode & 0o777 == 0o600
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "one.pem", "two.p12", "two.pem"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ca.pem",
+        "one.pem",
+        "two.p12",
+        "two.pem",
+    ]
 
 
 def test_the_authority_signed_the_key_in_the_keystore_of_the_rest_server(tmp_path: Path) -> None:
     certificates.issue(tmp_path, {"one": True}, PASSWORD, "one")
     assert (tmp_path / "one.p12").stat().st_mode & 0o777 == 0o600
-    key, own, (authority,) = pkcs12.load_key_and_certificates((tmp_path / "one.p12").read_bytes(), PASSWORD.encode())
+    key, own, (authority,) = pkcs12.load_key_and_certificates(
+        (tmp_path / "one.p12").read_bytes(), PASSWORD.encode()
+    )
     assert key is not None
     assert own is not None
     own.verify_directly_issued_by(authority)
@@ -39,7 +46,9 @@ def test_the_authority_signed_the_key_in_the_keystore_of_the_rest_server(tmp_pat
     assert (tmp_path / "ca.pem").read_bytes() == authority.public_bytes(Encoding.PEM)
 
 
-def test_without_cryptography_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cryptography_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(ConnectctlError, match=r"pip install 'connectctl\[spark\]'"):
         certificates.issue(tmp_path, {"one": True}, PASSWORD, "one")

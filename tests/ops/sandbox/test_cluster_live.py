@@ -1,4 +1,6 @@
-"""A sandbox that is up can be handled: workers stop, start and come, the broker dies and returns, others join."""
+"""A sandbox that is up can be handled: workers stop, start and come, the broker dies and returns,
+others join.
+"""
 
 from __future__ import annotations
 
@@ -58,13 +60,22 @@ def test_two_workers_are_one_group(cluster: Sandbox) -> None:
     ],
 )
 def test_the_workers_have_connectors(cluster: Sandbox, connector: str) -> None:
-    assert connector in {plugin["class"] for plugin in get(f"{cluster.rest_urls[0]}/connector-plugins")}
+    assert connector in {
+        plugin["class"] for plugin in get(f"{cluster.rest_urls[0]}/connector-plugins")
+    }
 
 
 @pytest.mark.parametrize(
     ("name", "config"),
     [
-        ("verifiable", {"connector.class": "VerifiableSource", "topic": "sandbox-verifiable", "throughput": "10"}),
+        (
+            "verifiable",
+            {
+                "connector.class": "VerifiableSource",
+                "topic": "sandbox-verifiable",
+                "throughput": "10",
+            },
+        ),
         (
             "testable",
             {
@@ -78,7 +89,9 @@ def test_the_workers_have_connectors(cluster: Sandbox, connector: str) -> None:
         ),
     ],
 )
-def test_connectors_of_kafkas_own_tests_run(cluster: Sandbox, name: str, config: dict[str, str]) -> None:
+def test_connectors_of_kafkas_own_tests_run(
+    cluster: Sandbox, name: str, config: dict[str, str]
+) -> None:
     """A plugin that is listed may still lack a class when it runs."""
     url = f"{cluster.rest_urls[0]}/connectors"
     body = {"name": f"sandbox-{name}", "config": {**config, "tasks.max": "1"}}
@@ -126,7 +139,9 @@ def test_two_sandboxes_side_by_side(cluster: Sandbox, small: Sandbox) -> None:
         found = status(name)
         assert found.state is SandboxState.RUNNING
         # Other groups of the shared cluster are other tests', which stop their workers.
-        own = [process.state for process in found.processes if process.group_id in ("", found.group_id)]
+        own = [
+            process.state for process in found.processes if process.group_id in ("", found.group_id)
+        ]
         assert len(own) == {"tests": 3, "small": 2}[name]
         assert set(own) == {SandboxState.RUNNING}
 
@@ -137,7 +152,10 @@ def test_a_worker_restarts_on_its_edited_file(small: Sandbox) -> None:
     url = small.rest_urls[0]
     small.group.stop_worker(1)
     assert list(small.rest_urls) == []
-    assert [process.state for process in status("small").processes] == [SandboxState.RUNNING, SandboxState.STOPPED]
+    assert [process.state for process in status("small").processes] == [
+        SandboxState.RUNNING,
+        SandboxState.STOPPED,
+    ]
     small.group.start_worker(1, support="enabled")
     assert list(small.rest_urls) == [url]
     assert supports_exactly_once(url)
@@ -155,7 +173,9 @@ def test_a_worker_is_added_and_killed_and_the_group_closes(small: Sandbox) -> No
 
 
 def test_another_group_on_the_same_broker(small: Sandbox) -> None:
-    group = extra_group(small, "other", support="preparing", properties={"offset.flush.interval.ms": "500"})
+    group = extra_group(
+        small, "other", support="preparing", properties={"offset.flush.interval.ms": "500"}
+    )
     (url,) = group.rest_urls
     assert get(url)["kafka_cluster_id"] == small.cluster_id
     assert url not in small.rest_urls
@@ -191,8 +211,14 @@ def test_an_authorizing_broker_with_a_listener_that_asks_who_you_are() -> None:
     )
     try:
         sandbox = up(spec)
-        login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "eve"}
-        eve = AdminClient({"bootstrap.servers": sandbox.listeners["SASL"], "sasl.password": "secret"} | login)
+        login = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "eve",
+        }
+        eve = AdminClient(
+            {"bootstrap.servers": sandbox.listeners["SASL"], "sasl.password": "secret"} | login
+        )
         assert eve.describe_cluster(request_timeout=10).result().cluster_id == sandbox.cluster_id
         creation = eve.create_topics([NewTopic("t", 1, 1)])["t"]
         with pytest.raises(KafkaException, match="Authorization failed"):

@@ -1,4 +1,6 @@
-"""Whatever dies at whatever moment, the next ``up`` or ``down`` finds all that is left and cleans it."""
+"""Whatever dies at whatever moment, the next ``up`` or ``down`` finds all that is left and cleans
+it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) ->
 
 
 def runs(pid: int) -> bool:
-    """Whether the process still does anything: where nobody collects orphans, a dead one keeps its number."""
+    """Whether the process still does anything: where nobody collects orphans, a dead one keeps its
+    number.
+    """
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -73,7 +77,9 @@ MOMENTS: dict[str, Callable[[SandboxLayout], bool]] = {
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_down_cleans_up_after_an_up_that_was_killed_when(moment: str, layout: SandboxLayout) -> None:
+def test_down_cleans_up_after_an_up_that_was_killed_when(
+    moment: str, layout: SandboxLayout
+) -> None:
     with start_up("--workers", "1") as process:
         wait_until(lambda: MOMENTS[moment](layout), process)
         process.kill()
@@ -86,7 +92,9 @@ def test_down_cleans_up_after_an_up_that_was_killed_when(moment: str, layout: Sa
     assert_nothing_left(layout)
 
 
-def test_up_cleans_up_after_an_up_that_was_killed_and_after_a_restart_of_the_machine(layout: SandboxLayout) -> None:
+def test_up_cleans_up_after_an_up_that_was_killed_and_after_a_restart_of_the_machine(
+    layout: SandboxLayout,
+) -> None:
     with start_up("--workers", "0") as process:
         wait_until(lambda: has_node(layout, "broker"), process)
         process.kill()
@@ -108,7 +116,12 @@ def test_a_process_that_only_has_the_number_of_ours_is_left_alone(layout: Sandbo
         layout.root.mkdir(parents=True)
         created = psutil.Process(innocent.pid).create_time()
         node = Node("broker", 1, "4.3.1", pid=innocent.pid, created=created)
-        record.save(SandboxRecord(SandboxSpec(name=NAME), "id", {"PLAINTEXT": 1}, ready=True, nodes=(node,)), layout)
+        record.save(
+            SandboxRecord(
+                SandboxSpec(name=NAME), "id", {"PLAINTEXT": 1}, ready=True, nodes=(node,)
+            ),
+            layout,
+        )
         assert status(NAME).processes[0].state is SandboxState.DEAD
         assert down(NAME)
         assert innocent.poll() is None
@@ -126,7 +139,10 @@ def test_interrupting_up_cleans_up_and_exits_130(layout: SandboxLayout) -> None:
 
 
 def test_of_two_at_once_the_second_waits_and_finds_it_up(layout: SandboxLayout) -> None:
-    with start_up("--workers", "0", "-o", "json") as one, start_up("--workers", "0", "-o", "json") as two:
+    with (
+        start_up("--workers", "0", "-o", "json") as one,
+        start_up("--workers", "0", "-o", "json") as two,
+    ):
         outputs = [process.communicate()[0] for process in (one, two)]
     assert [one.returncode, two.returncode] == [0, 0], outputs
     data = [json.loads(output[output.index("{") :]) for output in outputs]
@@ -145,8 +161,12 @@ def test_a_process_that_dies_is_explained_and_only_logs_stay(layout: SandboxLayo
     assert status(NAME).state is SandboxState.LEFTOVER
 
 
-def test_without_java_there_is_one_line_and_nothing_is_left(layout: SandboxLayout, tmp_path: Path) -> None:
-    environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+def test_without_java_there_is_one_line_and_nothing_is_left(
+    layout: SandboxLayout, tmp_path: Path
+) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"} | {
+        "PATH": str(tmp_path)
+    }
     command = [sys.executable, "-m", "connectctl.cli", "sandbox", "up", "--name", NAME]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 1

@@ -53,10 +53,13 @@ def test_who_waited_for_a_directory_that_is_gone_makes_it_again(tmp_path: Path) 
 
 def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from connectctl.ops.sandbox.lock import locked\n"
-        "with locked(Path(sys.argv[1]), create=True, timeout=1): print('held', flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from connectctl.ops.sandbox.lock import "
+        "locked\nwith locked(Path(sys.argv[1]), create=True, timeout=1): print('held', "
+        "flush=True); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         assert is_held(tmp_path)
@@ -64,10 +67,15 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
     assert not is_held(tmp_path)
 
 
-def test_a_directory_that_cannot_be_created_is_an_error_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_created_is_an_error_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def mkdir(*given: object, **more: object) -> None:
         raise FileNotFoundError(2, "No such file or directory", "/proc/none")
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    with pytest.raises(ConnectctlError, match="cannot be created"), locked(Path("/proc/none"), create=True, timeout=1):
+    with (
+        pytest.raises(ConnectctlError, match="cannot be created"),
+        locked(Path("/proc/none"), create=True, timeout=1),
+    ):
         pass

@@ -28,7 +28,9 @@ def test_the_line_that_says_why(text: str, line: str) -> None:
     assert telling_line(text) == line
 
 
-@pytest.mark.parametrize(("count", "first"), [(1, "line 19999"), (100, "line 19900"), (30000, "line 0"), (0, None)])
+@pytest.mark.parametrize(
+    ("count", "first"), [(1, "line 19999"), (100, "line 19900"), (30000, "line 0"), (0, None)]
+)
 def test_the_last_lines(tmp_path: Path, count: int, first: str | None) -> None:
     log = tmp_path / "x.log"
     log.write_text("".join(f"line {n}\n" for n in range(20000)))
@@ -52,7 +54,10 @@ def test_following_gives_whole_lines_as_they_come(tmp_path: Path) -> None:
             out.write(text or "")
         return text is None
 
-    assert list(follow({"x": log}, is_over=is_over, pause=0)) == [("x", "new line"), ("x", "second")]
+    assert list(follow({"x": log}, is_over=is_over, pause=0)) == [
+        ("x", "new line"),
+        ("x", "second"),
+    ]
 
 
 def test_logs_by_name(tmp_path: Path) -> None:
@@ -62,5 +67,7 @@ def test_logs_by_name(tmp_path: Path) -> None:
         layout.log(name).touch()
     assert list(log_files(layout, [])) == ["broker", "worker-1"]
     assert list(log_files(layout, ["worker-1"])) == ["worker-1"]
-    with pytest.raises(BadInput, match=r"Log not found in sandbox \S+: nope\. Available: broker, worker-1"):
+    with pytest.raises(
+        BadInput, match=r"Log not found in sandbox \S+: nope\. Available: broker, worker-1"
+    ):
         log_files(layout, ["nope"])

@@ -7,12 +7,25 @@ import socket
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.sandbox.ports import LOOPBACK, LOWEST, answers, can_bind, ephemeral_start, free_ports
+from connectctl.ops.sandbox.ports import (
+    LOOPBACK,
+    LOWEST,
+    answers,
+    can_bind,
+    ephemeral_start,
+    free_ports,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "start"),
-    [("32768\t60999\n", 32768), ("49152 65535", 49152), ("1024 65535", 49152), ("", 49152), ("nonsense", 49152)],
+    [
+        ("32768\t60999\n", 32768),
+        ("49152 65535", 49152),
+        ("1024 65535", 49152),
+        ("", 49152),
+        ("nonsense", 49152),
+    ],
 )
 def test_where_the_systems_own_ports_begin(text: str, start: int) -> None:
     assert ephemeral_start(text) == start

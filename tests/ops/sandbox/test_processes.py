@@ -20,7 +20,9 @@ def sleeper(root: Path, log: Path, code: str = "import time; time.sleep(60)") ->
 
 
 def loading(pid: int, patch: pytest.MonkeyPatch) -> Counter[int]:
-    """Have the process show no command line the first three times; gives how often each was asked for."""
+    """Have the process show no command line the first three times; gives how often each was asked
+    for.
+    """
     real, asked = psutil.Process.cmdline, Counter[int]()
 
     def cmdline(process: psutil.Process) -> list[str]:
@@ -52,7 +54,9 @@ def test_what_is_spawned_outlives_its_starter_and_writes_to_its_log(tmp_path: Pa
     log = tmp_path / "log"
     log.write_text("before\n")
     pid, _ = sleeper(
-        tmp_path, log, "import sys, time; print('out', flush=True); sys.stderr.write('err'); time.sleep(60)"
+        tmp_path,
+        log,
+        "import sys, time; print('out', flush=True); sys.stderr.write('err'); time.sleep(60)",
     )
     process = psutil.Process(pid)
     assert process.ppid() != psutil.Process().pid
@@ -75,7 +79,9 @@ def test_one_whose_command_line_is_empty_while_its_program_is_loaded_is_alive(
     assert not processes.is_alive(pid, created, tmp_path)
 
 
-def test_one_whose_program_is_being_loaded_is_swept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_whose_program_is_being_loaded_is_swept_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pid, _ = sleeper(tmp_path, tmp_path / "log")
     asked = loading(pid, monkeypatch)
     assert processes.sweep(tmp_path) == 1
@@ -83,7 +89,10 @@ def test_one_whose_program_is_being_loaded_is_swept_too(tmp_path: Path, monkeypa
 
 
 def test_one_that_does_not_stop_is_killed(tmp_path: Path) -> None:
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('deaf', 'w'); time.sleep(60)"
+    deaf = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('deaf', "
+        "'w'); time.sleep(60)"
+    )
     pid, created = sleeper(tmp_path, tmp_path / "log", deaf)
     deadline = time.monotonic() + 600
     while not (tmp_path / "deaf").exists():
@@ -102,12 +111,18 @@ def test_a_process_without_the_mark_is_not_ended(tmp_path: Path) -> None:
         innocent.kill()
 
 
-@pytest.mark.parametrize(("module", "need"), [("psutil", processes.require_psutil), ("pyspark", ivy.ivy_jar)])
-def test_what_is_not_installed_is_named_in_one_line(module: str, need: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "need"), [("psutil", processes.require_psutil), ("pyspark", ivy.ivy_jar)]
+)
+def test_what_is_not_installed_is_named_in_one_line(
+    module: str, need: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert callable(need)
-    with pytest.raises(ConnectctlError, match=r"not installed\. Run: pip install 'connectctl\[spark\]'\.$"):
+    with pytest.raises(
+        ConnectctlError, match=r"not installed\. Run: pip install 'connectctl\[spark\]'\.$"
+    ):
         need()
 
 

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.sandbox.jars.versions import parse_version
-from connectctl.ops.sandbox.properties import broker_properties, render, with_changes, worker_properties
+from connectctl.ops.sandbox.properties import (
+    broker_properties,
+    render,
+    with_changes,
+    worker_properties,
+)
 
 
 def worker(version: str, **extra: str) -> dict[str, str]:
@@ -25,9 +30,14 @@ def test_the_broker_listens_on_the_loopback_only() -> None:
     made = broker_properties(
         Path("/data"), {"PLAINTEXT": 1, "CONTROLLER": 2, "SASL": 3}, {"SASL": "SASL_PLAINTEXT"}, {}
     )
-    assert made["listeners"] == "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2,SASL://127.0.0.1:3"
+    assert (
+        made["listeners"] == "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2,SASL://127.0.0.1:3"
+    )
     assert made["advertised.listeners"] == "PLAINTEXT://127.0.0.1:1,SASL://127.0.0.1:3"
-    assert made["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT"
+    assert (
+        made["listener.security.protocol.map"]
+        == "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT"
+    )
 
 
 def test_three_brokers_are_a_quorum_whose_topics_outlive_any_one() -> None:
@@ -41,12 +51,18 @@ def test_three_brokers_are_a_quorum_whose_topics_outlive_any_one() -> None:
         assert broker["node.id"] == str(number)
         assert broker["process.roles"] == "broker,controller"
         assert broker["controller.quorum.voters"] == "1@127.0.0.1:21,2@127.0.0.1:22,3@127.0.0.1:23"
-        assert broker["transaction.state.log.replication.factor"] == broker["default.replication.factor"] == "3"
+        assert (
+            broker["transaction.state.log.replication.factor"]
+            == broker["default.replication.factor"]
+            == "3"
+        )
         assert broker["transaction.state.log.min.isr"] == broker["min.insync.replicas"] == "2"
     # Two controllers would need each other: the second broker has none.
     first, second = made(1, 2), made(2, 2)
     assert (first["process.roles"], second["process.roles"]) == ("broker,controller", "broker")
-    assert first["controller.quorum.voters"] == second["controller.quorum.voters"] == "1@127.0.0.1:21"
+    assert (
+        first["controller.quorum.voters"] == second["controller.quorum.voters"] == "1@127.0.0.1:21"
+    )
     assert second["listeners"] == "PLAINTEXT://127.0.0.1:12"
     assert second["min.insync.replicas"] == "1"
     # One is as ever.
@@ -69,7 +85,9 @@ def test_the_worker_listens_on_the_loopback_only() -> None:
     ("version", "discovery", "support"),
     [("3.2.3", None, None), ("3.5.2", None, "enabled"), ("3.6.2", "service_load", "enabled")],
 )
-def test_workers_get_only_properties_that_they_know(version: str, discovery: str | None, support: str | None) -> None:
+def test_workers_get_only_properties_that_they_know(
+    version: str, discovery: str | None, support: str | None
+) -> None:
     made = worker(version)
     assert made.get("plugin.discovery") == discovery
     assert made.get("exactly.once.source.support") == support

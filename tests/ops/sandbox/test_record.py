@@ -32,7 +32,10 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
 
 
 def test_a_record_knows_the_ports_of_every_broker(tmp_path: Path) -> None:
-    peers = {"broker-2": {"PLAINTEXT": 4, "CONTROLLER": 5}, "broker-3": {"PLAINTEXT": 6, "CONTROLLER": 7}}
+    peers = {
+        "broker-2": {"PLAINTEXT": 4, "CONTROLLER": 5},
+        "broker-3": {"PLAINTEXT": 6, "CONTROLLER": 7},
+    }
     three = replace(RECORD, peers=peers)
     record.save(three, SandboxLayout(tmp_path))
     assert record.load(SandboxLayout(tmp_path)) == three
@@ -40,7 +43,9 @@ def test_a_record_knows_the_ports_of_every_broker(tmp_path: Path) -> None:
     assert three.addresses("PLAINTEXT") == "127.0.0.1:1,127.0.0.1:4,127.0.0.1:6"
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"nodes": [{"x": 1}]}', '{"nodes": [], "spec": {"name": "A"}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '{"nodes": [{"x": 1}]}', '{"nodes": [], "spec": {"name": "A"}}']
+)
 def test_what_is_no_record_means_start_over(tmp_path: Path, text: str) -> None:
     layout = SandboxLayout(tmp_path)
     layout.record.write_text(text)

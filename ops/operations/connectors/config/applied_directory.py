@@ -1,4 +1,6 @@
-"""A directory of configurations applied as a whole: deletions, order of steps, and changes by others since."""
+"""A directory of configurations applied as a whole: deletions, order of steps, and changes by
+others since.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from connectctl.ops.operations.connectors.config.directory import (
     takeovers,
     why_not_applied,
 )
-from connectctl.ops.operations.connectors.config.history import ConfigOrigin, ConfigVersion, origins, topic_versions
+from connectctl.ops.operations.connectors.config.history import (
+    ConfigOrigin,
+    ConfigVersion,
+    origins,
+    topic_versions,
+)
 from connectctl.ops.operations.connectors.config.plan import Desired, Planner
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config.values import Config, stored_config
@@ -29,8 +36,8 @@ from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 @dataclass
 class Directory:
-    """The part of ``connectors apply`` that concerns the directory as a whole. ``pruned`` is the result of
-    ``pruned()``.
+    """The part of ``connectors apply`` that concerns the directory as a whole. ``pruned`` is the
+    result of ``pruned()``.
     """
 
     cluster: ClusterAccess
@@ -40,7 +47,11 @@ class Directory:
 
     @classmethod
     def of(
-        cls, cluster: ClusterAccess, planner: Planner, connectors: Sequence[Desired], request: PruneRequest | None
+        cls,
+        cluster: ClusterAccess,
+        planner: Planner,
+        connectors: Sequence[Desired],
+        request: PruneRequest | None,
     ) -> Directory:
         """Determine the connectors to delete, of those not in ``connectors``."""
         by_name = {connector.name: connector for connector in connectors}
@@ -52,7 +63,9 @@ class Directory:
 
         def not_applied(name: str) -> str | None:
             versions = history.versions(name)
-            return why_not_applied(planner.current[name].connector.config, known[name], versions, history.unseen)
+            return why_not_applied(
+                planner.current[name].connector.config, known[name], versions, history.unseen
+            )
 
         found = pruned(missing, known, request, not_applied)
         return cls(cluster, by_name, found, history)
@@ -63,7 +76,11 @@ class Directory:
         planner.noops += self.pruned.unchanged
         former = {name: health.connector.config for name, health in planner.current.items()}
         touched = {step.subject for step in planner.steps}
-        changed = [step.subject for step in planner.steps if isinstance(step, ChangeConnector | DeleteConnector)]
+        changed = [
+            step.subject
+            for step in planner.steps
+            if isinstance(step, ChangeConnector | DeleteConnector)
+        ]
         known = self.history.origins(changed)
         steps = [self._with_drift(step, planner, known) for step in planner.steps]
         new = {name: desired.config for name, desired in self.desired.items() if name in touched}
@@ -71,12 +88,21 @@ class Directory:
 
     def _delete(self, planner: Planner) -> None:
         group = self.cluster.group_id
-        calls = (lambda: self.cluster.clients.transactions) if self.cluster.kafka is not None else None
+        calls = (
+            (lambda: self.cluster.clients.transactions) if self.cluster.kafka is not None else None
+        )
         for name in self.pruned.delete:
             connector = planner.current[name].connector
-            planner.delete(name, remaining_resources(self.cluster.calls, connector, group, calls, with_offsets=False))
+            planner.delete(
+                name,
+                remaining_resources(
+                    self.cluster.calls, connector, group, calls, with_offsets=False
+                ),
+            )
 
-    def _with_drift(self, step: ConnectorStep, planner: Planner, known: Mapping[str, ConfigOrigin]) -> ConnectorStep:
+    def _with_drift(
+        self, step: ConnectorStep, planner: Planner, known: Mapping[str, ConfigOrigin]
+    ) -> ConnectorStep:
         if not isinstance(step, ChangeConnector | DeleteConnector):
             return step
         name = step.subject
@@ -94,7 +120,9 @@ class Directory:
 
 
 class History:
-    """Connectors' history in the journal and the config topic; each is read once, when first needed."""
+    """Connectors' history in the journal and the config topic; each is read once, when first
+    needed.
+    """
 
     def __init__(self, cluster: ClusterAccess) -> None:
         self._cluster = cluster
@@ -109,7 +137,9 @@ class History:
         return origins(journal, self._cluster.cluster_id(), self._cluster.group_id, names)
 
     def versions(self, name: str) -> list[ConfigVersion]:
-        """Return the versions of ``name`` in the config topic, the oldest first; none if unread: see ``unseen``."""
+        """Return the versions of ``name`` in the config topic, the oldest first; none if unread:
+        see ``unseen``.
+        """
         if self._records is None:
             self._records = {}
             try:
@@ -120,10 +150,14 @@ class History:
         return topic_versions(self._records.get(f"{CONNECTOR}{name}".encode(), ()), name)
 
     def applied(self, origin: ConfigOrigin | None) -> Config | None:
-        """Return the configuration last applied from a file, None if the journal no longer has it."""
+        """Return the configuration last applied from a file, None if the journal no longer has
+        it.
+        """
         if origin is None or origin.applied is None:
             return None
         try:
-            return stored_config(self._cluster.clients.journal(read_only=True), origin.applied.digest)
+            return stored_config(
+                self._cluster.clients.journal(read_only=True), origin.applied.digest
+            )
         except ConnectctlError:
             return None

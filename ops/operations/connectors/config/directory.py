@@ -1,4 +1,6 @@
-"""``connectors apply`` of a directory: the newer side, the order of the changes, and the deletions of ``--prune``."""
+"""``connectors apply`` of a directory: the newer side, the order of the changes, and the deletions
+of ``--prune``.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,18 @@ from connectctl.ops.core.plan import Noop
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.config.history import CLOCKS_MS, ConfigVersion
-from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config.values import Config, difference, digest, read_config, shown
+from connectctl.ops.operations.connectors.config.steps import (
+    ChangeConnector,
+    CreateConnector,
+    DeleteConnector,
+)
+from connectctl.ops.operations.connectors.config.values import (
+    Config,
+    difference,
+    digest,
+    read_config,
+    shown,
+)
 from connectctl.ops.operations.connectors.drift import ANOTHER_CLIENT, Drift, Newer
 
 if TYPE_CHECKING:
@@ -34,11 +46,12 @@ def drift_of(
     hidden: frozenset[str] = frozenset(),
     unseen: str | None = None,
 ) -> Drift | None:
-    """Return the drift of a connector with the configuration ``now`` from ``file_config``, None for a deletion.
+    """Return the drift of a connector with the configuration ``now`` from ``file_config``, None for
+    a deletion.
 
-    ``applied`` is the configuration that a run last applied from a file, None if the journal no longer has it;
-    ``versions`` are those of the config topic, the oldest first. The drift is None if an unchanged connector is
-    deleted.
+    ``applied`` is the configuration that a run last applied from a file, None if the journal no
+    longer has it; ``versions`` are those of the config topic, the oldest first. The drift is None
+    if an unchanged connector is deleted.
     """
     last = origin.applied if origin else None
     at = _time_of(now, versions)
@@ -56,28 +69,38 @@ def drift_of(
     )
     if not cluster_changed:
         return (
-            Drift(Newer.FILE, *_sides(now, file_config, applied, hidden), last.run, iso_utc(last.at))
+            Drift(
+                Newer.FILE, *_sides(now, file_config, applied, hidden), last.run, iso_utc(last.at)
+            )
             if file_changed
             else None
         )
     newer = Newer.BOTH if file_changed else Newer.CLUSTER
     cluster, file, values = _sides(now, file_config, applied, hidden)
     return replace(
-        found, newer=newer, cluster=cluster, file=file, applied=values, run=last.run, applied_at=iso_utc(last.at)
+        found,
+        newer=newer,
+        cluster=cluster,
+        file=file,
+        applied=values,
+        run=last.run,
+        applied_at=iso_utc(last.at),
     )
 
 
 def why_not_applied(
     now: Config, origin: ConfigOrigin, versions: Sequence[ConfigVersion], unseen: str | None
 ) -> str | None:
-    """Return the reason why a connector with the configuration ``now`` may not be the applied one, but another one of
-    its name.
+    """Return the reason why a connector with the configuration ``now`` may not be the applied one,
+    but another one of its name.
 
-    None if it is the applied one. ``versions`` are those of the config topic, the oldest first; ``unseen`` is the
-    reason if the topic was not read.
+    None if it is the applied one. ``versions`` are those of the config topic, the oldest first;
+    ``unseen`` is the reason if the topic was not read.
     """
     last = origin.applied
-    if last is None or digest(now) in {version.digest for version in origin.writes[origin.writes.index(last) :]}:
+    if last is None or digest(now) in {
+        version.digest for version in origin.writes[origin.writes.index(last) :]
+    }:
         return None
     applied_at = [
         number
@@ -88,16 +111,26 @@ def why_not_applied(
     ]
     if not applied_at:
         why = unseen or "the config topic no longer has its history"
-        return f"another client changed it; unknown whether it is the connector that was applied ({why})"
-    deleted = next((version.at for version in reversed(versions[applied_at[0] :]) if version.config is None), None)
-    return None if deleted is None else f"another client deleted it at {iso_utc(deleted)}, and created it again"
+        return (
+            "another client changed it; unknown whether it is the connector that was applied "
+            f"({why})"
+        )
+    deleted = next(
+        (version.at for version in reversed(versions[applied_at[0] :]) if version.config is None),
+        None,
+    )
+    return (
+        None
+        if deleted is None
+        else f"another client deleted it at {iso_utc(deleted)}, and created it again"
+    )
 
 
 def _sides(
     now: Config, file_config: Config | None, applied: Config | None, hidden: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str | None] | None]:
-    """Return the properties that differ from ``applied`` on the cluster, those that differ in the file, and their
-    applied values, masked.
+    """Return the properties that differ from ``applied`` on the cluster, those that differ in the
+    file, and their applied values, masked.
     """
     if applied is None:
         return (), (), None
@@ -108,7 +141,9 @@ def _sides(
 
 
 def _time_of(now: Config, versions: Sequence[ConfigVersion]) -> int | None:
-    """Return the time since which the config topic has the configuration ``now``, None if its newest version differs."""
+    """Return the time since which the config topic has the configuration ``now``, None if its
+    newest version differs.
+    """
     at, current = None, digest(now)
     for version in reversed(versions):
         if version.config is None or digest(version.config) != current:
@@ -118,8 +153,8 @@ def _time_of(now: Config, versions: Sequence[ConfigVersion]) -> int | None:
 
 
 def _author(now: Config, origin: ConfigOrigin | None, at: int | None) -> str | None:
-    """Return the author of the configuration ``now`` at ``at``: a run of this machine, or another client; None if
-    unknown.
+    """Return the author of the configuration ``now`` at ``at``: a run of this machine, or another
+    client; None if unknown.
     """
     current = digest(now)
     writes = [write for write in (origin.writes if origin else ()) if write.digest == current]
@@ -133,8 +168,9 @@ def _author(now: Config, origin: ConfigOrigin | None, at: int | None) -> str | N
 class AwaitRelease(Step["StepContext"]):
     """Wait until the connector ``of`` no longer reads source partitions that ``subject`` will read.
 
-    ``after`` is the digest of the new configuration of ``of``, None if ``of`` is deleted. If that change failed, the
-    later steps of ``subject`` are not executed: two connectors would read the same source partitions.
+    ``after`` is the digest of the new configuration of ``of``, None if ``of`` is deleted. If that
+    change failed, the later steps of ``subject`` are not executed: two connectors would read the
+    same source partitions.
     """
 
     read_only: ClassVar[bool] = True
@@ -146,14 +182,18 @@ class AwaitRelease(Step["StepContext"]):
 
     def describe(self) -> str:
         if self.after is not None:
-            return f"check that {self.of} no longer reads source partitions that {self.subject} is to read"
+            return (
+                f"check that {self.of} no longer reads source partitions that {self.subject} "
+                "is to read"
+            )
         return f"wait until no worker runs {self.of}, whose source partitions {self.subject} reads"
 
     def apply(self, context: StepContext) -> str | None:
         found = read_config(context.calls, self.of)
         if (None if found is None else digest(found)) != self.after:
             raise Refused(
-                f"{self.of} still reads source partitions that {self.subject} is to read; {self.subject} is left as it is",
+                f"{self.of} still reads source partitions that {self.subject} is to read; "
+                f"{self.subject} is left as it is",
                 next_step=f"See connectctl connectors show {self.of}, and apply again.",
                 code="stale",
             )
@@ -161,10 +201,13 @@ class AwaitRelease(Step["StepContext"]):
         return None
 
 
-def takeovers(former: Mapping[str, Config], new: Mapping[str, Config]) -> dict[str, tuple[str, ...]]:
+def takeovers(
+    former: Mapping[str, Config], new: Mapping[str, Config]
+) -> dict[str, tuple[str, ...]]:
     """Return by connector the connectors from which it takes over source partitions.
 
-    ``former`` are the configurations of changed and deleted connectors, ``new`` those of created and changed ones.
+    ``former`` are the configurations of changed and deleted connectors, ``new`` those of created
+    and changed ones.
     """
     released = {name: old for name, old in former.items() if _releases(name, old, new)}
     found: dict[str, tuple[str, ...]] = {}
@@ -182,27 +225,37 @@ def _releases(name: str, old: Config, new: Mapping[str, Config]) -> bool:
     return bool(shared(old, itself)) and not (name in new and shared(new[name], itself))
 
 
-def ordered(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]]) -> list[ConnectorStep]:
-    """Return ``steps`` by connector: deletions that other connectors wait for, then creations and changes in the order
-    of their names, then the other deletions.
+def ordered(
+    steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]]
+) -> list[ConnectorStep]:
+    """Return ``steps`` by connector: deletions that other connectors wait for, then creations and
+    changes in the order of their names, then the other deletions.
 
     ``after`` is the result of ``takeovers``.
     """
     groups: dict[str, list[ConnectorStep]] = {}
     for step in steps:
         groups.setdefault(step.subject, []).append(step)
-    results = {step.subject: step for step in steps if isinstance(step, CreateConnector | ChangeConnector)}
+    results = {
+        step.subject: step for step in steps if isinstance(step, CreateConnector | ChangeConnector)
+    }
     awaited = {other for names in after.values() for other in names}
     remaining = {name: (_rank(group, name in awaited), name) for name, group in groups.items()}
     found: list[ConnectorStep] = []
     done: set[str] = set()
     while remaining:
-        ready = [name for name in remaining if done.issuperset(set(after.get(name, ())) & groups.keys())]
-        # Two connectors that exchange their source partitions wait for each other: the order of names decides.
+        ready = [
+            name for name in remaining if done.issuperset(set(after.get(name, ())) & groups.keys())
+        ]
+        # Two connectors that exchange their source partitions wait for each other: the order of
+        # names decides.
         name = min(ready or remaining, key=remaining.__getitem__)
         del remaining[name]
         before = [other for other in after.get(name, ()) if other in done]
-        found += [AwaitRelease(name, other, results[other].after if other in results else None) for other in before]
+        found += [
+            AwaitRelease(name, other, results[other].after if other in results else None)
+            for other in before
+        ]
         found += groups[name]
         done.add(name)
     return found
@@ -215,8 +268,8 @@ def _rank(steps: Iterable[ConnectorStep], awaited: bool) -> int:
 
 @dataclass(frozen=True)
 class PruneRequest:
-    """``paths`` are the arguments of ``-f``. ``applied``: connectors that were applied from them are deleted, and
-    connectors that match ``globs``.
+    """``paths`` are the arguments of ``-f``. ``applied``: connectors that were applied from them
+    are deleted, and connectors that match ``globs``.
     """
 
     paths: tuple[str, ...]
@@ -225,15 +278,16 @@ class PruneRequest:
 
     @classmethod
     def of(cls, files: Sequence[Path], applied: bool, globs: Sequence[str]) -> PruneRequest | None:
-        """Return the request, None without options. Raises ``BadInput`` if there is no path whose applied connectors
-        are known.
+        """Return the request, None without options. Raises ``BadInput`` if there is no path whose
+        applied connectors are known.
         """
         if not applied and not globs:
             return None
         paths = tuple(normpath(file.absolute()) for file in files if str(file) != "-")
         if not paths and not globs:
             raise BadInput(
-                "--prune deletes what was applied from the same file or directory, and standard input is neither",
+                "--prune deletes what was applied from the same file or directory, and standard "
+                "input is neither",
                 next_step="Give the directory with -f, or say what to delete: --prune-match GLOB.",
             )
         return cls(paths, applied, tuple(globs))
@@ -246,7 +300,9 @@ class PruneRequest:
 
 @dataclass(frozen=True)
 class Pruned:
-    """The connectors to delete, and the other connectors with the reasons why they are not deleted."""
+    """The connectors to delete, and the other connectors with the reasons why they are not
+    deleted.
+    """
 
     delete: tuple[str, ...]
     unchanged: tuple[Noop, ...]
@@ -258,8 +314,8 @@ def pruned(
     request: PruneRequest,
     why_not_applied: Callable[[str], str | None],
 ) -> Pruned:
-    """Return which of the connectors ``missing`` from the files are deleted. ``why_not_applied`` returns the reason why
-    one may not be the applied connector, None if it is.
+    """Return which of the connectors ``missing`` from the files are deleted. ``why_not_applied``
+    returns the reason why one may not be the applied connector, None if it is.
     """
     delete, kept = [], []
     for name in sorted(missing):
@@ -271,7 +327,10 @@ def pruned(
 
 
 def _why_not_deleted(
-    name: str, origin: ConfigOrigin | None, request: PruneRequest, why_not_applied: Callable[[str], str | None]
+    name: str,
+    origin: ConfigOrigin | None,
+    request: PruneRequest,
+    why_not_applied: Callable[[str], str | None],
 ) -> str | None:
     if any(fnmatchcase(name, glob) for glob in request.globs):
         return None
@@ -280,4 +339,6 @@ def _why_not_deleted(
     last = origin.applied if origin else None
     if last is None or last.file is None:
         return "no run in this machine's journal applied it from a file"
-    return why_not_applied(name) if request.covers(last.file) else f"it was applied from {last.file}"
+    return (
+        why_not_applied(name) if request.covers(last.file) else f"it was applied from {last.file}"
+    )

@@ -16,7 +16,11 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.config.plan import Desired
-from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config.steps import (
+    ChangeConnector,
+    CreateConnector,
+    DeleteConnector,
+)
 from connectctl.ops.operations.connectors.config.values import Config, changed, digest, read_config
 
 if TYPE_CHECKING:
@@ -28,7 +32,8 @@ Reveal = Callable[[str, Any], Any]
 
 
 def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
-    """Return the configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with file and line.
+    """Return the configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with
+    file and line.
 
     A directory stands for its files with a suffix of ``FORMS``, in the order of their names.
 
@@ -49,16 +54,21 @@ def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
 
 
 def revealed(file_config: Given, reveal: Reveal) -> Given:
-    """Return ``file_config`` with the secrets instead of their references. Raises ``BadInput`` with file and property."""
-    secrets = {name: reveal(f"{file_config.file}: {name}", source) for name, source in file_config.secrets.items()}
+    """Return ``file_config`` with the secrets instead of their references. Raises ``BadInput`` with
+    file and property.
+    """
+    secrets = {
+        name: reveal(f"{file_config.file}: {name}", source)
+        for name, source in file_config.secrets.items()
+    }
     return replace(file_config, config={**file_config.config, **secrets})
 
 
 def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
     """Return the connectors in ``paths``, as for ``read``.
 
-    Raises ``BadInput`` for configurations that no worker accepts, for a duplicate name, for masked values, and for
-    secrets that ``reveal`` cannot resolve.
+    Raises ``BadInput`` for configurations that no worker accepts, for a duplicate name, for masked
+    values, and for secrets that ``reveal`` cannot resolve.
     """
     configs = read(paths, reveal)
     for config in configs:
@@ -68,8 +78,8 @@ def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
 
 
 def refuse_unusable(file_config: Given) -> None:
-    """Raise ``BadInput`` for a configuration that no worker accepts, and for masked values. Its secrets are masked from
-    then on.
+    """Raise ``BadInput`` for a configuration that no worker accepts, and for masked values. Its
+    secrets are masked from then on.
     """
     remember(file_config.config)
     if problem := next(_problems(file_config), None):
@@ -77,8 +87,8 @@ def refuse_unusable(file_config: Given) -> None:
 
 
 def usable(file_config: Given) -> Desired:
-    """Return ``file_config`` as it is sent: with its name among the properties, as workers store it, and without null
-    values.
+    """Return ``file_config`` as it is sent: with its name among the properties, as workers store
+    it, and without null values.
     """
     config = {name: value for name, value in file_config.config.items() if value is not None} | {
         "name": file_config.name
@@ -86,7 +96,13 @@ def usable(file_config: Given) -> Desired:
     file = None if file_config.file == "-" else str(Path(file_config.file).absolute())
     state = file_config.initial_state.upper() if file_config.initial_state else None
     return Desired(
-        file_config.name, config, state, file_config.kept_state, file, file_config.secrets, file_config.doubled
+        file_config.name,
+        config,
+        state,
+        file_config.kept_state,
+        file,
+        file_config.secrets,
+        file_config.doubled,
     )
 
 
@@ -94,12 +110,15 @@ def _files(path: Path) -> Iterable[Path]:
     try:
         if str(path) == "-" or not path.is_dir():
             return [path]
-        found = sorted(file for file in path.iterdir() if file.suffix.lower() in FORMS and file.is_file())
+        found = sorted(
+            file for file in path.iterdir() if file.suffix.lower() in FORMS and file.is_file()
+        )
     except OSError as e:
         raise BadInput(f"{path} cannot be read", why=e.strerror) from e
     if not found:
         raise BadInput(
-            f"{path} has no configuration of a connector", next_step=f"Files must end in {', '.join(FORMS)}."
+            f"{path} has no configuration of a connector",
+            next_step=f"Files must end in {', '.join(FORMS)}.",
         )
     return found
 
@@ -109,19 +128,28 @@ def _problems(file_config: Given) -> Iterator[tuple[str, str]]:
     if not file_config.name:
         yield "the connector has no name", "Add the property name."
     if config.get("name") not in (None, file_config.name):
-        yield f"the connector is called {file_config.name} and {config['name']}", "Give it one name."
+        yield (
+            f"the connector is called {file_config.name} and {config['name']}",
+            "Give it one name.",
+        )
     if not (config.get("connector.class") or "").strip():
         yield f"{file_config.name} has no connector.class", "Add the property connector.class."
     for name, lines in file_config.repeated.items():
         where = f" (lines {', '.join(map(str, lines))})" if lines else ""
         yield f"{name} is set more than once{where}", "Leave one of them out."
     if file_config.initial_state is not None and file_config.initial_state.upper() not in STATES:
-        yield f"initial_state is {file_config.initial_state}, which is not one of {', '.join(STATES)}", "Correct it."
+        yield (
+            f"initial_state is {file_config.initial_state}, which is not one of "
+            f"{', '.join(STATES)}",
+            "Correct it.",
+        )
     if masked := next((n for n, v in config.items() if v and MASK in v), None):
         hint = "Write the secret, or a reference to it such as ${file:…}."
         yield f"{masked} of {file_config.name} is masked, as connectctl prints it", hint
     if file_config.with_offsets:
-        hint = f"Take them out, and give them to connectors create with --offsets {file_config.file}."
+        hint = (
+            f"Take them out, and give them to connectors create with --offsets {file_config.file}."
+        )
         yield "no worker accepts offsets with a configuration (KIP-995 is in no release)", hint
 
 
@@ -129,8 +157,14 @@ def _refuse_doubles(configs: Sequence[Given]) -> None:
     files: dict[str, str] = {}
     for config in configs:
         if config.name in files:
-            where = f"{files[config.name]} and {config.file}" if files[config.name] != config.file else config.file
-            raise BadInput(f"{config.name} is configured twice in {where}", next_step="Leave one of them out.")
+            where = (
+                f"{files[config.name]} and {config.file}"
+                if files[config.name] != config.file
+                else config.file
+            )
+            raise BadInput(
+                f"{config.name} is configured twice in {where}", next_step="Leave one of them out."
+            )
         files[config.name] = config.file
 
 
@@ -147,13 +181,16 @@ def given_of(desired: Iterable[Desired]) -> tuple[Given, ...]:
 
 
 def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
-    """Return the warnings of a plan, one line each. With ``force``, errors that workers accept are warnings.
+    """Return the warnings of a plan, one line each. With ``force``, errors that workers accept are
+    warnings.
 
-    Raises ``BadInput`` for errors because of which workers refuse a configuration, and without ``force`` ``Refused``
-    for other errors.
+    Raises ``BadInput`` for errors because of which workers refuse a configuration, and without
+    ``force`` ``Refused`` for other errors.
     """
     refusing = [
-        verdict for verdict in report.verdicts if verdict.outcome is ConfigOutcome.REFUSED and verdict.subject.answers
+        verdict
+        for verdict in report.verdicts
+        if verdict.outcome is ConfigOutcome.REFUSED and verdict.subject.answers
     ]
     if refusing:
         errors = _errors(finding for verdict in refusing for finding in verdict.findings)
@@ -166,12 +203,15 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
     errors = _errors(report.findings)
     if errors and not force:
         raise Refused(
-            "The workers accept the configuration, and it fails or loses its guarantee; nothing was done",
+            "The workers accept the configuration, and it fails or loses its guarantee; nothing "
+            "was done",
             why=some_of(list(map(_line, errors)), MOST_SAID, "; "),
             next_step=f"Correct it, or override this with --force. {_explained(errors)}",
             code="invalid-config",
         )
-    return tuple(_line(finding) for finding in report.findings if finding.severity is not Severity.INFO)
+    return tuple(
+        _line(finding) for finding in report.findings if finding.severity is not Severity.INFO
+    )
 
 
 def _errors(findings: Iterable[Finding]) -> list[Finding]:
@@ -186,9 +226,11 @@ def _explained(errors: Sequence[Finding]) -> str:
     return f"Details: connectctl preflight --explain {errors[0].id}."
 
 
-def resolved(calls: ConnectCalls, saved: Plan, desired_by_name: Mapping[str, Desired]) -> tuple[Config, ...]:
-    """Return the configurations of a saved plan, former ones included; its secrets are read again from
-    ``desired_by_name``.
+def resolved(
+    calls: ConnectCalls, saved: Plan, desired_by_name: Mapping[str, Desired]
+) -> tuple[Config, ...]:
+    """Return the configurations of a saved plan, former ones included; its secrets are read again
+    from ``desired_by_name``.
 
     Raises ``Refused`` if a connector or a file has changed since the plan was made.
     """
@@ -208,7 +250,10 @@ def resolved(calls: ConnectCalls, saved: Plan, desired_by_name: Mapping[str, Des
 
 
 def _desired_config(
-    step: CreateConnector | ChangeConnector, now: Config, desired_by_name: Mapping[str, Desired], saved: Plan
+    step: CreateConnector | ChangeConnector,
+    now: Config,
+    desired_by_name: Mapping[str, Desired],
+    saved: Plan,
 ) -> Config:
     changes = step.config if isinstance(step, CreateConnector) else step.changes
     tries = [changed(now, changes)] + (
@@ -218,10 +263,19 @@ def _desired_config(
         if digest(config) == step.after:
             return config
     if step.file is None:
-        raise _stale(f"the plan does not hold the secrets of {step.subject}, and no file has them", saved)
+        raise _stale(
+            f"the plan does not hold the secrets of {step.subject}, and no file has them", saved
+        )
     if step.subject not in desired_by_name:
-        raise _stale(f"the plan does not hold the secrets of {step.subject}, and {step.file} does not have it", saved)
-    raise _stale(f"{step.file} has another configuration of {step.subject} than the plan was made from", saved)
+        raise _stale(
+            f"the plan does not hold the secrets of {step.subject}, and {step.file} does not have "
+            "it",
+            saved,
+        )
+    raise _stale(
+        f"{step.file} has another configuration of {step.subject} than the plan was made from",
+        saved,
+    )
 
 
 def _stale(why: str, saved: Plan) -> Refused:

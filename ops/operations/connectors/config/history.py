@@ -1,4 +1,6 @@
-"""Former configurations of a connector, from the config topic and the journal, with their times and files."""
+"""Former configurations of a connector, from the config topic and the journal, with their times and
+files.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,17 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.journal import Journal, Run, RunState
-from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config.values import Config, difference, digest, stored_config
+from connectctl.ops.operations.connectors.config.steps import (
+    ChangeConnector,
+    CreateConnector,
+    DeleteConnector,
+)
+from connectctl.ops.operations.connectors.config.values import (
+    Config,
+    difference,
+    digest,
+    stored_config,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.core.step import Step
@@ -24,15 +35,19 @@ STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
 MOST_NAMED = 8
 """The most revisions that an error names."""
 CLOCKS_MS = 60_000
-"""The maximum difference between the clocks of this machine and of a worker, or delay of a journal entry."""
+"""The maximum difference between the clocks of this machine and of a worker, or delay of a journal
+entry.
+"""
 
 
 @dataclass(frozen=True)
 class ConfigVersion:
-    """A configuration of a connector, written at ``at``, in ms since the epoch; ``config`` is None for a deletion.
+    """A configuration of a connector, written at ``at``, in ms since the epoch; ``config`` is None
+    for a deletion.
 
-    ``offset`` is the offset of its record in the config topic, None if the topic no longer has it. ``run`` is the run
-    that wrote it, None for another client. With ``until``, ``run`` replaced it at ``at``, and its own time is unknown.
+    ``offset`` is the offset of its record in the config topic, None if the topic no longer has it.
+    ``run`` is the run that wrote it, None for another client. With ``until``, ``run`` replaced it
+    at ``at``, and its own time is unknown.
     """
 
     at: int | None
@@ -45,15 +60,16 @@ class ConfigVersion:
     def revisions(self) -> tuple[str, ...]:
         """The names of the version, which no other version ever gets; the first one is shown.
 
-        The offset of its record is the same for everybody. Compaction leaves only the name of a run, and of a
-        configuration that a run replaced.
+        The offset of its record is the same for everybody. Compaction leaves only the name of a
+        run, and of a configuration that a run replaced.
         """
         of_run = () if self.run is None else (f"before-{self.run}" if self.until else self.run,)
         return of_run if self.offset is None else (str(self.offset), *of_run)
 
 
 def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigVersion]:
-    """Return the versions of the connector ``name`` in committed ``records`` of the config topic, the oldest first.
+    """Return the versions of the connector ``name`` in committed ``records`` of the config topic,
+    the oldest first.
 
     Records that workers cannot read are omitted.
     """
@@ -72,14 +88,20 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
 
 
 def journal_versions(
-    journal: Journal, name: str, cluster_id: str, group_id: str, kinds: Mapping[str, type[Step[Any]]]
+    journal: Journal,
+    name: str,
+    cluster_id: str,
+    group_id: str,
+    kinds: Mapping[str, type[Step[Any]]],
 ) -> list[ConfigVersion]:
-    """Return the configurations that runs on this Connect cluster gave the connector ``name``, and those before them,
-    the oldest first.
+    """Return the configurations that runs on this Connect cluster gave the connector ``name``, and
+    those before them, the oldest first.
 
     ``kinds`` are the classes of all steps that a journal may have.
     """
-    runs = [run for run in journal.runs() if (run.cluster_id, run.group_id) == (cluster_id, group_id)]
+    runs = [
+        run for run in journal.runs() if (run.cluster_id, run.group_id) == (cluster_id, group_id)
+    ]
     found: list[ConfigVersion] = []
     for run in reversed([run for run in runs if name in run.subjects and run.changed]):
         try:
@@ -89,7 +111,9 @@ def journal_versions(
         for number, step in enumerate(steps):
             done = next((m for m in run.marks if m.step == number and m.what == "done"), None)
             if step.subject == name and isinstance(step, STEPS) and done is not None:
-                found += _of_step(journal, step, run.id, int(datetime.fromisoformat(done.at).timestamp() * 1000))
+                found += _of_step(
+                    journal, step, run.id, int(datetime.fromisoformat(done.at).timestamp() * 1000)
+                )
     return found
 
 
@@ -105,8 +129,8 @@ def _of_step(journal: Journal, step: Step[Any], run: str, at: int) -> Iterator[C
 
 
 def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> list[ConfigVersion]:
-    """Return both lists as one, the newest first, without repetitions. Versions in both are identified by content and
-    time.
+    """Return both lists as one, the newest first, without repetitions. Versions in both are
+    identified by content and time.
     """
     versions = list(topic)
     for version in journal:
@@ -119,7 +143,9 @@ def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> 
     clock: dict[str | None, int] = {
         v.run: v.at for v in versions if v.run is not None and not v.until and v.at is not None
     }
-    ordered = sorted(versions, key=lambda v: (clock.get(v.run, v.at or 0) if v.until else v.at or 0, not v.until))
+    ordered = sorted(
+        versions, key=lambda v: (clock.get(v.run, v.at or 0) if v.until else v.at or 0, not v.until)
+    )
     found: list[ConfigVersion] = []
     for version in ordered:
         if not found or _content(found[-1]) != _content(version):
@@ -130,13 +156,15 @@ def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> 
 
 
 def _same(versions: Sequence[ConfigVersion], version: ConfigVersion) -> int | None:
-    """Return the index of ``version`` among those of the topic without a run: the nearest in time with the same
-    content.
+    """Return the index of ``version`` among those of the topic without a run: the nearest in time
+    with the same content.
     """
     same_content = [
         (abs((candidate.at or 0) - (version.at or 0)), number)
         for number, candidate in enumerate(versions)
-        if candidate.offset is not None and candidate.run is None and _content(candidate) == _content(version)
+        if candidate.offset is not None
+        and candidate.run is None
+        and _content(candidate) == _content(version)
     ]
     distance, number = min(same_content, default=(CLOCKS_MS + 1, None))
     return number if distance <= CLOCKS_MS else None
@@ -147,8 +175,8 @@ def _content(version: ConfigVersion) -> str | None:
 
 
 def changes(version: ConfigVersion, former: ConfigVersion | None) -> dict[str, str | None]:
-    """Return the changes of ``version`` to the one before, by property; all properties for the first, none for a
-    deletion.
+    """Return the changes of ``version`` to the one before, by property; all properties for the
+    first, none for a deletion.
     """
     if version.config is None:
         return {}
@@ -177,7 +205,9 @@ WRITES = (CreateConnector.__name__, ChangeConnector.__name__)
 
 @dataclass(frozen=True)
 class Write:
-    """The digest of a configuration that the run ``run`` wrote at ``at``, in ms since the epoch; from ``file``, if any."""
+    """The digest of a configuration that the run ``run`` wrote at ``at``, in ms since the epoch;
+    from ``file``, if any.
+    """
 
     digest: str
     at: int
@@ -197,13 +227,22 @@ class ConfigOrigin:
         return next((write for write in reversed(self.writes) if write.file is not None), None)
 
 
-def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[str]) -> Mapping[str, ConfigOrigin]:
-    """Return the writes to the connectors ``names`` of this Connect cluster. Runs that were undone are ignored."""
+def origins(
+    journal: Journal, cluster_id: str, group_id: str, names: Collection[str]
+) -> Mapping[str, ConfigOrigin]:
+    """Return the writes to the connectors ``names`` of this Connect cluster. Runs that were undone
+    are ignored.
+    """
     found: dict[str, ConfigOrigin] = {}
     requested = frozenset(names)
     for run in reversed(journal.runs()):
         of_cluster = (run.cluster_id, run.group_id) == (cluster_id, group_id)
-        if not of_cluster or run.state is RunState.UNDONE or not run.changed or requested.isdisjoint(run.subjects):
+        if (
+            not of_cluster
+            or run.state is RunState.UNDONE
+            or not run.changed
+            or requested.isdisjoint(run.subjects)
+        ):
             continue
         for step, at in _done(journal, run):
             name, kind = step.get("subject"), step.get("step")
@@ -212,17 +251,23 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
             if kind == DeleteConnector.__name__:
                 found.pop(name, None)
             elif kind in WRITES:
-                found.setdefault(name, ConfigOrigin()).writes.append(Write(step["after"], at, run.id, step.get("file")))
+                found.setdefault(name, ConfigOrigin()).writes.append(
+                    Write(step["after"], at, run.id, step.get("file"))
+                )
     return found
 
 
 def _done(journal: Journal, run: Run) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Yield the steps that ``run`` executed, from its plan, with their times. Steps that it found done are omitted."""
+    """Yield the steps that ``run`` executed, from its plan, with their times. Steps that it found
+    done are omitted.
+    """
     try:
         steps = journal.plan(run.id)["steps"]
     except (BadInput, KeyError):
         return  # a run of another kind, or one whose directory was removed
     for number, step in enumerate(steps):
-        mark = next((m for m in run.marks if m.step == number and m.what in ("done", "already")), None)
+        mark = next(
+            (m for m in run.marks if m.step == number and m.what in ("done", "already")), None
+        )
         if mark is not None and run.did(number):
             yield step, int(datetime.fromisoformat(mark.at).timestamp() * 1000)

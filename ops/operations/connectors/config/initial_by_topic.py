@@ -1,4 +1,6 @@
-"""Initial offsets for workers that cannot set them: written to the offsets topic before the connector is created."""
+"""Initial offsets for workers that cannot set them: written to the offsets topic before the
+connector is created.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
-    """Return whether ``entries`` are written to the topic: for workers before 3.7, which cannot set them, with brokers."""
+    """Return whether ``entries`` are written to the topic: for workers before 3.7, which cannot set
+    them, with brokers.
+    """
     if not entries or cluster.kafka is None:
         return False
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
@@ -31,11 +35,14 @@ def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
 def with_offsets_first(
     clients: Clients, planned: ConfigPlan, name: str, entries: Entries, *, force: bool
 ) -> ConfigPlan:
-    """Return ``planned``, which creates the source connector ``name``, with the steps that write its offsets in front."""
+    """Return ``planned``, which creates the source connector ``name``, with the steps that write
+    its offsets in front.
+    """
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
             f"Cannot create {name} with offsets of a sink: workers before 3.7 do not set them",
-            next_step=f"Set them first: connectctl offsets set --group connect-{name} -f FILE; then create it.",
+            next_step=f"Set them first: connectctl offsets set --group connect-{name} -f FILE; "
+            "then create it.",
             code="unsupported",
         )
     topic = planned.configs[0].get(TOPIC_PROPERTY)
@@ -55,4 +62,6 @@ def with_offsets_first(
         via="kafka",
     )
     notes = (*planned.notes, *map(addresses_masked, changes.warnings))
-    return replace(planned, plan=replace(plan, steps=(*changes.plan.steps, *plan.steps)), notes=notes)
+    return replace(
+        planned, plan=replace(plan, steps=(*changes.plan.steps, *plan.steps)), notes=notes
+    )

@@ -13,17 +13,34 @@ from connectctl.ops.checks.connector_config.validations import MOST
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.operation import Planned, Remaining, Undone
-from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried, to_repeat
+from connectctl.ops.operations.connectors.carried_offsets import (
+    CarryOffsets,
+    DeleteCarried,
+    to_repeat,
+)
 from connectctl.ops.operations.connectors.config import files as config_files
 from connectctl.ops.operations.connectors.config import outlook as config_outlook
 from connectctl.ops.operations.connectors.config.applied_directory import Directory
 from connectctl.ops.operations.connectors.config.directory import AwaitRelease
 from connectctl.ops.operations.connectors.config.files import given_of, resolved, warnings_of
 from connectctl.ops.operations.connectors.config.history import index_of
-from connectctl.ops.operations.connectors.config.initial_by_topic import by_topic, with_offsets_first
-from connectctl.ops.operations.connectors.config.offsets import SetConnectorOffsets, check_removable, initial, removal
+from connectctl.ops.operations.connectors.config.initial_by_topic import (
+    by_topic,
+    with_offsets_first,
+)
+from connectctl.ops.operations.connectors.config.offsets import (
+    SetConnectorOffsets,
+    check_removable,
+    initial,
+    removal,
+)
 from connectctl.ops.operations.connectors.config.outlook import Entries, OffsetsOfChange
-from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired, Planner, refuse_existing
+from connectctl.ops.operations.connectors.config.plan import (
+    ConfigPlan,
+    Desired,
+    Planner,
+    refuse_existing,
+)
 from connectctl.ops.operations.connectors.config.steps import (
     AwaitGone,
     ChangeConnector,
@@ -41,7 +58,11 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth, matchi
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
-from connectctl.ops.operations.connectors.state_operations import UNDO, ChangeState, plan_former_states
+from connectctl.ops.operations.connectors.state_operations import (
+    UNDO,
+    ChangeState,
+    plan_former_states,
+)
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, VerifyState
 from connectctl.ops.operations.offsets import sources as offsets
 from connectctl.ops.operations.offsets.steps import Backup, Change
@@ -58,7 +79,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigRequest:
-    """``carry``: source offsets are carried over. ``force``: errors that workers accept do not refuse the change.
+    """``carry``: source offsets are carried over. ``force``: errors that workers accept do not
+    refuse the change.
 
     ``wait``: the run waits until the connectors are in their states.
     """
@@ -89,7 +111,9 @@ class ConfigOperation(ConnectorOperation[R]):
         Change,
     )
 
-    def planner(self, access: ClusterAccess, found: Collection[ConnectorHealth], *, wait: bool) -> Planner:
+    def planner(
+        self, access: ClusterAccess, found: Collection[ConnectorHealth], *, wait: bool
+    ) -> Planner:
         """Return a planner for the connectors ``found``."""
         current = {health.name: health for health in found}
         return Planner(self.name, access.cluster_id(), access.group_id, current, wait=wait)
@@ -101,39 +125,56 @@ class ConfigOperation(ConnectorOperation[R]):
         """
         if any(isinstance(step, Change) for step in saved.steps):
             raise BadInput(
-                "The plan writes initial offsets to the offsets topic, and cannot be applied from a file",
+                "The plan writes initial offsets to the offsets topic, and cannot be applied from "
+                "a file",
                 next_step="Give the files: connectctl connectors create -f FILE --offsets FILE.",
             )
-        changes = [step for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector)]
+        changes = [
+            step for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector)
+        ]
         named = {Path(step.file) for step in changes if step.file}
         # A plan without secrets can be applied on a machine without its files.
         files = sorted(path for path in named if path.exists())
-        by_name = {desired.name: desired for desired in config_files.desired(files, access.clients.reveal)}
+        by_name = {
+            desired.name: desired for desired in config_files.desired(files, access.clients.reveal)
+        }
         configs = resolved(access.calls, saved, by_name)
         references = {name: desired.references for name, desired in by_name.items()}
         return ConfigPlan(saved, configs=configs, references=references)
 
     def context(self, access: ClusterAccess, planned: Planned) -> StepContext:
-        """Return the context of the steps; that of offsets if the plan writes initial ones to their topic."""
+        """Return the context of the steps; that of offsets if the plan writes initial ones to their
+        topic.
+        """
         if any(isinstance(step, Change) for step in planned.plan.steps):
             clients = access.clients
-            return offsets.context_of(clients, offsets.observe_connectors(clients, [])[0], clients.journal())
+            return offsets.context_of(
+                clients, offsets.observe_connectors(clients, [])[0], clients.journal()
+            )
         verified = planned.verified if isinstance(planned, ConfigPlan) else ()
         return replace(super().context(access, planned), verified=verified)
 
     def remaining(self, access: ClusterAccess, run: Run, plan: Plan) -> Remaining:
-        """Return the remaining steps; the stop of a connector whose offsets are not yet written is repeated."""
+        """Return the remaining steps; the stop of a connector whose offsets are not yet written is
+        repeated.
+        """
         return replace(super().remaining(access, run, plan), again=to_repeat(run, plan.steps))
 
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
         """Return the plan that restores the former configurations."""
         current = {health.name: health for health in access.connectors()}
-        passwords, stored = partial(defined_passwords, access.calls), partial(stored_offsets, access.calls)
+        passwords, stored = (
+            partial(defined_passwords, access.calls),
+            partial(stored_offsets, access.calls),
+        )
         journal, run, plan = undone.journal, undone.run, undone.plan
         planned = plan_undo(journal, run, plan, current, passwords, stored, wait=undone.wait)
         if not any(isinstance(step, Change) for step in plan.steps):
             return planned
-        note = f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id} --stop"
+        note = (
+            f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id} "
+            "--stop"
+        )
         return replace(planned, notes=(*planned.notes, note))
 
 
@@ -168,7 +209,9 @@ class CreateConnectors(ConfigOperation[CreateRequest]):
         desired = [replace(connector, state=state or connector.state) for connector in connectors]
         if by_topic(access, entries) and desired[0].state in (None, "RUNNING"):
             planner.create(desired[0], OffsetsOfChange(effect_of(desired[0]).sentences))
-            return with_offsets_first(access.clients, planner.planned(), desired[0].name, entries, force=request.force)
+            return with_offsets_first(
+                access.clients, planner.planned(), desired[0].name, entries, force=request.force
+            )
         initial(access.calls, planner, desired, entries, effect_of, force=request.force)
         return planner.planned()
 
@@ -213,7 +256,8 @@ class PatchConnectors(ConfigOperation[PatchRequest]):
         planner = self.planner(access, matching(found, [request.pattern]), wait=request.wait)
         properties = request.properties
         desired = [
-            Desired(name, changed(health.connector.config, properties)) for name, health in planner.current.items()
+            Desired(name, changed(health.connector.config, properties))
+            for name, health in planner.current.items()
         ]
         return plan_changes(access, planner, desired, request, existing=found)
 
@@ -234,7 +278,9 @@ class EditConnector(ConfigOperation[EditRequest]):
     def plan(self, access: ClusterAccess, request: EditRequest) -> Planned:
         """Return the plan. Other connectors may have been created during the edit."""
         planner = self.planner(access, [request.found], wait=request.wait)
-        return plan_changes(access, planner, [request.desired], request, existing=access.connectors())
+        return plan_changes(
+            access, planner, [request.desired], request, existing=access.connectors()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +303,9 @@ class RollbackConnector(ConfigOperation[RollbackRequest]):
         config = found[index_of(found, name, to, unseen)].config
         if config is None:
             hint = f"Delete it: connectctl connectors delete {name}."
-            raise BadInput(f"Revision {to} of {name} is its deletion", next_step=hint, code="unknown-revision")
+            raise BadInput(
+                f"Revision {to} of {name} is its deletion", next_step=hint, code="unknown-revision"
+            )
         planner = self.planner(access, access.connectors(), wait=request.wait)
         return plan_changes(access, planner, [Desired(name, config)], request)
 
@@ -298,13 +346,17 @@ class UndoConnectors(ConfigOperation[None]):
 
     def plan_again(self, access: ClusterAccess, saved: Plan) -> Planned:
         """Return the saved plan, or for states the plan that undoes the same run now."""
-        if not saved.steps or any(not isinstance(step, SetTargetState | Await) for step in saved.steps):
+        if not saved.steps or any(
+            not isinstance(step, SetTargetState | Await) for step in saved.steps
+        ):
             return super().plan_again(access, saved)
         journal = access.clients.journal(read_only=True)
         run = journal.get(str(saved.undoes))
         wait = any(isinstance(step, Await) for step in saved.steps)
         kinds = {kind.__name__: kind for kind in ChangeState.steps}
-        return Planned(plan_former_states(access, Undone(journal, run, journal.plan_of(run, kinds), wait)))
+        return Planned(
+            plan_former_states(access, Undone(journal, run, journal.plan_of(run, kinds), wait))
+        )
 
 
 KINDS = {kind.__name__: kind for kind in ConfigOperation.steps}
@@ -322,24 +374,38 @@ def plan_changes(
 ) -> ConfigPlan:
     """Return the plan that creates missing connectors and changes the others.
 
-    ``directory`` is a directory applied as a whole; ``existing`` are all connectors, if the planner does not have all.
+    ``directory`` is a directory applied as a whole; ``existing`` are all connectors, if the planner
+    does not have all.
     """
     validate_changed(access, planner, targets, force=request.force)
     connectors = planner.current.values() if existing is None else existing
-    outlook = ConfigOutlook(access, connectors, targets, directory.pruned.delete if directory else ())
+    outlook = ConfigOutlook(
+        access, connectors, targets, directory.pruned.delete if directory else ()
+    )
     carry, force = request.carry, request.force
     for desired in targets:
         if desired.name in planner.current:
             former = planner.current[desired.name].connector
-            effects = config_outlook.of_change(access.calls, former, desired.config, carry=carry, force=force)
+            effects = config_outlook.of_change(
+                access.calls, former, desired.config, carry=carry, force=force
+            )
             if desired.config != former.config:
-                effects += config_outlook.of_others(desired.name, desired.config, outlook.others(desired.name))
+                effects += config_outlook.of_others(
+                    desired.name, desired.config, outlook.others(desired.name)
+                )
             planner.change(desired, effects, force=force)
             continue
         new = replace(desired, state=desired.state or desired.kept_state)
         entries = outlook.carried([desired], ()) if carry and outlook.has_former(desired) else ()
         if entries:
-            initial(access.calls, planner, [new], entries, partial(outlook.of_new, entries=entries), force=force)
+            initial(
+                access.calls,
+                planner,
+                [new],
+                entries,
+                partial(outlook.of_new, entries=entries),
+                force=force,
+            )
         else:
             planner.create(new, outlook.of_new(desired))
     if directory is not None:
@@ -347,8 +413,12 @@ def plan_changes(
     return planner.planned()
 
 
-def validate_changed(access: ClusterAccess, planner: Planner, targets: Sequence[Desired], *, force: bool) -> None:
-    """Validate changed configurations as ``validate`` does, and record their warnings and their secret properties."""
+def validate_changed(
+    access: ClusterAccess, planner: Planner, targets: Sequence[Desired], *, force: bool
+) -> None:
+    """Validate changed configurations as ``validate`` does, and record their warnings and their
+    secret properties.
+    """
     found = planner.current
     differing = [
         desired
@@ -356,7 +426,9 @@ def validate_changed(access: ClusterAccess, planner: Planner, targets: Sequence[
         if desired.name not in found or desired.config != dict(found[desired.name].connector.config)
     ]
     former: dict[str, Config] = {
-        desired.name: found[desired.name].connector.config for desired in differing if desired.name in found
+        desired.name: found[desired.name].connector.config
+        for desired in differing
+        if desired.name in found
     }
     planner.passwords = {
         desired.name: defined_passwords(access.calls, desired.config)

@@ -1,4 +1,6 @@
-"""Effects of a change of configurations on source offsets, for plans, and the offsets that move with the change."""
+"""Effects of a change of configurations on source offsets, for plans, and the offsets that move
+with the change.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
-from connectctl.ops.connect.partition_changes import Offsets, matters, outlook, partitions_of_others, reads, shared
+from connectctl.ops.connect.partition_changes import (
+    Offsets,
+    matters,
+    outlook,
+    partitions_of_others,
+    reads,
+    shared,
+)
 from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
 from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
@@ -34,9 +43,10 @@ Entries = tuple[tuple[str, str], ...]
 class OffsetsOfChange:
     """The effects of a change on source offsets, as ``sentences`` and as ``partitions``.
 
-    ``shares`` are the connectors that read the same source partitions. ``former`` are the offsets that an undo
-    restores: those of source partitions that are read only after the change; None if workers cannot set them.
-    ``carried`` are pairs of source partitions, of which the second gets the offset of the first.
+    ``shares`` are the connectors that read the same source partitions. ``former`` are the offsets
+    that an undo restores: those of source partitions that are read only after the change; None if
+    workers cannot set them. ``carried`` are pairs of source partitions, of which the second gets
+    the offset of the first.
     """
 
     sentences: tuple[str, ...] = ()
@@ -55,7 +65,9 @@ class OffsetsOfChange:
         shares = (*self.shares, *other.shares)
         former = self.former if other.former is None else other.former
         carried = (*self.carried, *other.carried)
-        return OffsetsOfChange((*self.sentences, *other.sentences), partitions, shares, former, carried)
+        return OffsetsOfChange(
+            (*self.sentences, *other.sentences), partitions, shares, former, carried
+        )
 
 
 NONE = OffsetsOfChange()
@@ -64,12 +76,15 @@ NONE = OffsetsOfChange()
 def of_change(
     calls: ConnectCalls, connector: Connector, new: Config, *, carry: bool, force: bool = False
 ) -> OffsetsOfChange:
-    """Return the effects of ``new`` on the offsets of a connector. Raises ``Refused`` if they cannot be carried over.
+    """Return the effects of ``new`` on the offsets of a connector. Raises ``Refused`` if they
+    cannot be carried over.
 
     ``force``: offsets that the connector would refuse are carried over as well.
     """
     old = connector.config
-    if connector.type == "sink" or not any(matters(name, old, new) for name in difference(old, new)):
+    if connector.type == "sink" or not any(
+        matters(name, old, new) for name in difference(old, new)
+    ):
         return OffsetsOfChange()
     offsets = read_offsets(calls, connector.name)
     if isinstance(offsets, str):
@@ -77,7 +92,8 @@ def of_change(
             raise Refused(
                 f"The source offsets of {connector.name} cannot be carried over",
                 why=offsets,
-                next_step="Workers that do not answer may wait for an open transaction: connectctl transactions lag.",
+                next_step="Workers that do not answer may wait for an open transaction: "
+                "connectctl transactions lag.",
                 code="unsupported",
             )
         return OffsetsOfChange((f"what it does to its source offsets is unknown ({offsets})",))
@@ -86,18 +102,24 @@ def of_change(
     movable = [fate for fate in found.of(Fate.ORPHANED) if fate.carry_to is not None]
     # A source partition that the former configuration reads as well is not a new name of another.
     free = [
-        fate for fate in movable if text_of(fate.carry_to) not in stored and reads(old, fate.carry_to or {}) is not True
+        fate
+        for fate in movable
+        if text_of(fate.carry_to) not in stored and reads(old, fate.carry_to or {}) is not True
     ]
     by_partition = {text_of(partition): text_of(offset) for partition, offset in offsets}
     if not carry:
         new_fates = (Fate.BEGUN, Fate.RESUMED, Fate.LEFT)
         former = [
-            (key, by_partition[key]) for fate in found.of(*new_fates) if (key := text_of(fate.partition)) in stored
+            (key, by_partition[key])
+            for fate in found.of(*new_fates)
+            if (key := text_of(fate.partition)) in stored
         ]
         sets = (found.of(Fate.BEGUN, Fate.RESUMED) or found.may_begin) and _unsettable(
             calls, connector.name, old, old
         ) is None
-        return of_outlook(found, can_carry=bool(free)) + OffsetsOfChange(former=tuple(former) if sets else None)
+        return of_outlook(found, can_carry=bool(free)) + OffsetsOfChange(
+            former=tuple(former) if sets else None
+        )
     _refuse_uncarried(calls, connector, new, found, free)
     entries = [(text_of(fate.carry_to), by_partition[text_of(fate.partition)]) for fate in free]
     refuse_invalid_offsets(connector.name, new, entries, offsets, force=force)
@@ -108,7 +130,10 @@ def of_change(
 def of_outlook(
     found: OffsetOutlook, *, can_carry: bool = False, carried: Sequence[PartitionFate] = ()
 ) -> OffsetsOfChange:
-    targets, carried_ids = {text_of(fate.carry_to) for fate in carried}, {id(fate) for fate in carried}
+    targets, carried_ids = (
+        {text_of(fate.carry_to) for fate in carried},
+        {id(fate) for fate in carried},
+    )
     orphaned = [fate for fate in found.of(Fate.ORPHANED) if id(fate) not in carried_ids]
     begun = [fate for fate in found.of(Fate.BEGUN) if text_of(fate.partition) not in targets]
     resumed, unknown = found.of(Fate.RESUMED), found.of(Fate.UNKNOWN)
@@ -121,21 +146,34 @@ def of_outlook(
     }
     sentences = [
         carried and f"carries {_count(carried)} over: {_named_fates(carried, to=True)}",
-        orphaned and f"orphans {_count(orphaned)}: {_named_fates(orphaned)}, because {orphaned[0].why}",
+        orphaned
+        and f"orphans {_count(orphaned)}: {_named_fates(orphaned)}, because {orphaned[0].why}",
         resumed and f"resumes from {_count(resumed)} stored before: {_named_fates(resumed)}",
         begun and f"starts from the beginning: {_named_fates(begun)}{_reason(begun)}",
-        found.may_begin and f"starts from the beginning for what else it finds: {'; '.join(found.may_begin)}",
-        unknown and f"may orphan {_count(unknown)}: {_named_fates(unknown)}, because {unknown[0].why}",
-        found.of(Fate.KEPT) and found.inherited and f"keeps its offsets although {', '.join(found.inherited)} changes",
+        found.may_begin
+        and f"starts from the beginning for what else it finds: {'; '.join(found.may_begin)}",
+        unknown
+        and f"may orphan {_count(unknown)}: {_named_fates(unknown)}, because {unknown[0].why}",
+        found.of(Fate.KEPT)
+        and found.inherited
+        and f"keeps its offsets although {', '.join(found.inherited)} changes",
         can_carry and f"{CARRY} carries them over instead",
-        (orphaned or begun or resumed) and found.source.startswith("learned") and f"all of this is {found.source}",
+        (orphaned or begun or resumed)
+        and found.source.startswith("learned")
+        and f"all of this is {found.source}",
     ]
-    partitions = {name: tuple(fate.partition for fate in fates) for name, fates in fates_of.items() if fates}
-    return OffsetsOfChange(tuple(fate for fate in sentences if isinstance(fate, str) and fate), partitions)
+    partitions = {
+        name: tuple(fate.partition for fate in fates) for name, fates in fates_of.items() if fates
+    }
+    return OffsetsOfChange(
+        tuple(fate for fate in sentences if isinstance(fate, str) and fate), partitions
+    )
 
 
 def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
-    """Return the offsets of a connector from the workers (KIP-875), or the reason why they could not be read."""
+    """Return the offsets of a connector from the workers (KIP-875), or the reason why they could
+    not be read.
+    """
     try:
         answer = calls.get(path_of("connectors", name, "offsets"))["offsets"]
         return [(entry["partition"], entry["offset"]) for entry in answer]
@@ -154,9 +192,11 @@ def named(texts: Sequence[str]) -> str:
     return some_of(texts, MOST_NAMED)
 
 
-def _unsettable(calls: ConnectCalls, name: str, old: Config, new: Config) -> tuple[str, str | None] | None:
-    """Return why offsets cannot be set under ``old``, or would not be in the store that ``new`` reads; None if they
-    can.
+def _unsettable(
+    calls: ConnectCalls, name: str, old: Config, new: Config
+) -> tuple[str, str | None] | None:
+    """Return why offsets cannot be set under ``old``, or would not be in the store that ``new``
+    reads; None if they can.
     """
     version = str(calls.get("/").get("version"))
     if older(version, CHANGES_OFFSETS):
@@ -173,16 +213,28 @@ def _unsettable(calls: ConnectCalls, name: str, old: Config, new: Config) -> tup
 
 
 def _refuse_uncarried(
-    calls: ConnectCalls, connector: Connector, new: Config, found: OffsetOutlook, free: Sequence[PartitionFate]
+    calls: ConnectCalls,
+    connector: Connector,
+    new: Config,
+    found: OffsetOutlook,
+    free: Sequence[PartitionFate],
 ) -> None:
-    hint = f"Change it without {CARRY}, and set them: connectctl offsets set {connector.name} -f FILE --stop."
+    hint = (
+        f"Change it without {CARRY}, and set them: connectctl offsets set {connector.name} -f "
+        "FILE --stop."
+    )
     if unsettable := _unsettable(calls, connector.name, connector.config, new):
         raise Refused(unsettable[0], why=unsettable[1], next_step=hint, code="unsupported")
     unused = [fate for fate in found.of(Fate.BEGUN) if fate.why != NEW]
     carried = {id(fate) for fate in free}
-    lost = [*(fate for fate in found.of(Fate.ORPHANED, Fate.UNKNOWN) if id(fate) not in carried), *unused]
+    lost = [
+        *(fate for fate in found.of(Fate.ORPHANED, Fate.UNKNOWN) if id(fate) not in carried),
+        *unused,
+    ]
     if lost:
-        what = f"Not every source offset of {connector.name} can be carried over: {_named_fates(lost)}"
+        what = (
+            f"Not every source offset of {connector.name} can be carried over: {_named_fates(lost)}"
+        )
         raise Refused(what, why=lost[0].why, next_step=hint, code="offsets")
 
 
@@ -197,23 +249,31 @@ def _count(fates: Sequence[PartitionFate]) -> str:
 def _named_fates(fates: Sequence[PartitionFate], *, to: bool = False) -> str:
     def shown(fate: PartitionFate) -> str:
         text = text_of(fate.partition)
-        return (text if fate.whole else f"{text[:-1]},…}}") + (f" to {text_of(fate.carry_to)}" if to else "")
+        return (text if fate.whole else f"{text[:-1]},…}}") + (
+            f" to {text_of(fate.carry_to)}" if to else ""
+        )
 
     return named([shown(fate) for fate in fates])
 
 
 @dataclass(frozen=True)
 class OffsetsByConnector:
-    """The offsets in the global topic by connector. ``unseen`` is the error if they could not be read."""
+    """The offsets in the global topic by connector. ``unseen`` is the error if they could not be
+    read.
+    """
 
     by_name: Mapping[str, Offsets] = field(default_factory=dict)
     unseen: ConnectctlError | None = None
 
 
 def of_new(name: str, new: Config, stored: OffsetsByConnector) -> OffsetsOfChange:
-    """Return the effects of the new connector ``name`` on the offsets that are stored under its name."""
+    """Return the effects of the new connector ``name`` on the offsets that are stored under its
+    name.
+    """
     if stored.unseen is not None:
-        return OffsetsOfChange((f"whether offsets are stored under its name is unknown ({stored.unseen.what})",))
+        return OffsetsOfChange(
+            (f"whether offsets are stored under its name is unknown ({stored.unseen.what})",)
+        )
     offsets = stored.by_name.get(name, ())
     if not offsets:
         return OffsetsOfChange()
@@ -221,36 +281,50 @@ def of_new(name: str, new: Config, stored: OffsetsByConnector) -> OffsetsOfChang
     effects = of_outlook(found)
     if found.of(Fate.UNKNOWN):
         words = "may resume from offsets that are stored under its name"
-        return OffsetsOfChange((f"{words}: {', '.join(text_of(p) for p, _ in offsets[:1])} …",), effects.partitions)
+        return OffsetsOfChange(
+            (f"{words}: {', '.join(text_of(p) for p, _ in offsets[:1])} …",), effects.partitions
+        )
     return effects
 
 
 def of_others(
-    name: str, new: Config, others: Mapping[str, Config], stored: OffsetsByConnector = OffsetsByConnector()
+    name: str,
+    new: Config,
+    others: Mapping[str, Config],
+    stored: OffsetsByConnector = OffsetsByConnector(),
 ) -> OffsetsOfChange:
-    """Return the connectors that read the same source partitions, and those whose offsets of them are stored and not
-    used.
+    """Return the connectors that read the same source partitions, and those whose offsets of them
+    are stored and not used.
     """
     sharing = shared(new, others)
     sentences = [f"reads the same source partitions as {', '.join(sharing)}"] if sharing else []
     for former, entries in _owners(name, new, stored).items():
         ending = "" if former in others else ", which no longer exists"
         sentences.append(
-            f"leaves {counted(len(entries), 'source offset')} of what it reads under the name {former}{ending} (to start "
-            f"from them: {CARRY}, or connectctl offsets copy {former} {name} --stop)"
+            f"leaves {counted(len(entries), 'source offset')} of what it reads under the name "
+            f"{former}{ending} (to start from them: {CARRY}, or connectctl offsets copy {former} "
+            f"{name} --stop)"
         )
-    begun = [read_json(key) for entries in _owners(name, new, stored).values() for key, _ in entries]
+    begun = [
+        read_json(key) for entries in _owners(name, new, stored).values() for key, _ in entries
+    ]
     partitions = {Fate.BEGUN.value: tuple(begun)} if begun else {}
     return OffsetsOfChange(tuple(sentences), partitions, tuple(sharing))
 
 
 def has_owner(name: str, new: Config, stored: OffsetsByConnector) -> bool:
-    """Return whether offsets of source partitions of ``new`` are stored under another name, and none under ``name``."""
+    """Return whether offsets of source partitions of ``new`` are stored under another name, and
+    none under ``name``.
+    """
     return bool(_owners(name, new, stored))
 
 
-def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collection[str]) -> Entries:
-    """Return the offsets under another name with which the connector ``name`` is created. Raises ``Refused``."""
+def carried(
+    name: str, new: Config, stored: OffsetsByConnector, running: Collection[str]
+) -> Entries:
+    """Return the offsets under another name with which the connector ``name`` is created. Raises
+    ``Refused``.
+    """
     hint = f"Create it without {CARRY}, and set them: connectctl offsets copy NAME {name} --stop."
     if isinstance(stored.unseen, Unreachable):
         raise stored.unseen
@@ -268,7 +342,9 @@ def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collect
             if owners
             else "no connector has offsets of what it reads"
         )
-        raise Refused(f"No offsets can be carried over to {name}", why=why, next_step=hint, code="offsets")
+        raise Refused(
+            f"No offsets can be carried over to {name}", why=why, next_step=hint, code="offsets"
+        )
     ((former, entries),) = owners.items()
     if former in running:
         raise Refused(
@@ -280,11 +356,17 @@ def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collect
 
 
 def _owners(name: str, new: Config, stored: OffsetsByConnector) -> dict[str, Entries]:
-    """Return the offsets of source partitions of ``new`` under other names; none if its own name has some."""
+    """Return the offsets of source partitions of ``new`` under other names; none if its own name
+    has some.
+    """
     if partitions_of_others(new, {name: stored.by_name.get(name, ())}):
         return {}
-    found = partitions_of_others(new, {other: offsets for other, offsets in stored.by_name.items() if other != name})
+    found = partitions_of_others(
+        new, {other: offsets for other, offsets in stored.by_name.items() if other != name}
+    )
     return {
-        former: tuple((text_of(p), text_of(o)) for p, o in stored.by_name[former] if p in partitions)
+        former: tuple(
+            (text_of(p), text_of(o)) for p, o in stored.by_name[former] if p in partitions
+        )
         for former, partitions in found.items()
     }

@@ -1,4 +1,6 @@
-"""Plans that create, change and delete connectors, from the desired and the current configurations. Pure."""
+"""Plans that create, change and delete connectors, from the desired and the current configurations.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +53,12 @@ RESTARTS = "restarts the connector and its tasks"
 
 @dataclass(frozen=True)
 class Desired:
-    """A desired connector. ``state`` is its initial state, ``kept_state`` the state that every apply sets.
+    """A desired connector. ``state`` is its initial state, ``kept_state`` the state that every
+    apply sets.
 
-    Both are RUNNING, PAUSED or STOPPED. ``file`` is its file, None if it has none. ``secrets`` are the references of
-    the file to secrets, whose values are in ``config``. ``doubled`` are values that a manifest sets twice.
+    Both are RUNNING, PAUSED or STOPPED. ``file`` is its file, None if it has none. ``secrets`` are
+    the references of the file to secrets, whose values are in ``config``. ``doubled`` are values
+    that a manifest sets twice.
     """
 
     name: str
@@ -73,15 +77,20 @@ class Desired:
     @property
     def references(self) -> dict[str, tuple[SecretSource, str]]:
         """Return each reference with its secret."""
-        return {name: (source, self.config[name]) for name, source in self.secrets.items() if name in self.config}
+        return {
+            name: (source, self.config[name])
+            for name, source in self.secrets.items()
+            if name in self.config
+        }
 
 
 @dataclass(frozen=True)
 class ConfigPlan(Planned):
-    """A plan, and the configurations of its steps, which have their digests, with the references to secrets.
+    """A plan, and the configurations of its steps, which have their digests, with the references to
+    secrets.
 
-    ``verified`` are the unchanged connectors whose states it verifies. ``drifted``: a connector is in another state
-    than its file declares.
+    ``verified`` are the unchanged connectors whose states it verifies. ``drifted``: a connector is
+    in another state than its file declares.
     """
 
     configs: tuple[Config, ...] = ()
@@ -96,10 +105,11 @@ class ConfigPlan(Planned):
 
 @dataclass
 class Planner:
-    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` are the secret properties
-    of their plugins.
+    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` are
+    the secret properties of their plugins.
 
-    ``declared``: files declare the connectors and their states; ``drifted`` are the connectors in other states.
+    ``declared``: files declare the connectors and their states; ``drifted`` are the connectors in
+    other states.
     """
 
     operation: str
@@ -145,13 +155,19 @@ class Planner:
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
         config_digest = digest(desired.config)
-        self.steps.append(CreateConnector(desired.name, config, config_digest, state, desired.file, **offsets.of_step))
+        self.steps.append(
+            CreateConnector(
+                desired.name, config, config_digest, state, desired.file, **offsets.of_step
+            )
+        )
         self.wait_for(desired.name, desired.state or "RUNNING")
         self.show(desired.name, offsets)
 
-    def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, *, force: bool = False) -> None:
-        """Plan the change of an existing connector to ``desired``. ``force``: offsets that it would refuse are carried
-        over as well.
+    def change(
+        self, desired: Desired, offsets: OffsetsOfChange = NONE, *, force: bool = False
+    ) -> None:
+        """Plan the change of an existing connector to ``desired``. ``force``: offsets that it would
+        refuse are carried over as well.
         """
         health = self.current[desired.name]
         refuse_doubtful([health.connector])
@@ -179,7 +195,9 @@ class Planner:
                 restarts=restarts,
             )
             if carried:
-                copy = CarryOffsets(name, carried, *digests, None if state == "STOPPED" else state, force)
+                copy = CarryOffsets(
+                    name, carried, *digests, None if state == "STOPPED" else state, force
+                )
                 around = (copy, change, DeleteCarried(name, carried, digests[1]))
                 self.steps += self.at_rest(name, around, desired.kept_state)
             else:
@@ -196,8 +214,8 @@ class Planner:
             self.show(name, offsets)
 
     def _declared_state(self, desired: Desired) -> State:
-        """Return the state that a file declares: the kept state, or the initial state if the connector is in it, else
-        RUNNING.
+        """Return the state that a file declares: the kept state, or the initial state if the
+        connector is in it, else RUNNING.
         """
         if desired.kept_state:
             return State(desired.kept_state)
@@ -205,15 +223,17 @@ class Planner:
         return State(now) if now == desired.state else State.RUNNING
 
     def _verify(self, health: ConnectorHealth, declared_state: State, *, changed: bool) -> None:
-        """Report a connector in another state than ``declared_state``, or an unhealthy one; with ``wait``, plan its
-        verification.
+        """Report a connector in another state than ``declared_state``, or an unhealthy one; with
+        ``wait``, plan its verification.
         """
         name = health.name
         words = ["unchanged"]
         if other := other_state(health.connector, declared_state):
             self.drifted.append(name)
             step = f"connectctl connectors {VERB_OF[declared_state]} {name}"
-            words.append(f"it is {other}, and its file means {declared_state} (to change that: {step})")
+            words.append(
+                f"it is {other}, and its file means {declared_state} (to change that: {step})"
+            )
             if changed:
                 self.warnings = (*self.warnings, f"{name}: {words[-1]}")
         elif health.verdict.state is not declared_state:
@@ -224,13 +244,19 @@ class Planner:
             verify = VerifyState(name, declared_state)
             self.waits.append(Await(name, declared_state) if changed and not other else verify)
 
-    def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
+    def delete(
+        self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()
+    ) -> None:
         health = self.current[name]
         refuse_doubtful([health.connector])
         config = health.connector.config
         self.configs.append(config)
         self.steps += before
-        self.steps.append(DeleteConnector(name, digest(config), self.state(name), tuple(leaves), str(health.verdict)))
+        self.steps.append(
+            DeleteConnector(
+                name, digest(config), self.state(name), tuple(leaves), str(health.verdict)
+            )
+        )
         if self.wait:
             self.waits.append(AwaitGone(name))
 
@@ -239,17 +265,25 @@ class Planner:
         if offsets.partitions:
             self.shows.append(ReadOffsets(name, offsets.partitions.get("orphaned", ())))
 
-    def at_rest(self, name: str, steps: Sequence[ConnectorStep], state: str | None = None) -> list[ConnectorStep]:
-        """Return ``steps`` between the stop of the connector and its return to ``state``, or to its former state."""
+    def at_rest(
+        self, name: str, steps: Sequence[ConnectorStep], state: str | None = None
+    ) -> list[ConnectorStep]:
+        """Return ``steps`` between the stop of the connector and its return to ``state``, or to its
+        former state.
+        """
         verb, now = VERBS[state or self.state(name)], str(self.current[name].verdict)
         before = (
-            [] if self.state(name) == "STOPPED" else [SetTargetState(name, "stop", now), Await(name, State.STOPPED)]
+            []
+            if self.state(name) == "STOPPED"
+            else [SetTargetState(name, "stop", now), Await(name, State.STOPPED)]
         )
         after = [] if verb == "stop" else [SetTargetState(name, verb, "STOPPED")]
         return [*before, *steps, *after]
 
     def state(self, name: str) -> str:
-        """Return the target state of a connector; without brokers, the state that workers report."""
+        """Return the target state of a connector; without brokers, the state that workers
+        report.
+        """
         return requested_state(self.current[name].connector).value
 
     def wait_for(self, name: str, state: str) -> None:
@@ -262,8 +296,8 @@ class Planner:
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str | None]:
-    """Return the properties in arguments of ``patch``: ``name=value`` sets one, ``name-`` removes one. Raises
-    ``BadInput``.
+    """Return the properties in arguments of ``patch``: ``name=value`` sets one, ``name-`` removes
+    one. Raises ``BadInput``.
     """
     found: dict[str, str | None] = {}
     for text in texts:
@@ -272,12 +306,15 @@ def assignments(texts: Sequence[str]) -> dict[str, str | None]:
             name, sign, value = text[:-1], "-", ""
         if not sign or not name.strip():
             raise BadInput(
-                f"{text!r} is neither name=value nor name-", next_step="Write tasks.max=2, or tasks.max- to remove it."
+                f"{text!r} is neither name=value nor name-",
+                next_step="Write tasks.max=2, or tasks.max- to remove it.",
             )
         if name in found:
             raise BadInput(f"{name} is given twice", next_step="Leave one of them out.")
         if name == "name":
-            raise BadInput("A connector cannot be renamed", next_step="Create it with the new name.")
+            raise BadInput(
+                "A connector cannot be renamed", next_step="Create it with the new name."
+            )
         found[name] = None if sign == "-" else value
     return found
 

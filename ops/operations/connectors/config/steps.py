@@ -1,7 +1,7 @@
 """The steps that create, change and delete connectors, and read and restore their source offsets.
 
-Plans have masked configurations and their digests. Each step reads the connector again, compares it with the digest in
-the plan, and refuses the change if it differs.
+Plans have masked configurations and their digests. Each step reads the connector again, compares it
+with the digest in the plan, and refuses the change if it differs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,20 @@ from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.partition_changes import reads
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.config.outlook import Entries, Partitions, named, read_offsets, text_of
-from connectctl.ops.operations.connectors.config.values import Changes, difference, digest, read_config, stored_config
+from connectctl.ops.operations.connectors.config.outlook import (
+    Entries,
+    Partitions,
+    named,
+    read_offsets,
+    text_of,
+)
+from connectctl.ops.operations.connectors.config.values import (
+    Changes,
+    difference,
+    digest,
+    read_config,
+    stored_config,
+)
 from connectctl.ops.operations.connectors.configure import ChangeConfig
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.drift import Drift
@@ -28,9 +40,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CreateConnector(Step["StepContext"]):
-    """Create a connector, in ``state`` if it is set (KIP-980). ``config`` is masked; ``after`` is its digest.
+    """Create a connector, in ``state`` if it is set (KIP-980). ``config`` is masked; ``after`` is
+    its digest.
 
-    The effects on source offsets are in ``offsets`` as text, and in ``partitions`` and ``shares`` as data.
+    The effects on source offsets are in ``offsets`` as text, and in ``partitions`` and ``shares``
+    as data.
     """
 
     subject: str
@@ -45,7 +59,10 @@ class CreateConnector(Step["StepContext"]):
 
     def describe(self) -> str:
         state = f", {self.state}" if self.state else ""
-        what = f"create {self.subject} ({self.config.get('connector.class')}, {len(self.config)} properties{state})"
+        what = (
+            f"create {self.subject} ({self.config.get('connector.class')}, {len(self.config)} "
+            f"properties{state})"
+        )
         return "; ".join((what, *self.offsets))
 
     def is_done(self, context: StepContext) -> str | None:
@@ -65,7 +82,9 @@ class CreateConnector(Step["StepContext"]):
         state = {"initial_state": self.state} if self.state else {}
         context.before[self.subject] = Connector(self.subject, None), context.now()
         context.calls.send("POST", "/connectors", {"name": self.subject, "config": config} | state)
-        _until(context, self.subject, lambda found: found is not None and digest(found) == self.after)
+        _until(
+            context, self.subject, lambda found: found is not None and digest(found) == self.after
+        )
         return None
 
 
@@ -82,11 +101,13 @@ class _Set(ChangeConfig):
 
 @dataclass(frozen=True)
 class ChangeConnector(Step["StepContext"]):
-    """Change the properties of a connector from the configuration ``before`` to ``after``, by their digests.
+    """Change the properties of a connector from the configuration ``before`` to ``after``, by their
+    digests.
 
-    Workers from 3.8 on get only the changed properties (KIP-477). ``changes`` and ``was`` are masked. The effects on
-    source offsets are in ``offsets`` as text, and in ``partitions`` and ``shares`` as data. ``former`` are offsets that
-    an undo restores: see ``OffsetsOfChange``. ``restarts`` describes the restarts that the change causes.
+    Workers from 3.8 on get only the changed properties (KIP-477). ``changes`` and ``was`` are
+    masked. The effects on source offsets are in ``offsets`` as text, and in ``partitions`` and
+    ``shares`` as data. ``former`` are offsets that an undo restores: see ``OffsetsOfChange``.
+    ``restarts`` describes the restarts that the change causes.
     """
 
     subject: str
@@ -112,7 +133,9 @@ class ChangeConnector(Step["StepContext"]):
         old, new = self.was.get(name), self.changes[name]
         if new is None:
             return f"remove {name} (was {old})"
-        return f"{name}={new}" + ("" if old is None else f" (was {old})" if old != new else " (another value)")
+        return f"{name}={new}" + (
+            "" if old is None else f" (was {old})" if old != new else " (another value)"
+        )
 
     def is_done(self, context: StepContext) -> str | None:
         found = read_config(context.calls, self.subject)
@@ -121,14 +144,17 @@ class ChangeConnector(Step["StepContext"]):
     def apply(self, context: StepContext) -> str | None:
         found = compared(context, self.subject, self.before)
         connector = read_one(context.calls, self.subject)
-        _Set(self.subject, difference(found, stored_config(context.journal, self.after))).apply(context)
+        _Set(self.subject, difference(found, stored_config(context.journal, self.after))).apply(
+            context
+        )
         context.before[self.subject] = connector, context.now()
         return None
 
 
 @dataclass(frozen=True)
 class DeleteConnector(Step["StepContext"]):
-    """Delete a connector whose configuration is ``before``, by its digest. ``state`` is its target state.
+    """Delete a connector whose configuration is ``before``, by its digest. ``state`` is its target
+    state.
 
     ``leaves`` are the remaining resources, as text.
     """
@@ -180,15 +206,22 @@ def compared(context: StepContext, name: str, before: str) -> dict[str, str]:
     if found is not None and digest(found) == before:
         return found
     raise Refused(
-        f"{name} was {'deleted' if found is None else 'changed'} since the plan was made; it is left as it is",
+        f"{name} was {'deleted' if found is None else 'changed'} since the plan was made; it is "
+        "left as it is",
         next_step="Make a new plan.",
         code="stale",
     )
 
 
-def _until(context: StepContext, name: str, enough: Callable[[dict[str, str] | None], bool]) -> None:
-    """Wait until the configuration is ``enough``: workers other than the leader read it after a delay."""
-    if not context.until(lambda: enough(read_config(context.calls, name)) or None, context.timeout, POLL):
+def _until(
+    context: StepContext, name: str, enough: Callable[[dict[str, str] | None], bool]
+) -> None:
+    """Wait until the configuration is ``enough``: workers other than the leader read it after a
+    delay.
+    """
+    if not context.until(
+        lambda: enough(read_config(context.calls, name)) or None, context.timeout, POLL
+    ):
         raise TimedOut(
             f"The change of {name} was accepted, but is not visible after {context.timeout:g} s",
             why="another client changes it, or the workers do not read their config topic",
@@ -203,8 +236,8 @@ WAIT = 10.0
 
 @dataclass(frozen=True)
 class ReadOffsets(Step[StepContext]):
-    """Read the offsets of a connector from the workers, and report which of them its tasks read: none of those in
-    ``left``.
+    """Read the offsets of a connector from the workers, and report which of them its tasks read:
+    none of those in ``left``.
     """
 
     subject: str
@@ -227,9 +260,14 @@ class ReadOffsets(Step[StepContext]):
         unread_texts, read_texts = list[str](), list[str]()
         for partition, offset in stored:
             unread = text_of(partition) in orphaned or reads(config, partition) is False
-            (unread_texts if unread else read_texts).append(f"{text_of(partition)} at {text_of(offset)}")
+            (unread_texts if unread else read_texts).append(
+                f"{text_of(partition)} at {text_of(offset)}"
+            )
         texts = [named(read_texts)] if read_texts else []
-        return "; ".join([*texts, f"not read: {named(unread_texts)}"] if unread_texts else texts) or "none"
+        return (
+            "; ".join([*texts, f"not read: {named(unread_texts)}"] if unread_texts else texts)
+            or "none"
+        )
 
 
 def stored_offsets(calls: ConnectCalls, name: str) -> Any:
@@ -249,16 +287,20 @@ def write_offsets(
     every: bool = False,
     or_else: str = "",
 ) -> str:
-    """Write ``first`` and the ``remaining`` offsets, or delete ``every`` offset. Raises ``ConnectctlError`` if the
-    result differs.
+    """Write ``first`` and the ``remaining`` offsets, or delete ``every`` offset. Raises
+    ``ConnectctlError`` if the result differs.
 
-    The first request sets offsets, the second deletes others: the first one fences tasks that have not stopped yet, and
-    ``remaining`` includes their commits until then.
+    The first request sets offsets, the second deletes others: the first one fences tasks that have
+    not stopped yet, and ``remaining`` includes their commits until then.
     """
     path, different = path_of("connectors", name, "offsets"), remaining()
     if every:
         context.calls.send("DELETE", path)
-    elif request := first or {key: value for key, value in different.items() if value != "null"} or different:
+    elif (
+        request := first
+        or {key: value for key, value in different.items() if value != "null"}
+        or different
+    ):
         _patch(context, path, request)
         if (request.keys() != different.keys() or first) and (again := remaining()):
             _patch(context, path, again)
@@ -271,7 +313,9 @@ def write_offsets(
 
 
 def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:
-    body = [{"partition": read_json(key), "offset": read_json(value)} for key, value in offsets.items()]
+    body = [
+        {"partition": read_json(key), "offset": read_json(value)} for key, value in offsets.items()
+    ]
     context.calls.send("PATCH", path, {"offsets": body})
 
 
@@ -279,9 +323,9 @@ def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:
 class RestoreOffsets(Step[StepContext]):
     """Restore the offsets of a stopped connector that a change of its configuration caused.
 
-    These are the source partitions in ``begun``, by all or some of their fields, and those that the configuration with
-    the digest ``config`` does not read. ``former`` has the former offsets; the other source partitions had none. All
-    other offsets are kept.
+    These are the source partitions in ``begun``, by all or some of their fields, and those that the
+    configuration with the digest ``config`` does not read. ``former`` has the former offsets; the
+    other source partitions had none. All other offsets are kept.
     """
 
     subject: str
@@ -314,7 +358,9 @@ class RestoreOffsets(Step[StepContext]):
             )
 
         keys = {
-            key for key, entry in zip(found, stored, strict=True) if is_from_change(key, entry["partition"])
+            key
+            for key, entry in zip(found, stored, strict=True)
+            if is_from_change(key, entry["partition"])
         } | former.keys()
         expected = {key: former.get(key, "null") for key in sorted(keys)}
         return {key: value for key, value in expected.items() if found.get(key, "null") != value}

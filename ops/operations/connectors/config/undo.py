@@ -1,4 +1,6 @@
-"""The undo of a run that created, changed or deleted connectors, from the configurations that it stored."""
+"""The undo of a run that created, changed or deleted connectors, from the configurations that it
+stored.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from connectctl.ops.operations.connectors.carried_offsets import (
     reversed_pairs,
     was_carried,
 )
-from connectctl.ops.operations.connectors.config.offsets import SetConnectorOffsets, file_of, refuse_moved, undo_of
+from connectctl.ops.operations.connectors.config.offsets import (
+    SetConnectorOffsets,
+    file_of,
+    refuse_moved,
+    undo_of,
+)
 from connectctl.ops.operations.connectors.config.plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config.steps import (
     ChangeConnector,
@@ -25,7 +32,13 @@ from connectctl.ops.operations.connectors.config.steps import (
 )
 from connectctl.ops.operations.connectors.config.values import Config, digest, shown, stored_config
 from connectctl.ops.operations.connectors.state_operations import changed_since
-from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, former_state
+from connectctl.ops.operations.connectors.steps import (
+    WANTED,
+    Await,
+    ConnectorStep,
+    SetTargetState,
+    former_state,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -43,10 +56,12 @@ def plan_undo(
     *,
     wait: bool,
 ) -> ConfigPlan:
-    """Return the plan that reverts the steps of ``run`` that were done or begun, from the last to the first.
+    """Return the plan that reverts the steps of ``run`` that were done or begun, from the last to
+    the first.
 
-    ``passwords`` returns the secret properties of a configuration, ``stored`` the source offsets of a connector. Raises
-    ``Refused`` if a connector was changed after the run, or has committed offsets since that would be reset.
+    ``passwords`` returns the secret properties of a configuration, ``stored`` the source offsets of
+    a connector. Raises ``Refused`` if a connector was changed after the run, or has committed
+    offsets since that would be reset.
     """
     deleted = (step for step in plan.steps if isinstance(step, DeleteConnector))
     hidden = {step.subject: passwords(stored_config(journal, step.before)) for step in deleted}
@@ -63,8 +78,9 @@ def plan_undo(
 
 
 class _UndoPlanner:
-    """Plans an undo. ``carried`` are the run's copies of offsets by connector. ``states`` are the states of connectors
-    that are created again, ``stopped`` the former states of those that the undo stops.
+    """Plans an undo. ``carried`` are the run's copies of offsets by connector. ``states`` are the
+    states of connectors that are created again, ``stopped`` the former states of those that the
+    undo stops.
     """
 
     def __init__(
@@ -76,7 +92,13 @@ class _UndoPlanner:
         stored: Callable[[str], Any],
         carried: Mapping[str, CarryOffsets],
     ) -> None:
-        self.journal, self.run, self.current, self.planner, self.stored = journal, run, current, planner, stored
+        self.journal, self.run, self.current, self.planner, self.stored = (
+            journal,
+            run,
+            current,
+            planner,
+            stored,
+        )
         self.carried = carried
         self.states: dict[str, str] = {}
         self.stopped: dict[str, str] = {}
@@ -111,15 +133,22 @@ class _UndoPlanner:
             change = ChangeConnector(step.subject, former_values, was, step.after, step.before)
             if now is not None and (copied := self.carried.get(step.subject)):
                 pairs, state = reversed_pairs(copied.pairs), self._at_rest(step.subject)
-                carry = CarryOffsets(step.subject, pairs, step.after, step.before, state, copied.force)
+                carry = CarryOffsets(
+                    step.subject, pairs, step.after, step.before, state, copied.force
+                )
                 self.planner.steps += [carry, change]
             elif now is None or step.former is None:
                 self.planner.steps.append(change)
             else:
-                begun = (*step.partitions.get(Fate.BEGUN, ()), *step.partitions.get(Fate.RESUMED, ()))
+                begun = (
+                    *step.partitions.get(Fate.BEGUN, ()),
+                    *step.partitions.get(Fate.RESUMED, ()),
+                )
                 restore = RestoreOffsets(step.subject, step.before, begun, step.former)
                 self.planner.steps += self.planner.at_rest(step.subject, (change, restore))
-            self._await(step.subject, "RUNNING" if now is None else self.planner.state(step.subject))
+            self._await(
+                step.subject, "RUNNING" if now is None else self.planner.state(step.subject)
+            )
             if step.partitions:
                 self.planner.shows.append(ReadOffsets(step.subject))
 
@@ -133,12 +162,19 @@ class _UndoPlanner:
         self.planner.configs.append(former)
         state = None if self.states[name] == "RUNNING" else self.states[name]
         self.planner.steps.append(
-            CreateConnector(name, shown(former, self.planner.passwords.get(name, frozenset())), step.before, state)
+            CreateConnector(
+                name,
+                shown(former, self.planner.passwords.get(name, frozenset())),
+                step.before,
+                state,
+            )
         )
         self._await(name, self.states[name])
 
     def _offsets(self, number: int, step: SetConnectorOffsets) -> None:
-        """Plan to restore offsets while their connector is stopped: before it is deleted, after it is created."""
+        """Plan to restore offsets while their connector is stopped: before it is deleted, after it
+        is created.
+        """
         name = step.subject
         if not self.journal.path(self.run.id, file_of(number)).exists():
             return
@@ -154,7 +190,9 @@ class _UndoPlanner:
         if at is None and name not in self.current:
             return
         was = "STOPPED" if at is not None else self.planner.state(name)
-        restore = undo_of(step, self.journal, self.run.id, number, None if was == "STOPPED" else was)
+        restore = undo_of(
+            step, self.journal, self.run.id, number, None if was == "STOPPED" else was
+        )
         if at is None:
             if restore.run is not None:
                 refuse_moved(restore, self.journal, self.stored(name))
@@ -169,15 +207,22 @@ class _UndoPlanner:
         steps[at : at + 1] = [stopped, restore, *again]
 
     def _uncarried(self, step: CarryOffsets) -> None:
-        """Plan to delete the copies that a run made of offsets; their connector continues with the former
-        configuration.
+        """Plan to delete the copies that a run made of offsets; their connector continues with the
+        former configuration.
         """
         name, steps = step.subject, self.planner.steps
-        is_carried_back = any(isinstance(step_, CarryOffsets) and step_.subject == name for step_ in steps)
+        is_carried_back = any(
+            isinstance(step_, CarryOffsets) and step_.subject == name for step_ in steps
+        )
         if is_carried_back or was_carried(self.journal, self.run.id, name):
             self._at_rest(name)
             steps.append(
-                DeleteCarried(name, reversed_pairs(step.pairs), step.before, None if is_carried_back else self.run.id)
+                DeleteCarried(
+                    name,
+                    reversed_pairs(step.pairs),
+                    step.before,
+                    None if is_carried_back else self.run.id,
+                )
             )
 
     def _at_rest(self, name: str) -> str | None:
@@ -194,11 +239,13 @@ class _UndoPlanner:
         """Plan to restore the state of a connector before an apply changed it, from the step."""
         verb = VERBS[former_state(step).value]
         if verb != step.verb:
-            self.planner.steps.append(SetTargetState(step.subject, verb, str(self.current[step.subject].verdict)))
+            self.planner.steps.append(
+                SetTargetState(step.subject, verb, str(self.current[step.subject].verdict))
+            )
 
     def _is_unchanged(self, name: str, after: str) -> bool:
-        """Return whether the connector exists. Raises ``Refused`` if its configuration is not the one that the run
-        left.
+        """Return whether the connector exists. Raises ``Refused`` if its configuration is not the
+        one that the run left.
         """
         found = self.current.get(name)
         if found is not None and digest(found.connector.config) != after:
@@ -206,16 +253,28 @@ class _UndoPlanner:
         return found is not None
 
     def restore_states(self) -> None:
-        """Plan to restore the states of connectors that the undo stopped, unless another step does."""
-        last = {step.subject: step.verb for step in self.planner.steps if isinstance(step, SetTargetState)}
+        """Plan to restore the states of connectors that the undo stopped, unless another step
+        does.
+        """
+        last = {
+            step.subject: step.verb
+            for step in self.planner.steps
+            if isinstance(step, SetTargetState)
+        }
         deleted = {step.subject for step in self.planner.steps if isinstance(step, DeleteConnector)}
         for name, state in self.stopped.items():
             if name not in deleted and last[name] == "stop" != VERBS[state]:
                 self.planner.steps.append(SetTargetState(name, VERBS[state], "STOPPED"))
 
     def await_final_states(self) -> None:
-        """Change each wait to the state that the last step of the connector sets: the stop of the run is undone last."""
-        last = {step.subject: step.verb for step in self.planner.steps if isinstance(step, SetTargetState)}
+        """Change each wait to the state that the last step of the connector sets: the stop of the
+        run is undone last.
+        """
+        last = {
+            step.subject: step.verb
+            for step in self.planner.steps
+            if isinstance(step, SetTargetState)
+        }
         self.planner.waits = [
             replace(step, wanted=WANTED[last[step.subject]])
             if isinstance(step, Await) and last.get(step.subject) in WANTED

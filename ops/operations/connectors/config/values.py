@@ -1,5 +1,5 @@
-"""Configurations of connectors in plans and runs: by digest, in files that only their owner can read, and masked in
-output.
+"""Configurations of connectors in plans and runs: by digest, in files that only their owner can
+read, and masked in output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ Changes = Mapping[str, str | None]
 
 
 def content(config: Config) -> bytes:
-    """Return the content of the journal's file for ``config``; its name is the SHA-256 of its content."""
+    """Return the content of the journal's file for ``config``; its name is the SHA-256 of its
+    content.
+    """
     return json.dumps(dict(config), sort_keys=True).encode()
 
 
@@ -41,25 +43,38 @@ def digest(config: Config) -> str:
     return sha256(content(config)).hexdigest()
 
 
-def store_configs(configs: Iterable[Config], journal: Journal, references: References = MappingProxyType({})) -> None:
-    """Store ``configs`` for later steps and for an undo, readable only for the owner of the journal.
+def store_configs(
+    configs: Iterable[Config], journal: Journal, references: References = MappingProxyType({})
+) -> None:
+    """Store ``configs`` for later steps and for an undo, readable only for the owner of the
+    journal.
 
     If a file refers to a secret, the reference is stored instead of the secret.
     """
     for config in configs:
         config_references = references.get(config.get("name", ""), {})
-        sources = {name: source for name, (source, value) in config_references.items() if config.get(name) == value}
+        sources = {
+            name: source
+            for name, (source, value) in config_references.items()
+            if config.get(name) == value
+        }
         path = journal.path("kept", digest(config))
         if not sources:
             journal.store_artifact([content(config)])
             continue
-        kept_as = dict(config) | {name: {source.kind: source.value} for name, source in sources.items()}
-        journal.write("kept", f"{path.name}{REFERRING}", json.dumps(kept_as, sort_keys=True).encode())
+        kept_as = dict(config) | {
+            name: {source.kind: source.value} for name, source in sources.items()
+        }
+        journal.write(
+            "kept", f"{path.name}{REFERRING}", json.dumps(kept_as, sort_keys=True).encode()
+        )
         path.unlink(missing_ok=True)
 
 
 def stored_config(journal: Journal | None, of: str) -> dict[str, str]:
-    """Return the configuration with the digest ``of``. Raises ``BadInput`` if the journal no longer has it."""
+    """Return the configuration with the digest ``of``. Raises ``BadInput`` if the journal no longer
+    has it.
+    """
     assert journal is not None
     path = journal.path("kept", of)
     if not path.exists() and (referring := path.with_name(f"{of}{REFERRING}")).exists():
@@ -67,7 +82,9 @@ def stored_config(journal: Journal | None, of: str) -> dict[str, str]:
     try:
         raw = path.read_bytes()
     except OSError as e:
-        raise BadInput(f"The configuration {path} cannot be read", why=e.strerror, code="journal") from e
+        raise BadInput(
+            f"The configuration {path} cannot be read", why=e.strerror, code="journal"
+        ) from e
     if sha256(raw).hexdigest() != of:
         raise BadInput(f"The configuration {path} was changed since it was kept", code="journal")
     found: dict[str, str] = read_json(raw)
@@ -76,20 +93,28 @@ def stored_config(journal: Journal | None, of: str) -> dict[str, str]:
 
 
 def _resolved(journal: Journal, path: Path, of: str) -> dict[str, str]:
-    """Return the configuration in ``path`` with the secrets that it refers to. Raises ``BadInput`` if they have
-    changed.
+    """Return the configuration in ``path`` with the secrets that it refers to. Raises ``BadInput``
+    if they have changed.
     """
     try:
         config = read_json(path.read_bytes())
         sources = {
-            name: SecretSource(*next(iter(value.items()))) for name, value in config.items() if isinstance(value, dict)
+            name: SecretSource(*next(iter(value.items())))
+            for name, value in config.items()
+            if isinstance(value, dict)
         }
     except (OSError, ValueError, TypeError, StopIteration) as e:
-        raise BadInput(f"The configuration {path} cannot be read", why=str(e), code="journal") from e
+        raise BadInput(
+            f"The configuration {path} cannot be read", why=str(e), code="journal"
+        ) from e
     reveal = journal.reveal or (lambda name, value: None)
-    found: dict[str, str] = config | {name: reveal(name, source) for name, source in sources.items()}
+    found: dict[str, str] = config | {
+        name: reveal(name, source) for name, source in sources.items()
+    }
     if digest(found) != of:
-        names = ", ".join(f"{name} ({source.kind} {source.value})" for name, source in sources.items())
+        names = ", ".join(
+            f"{name} ({source.kind} {source.value})" for name, source in sources.items()
+        )
         raise BadInput(
             f"The configuration {path} refers to secrets that are not what they were: {names}",
             next_step="Set them to what they were, or apply a file that has what you want.",
@@ -100,12 +125,16 @@ def _resolved(journal: Journal, path: Path, of: str) -> dict[str, str]:
 
 
 def read_config(calls: ConnectCalls, name: str) -> dict[str, str] | None:
-    """Return the configuration of ``name`` from the workers, None if they report that there is no such connector."""
+    """Return the configuration of ``name`` from the workers, None if they report that there is no
+    such connector.
+    """
     try:
         found: dict[str, str] = calls.get(path_of("connectors", name, "config"))
     except ConnectctlError as e:
         if e.code != "not-found":
-            raise  # An error during a rebalance, or without an answer, does not prove that the connector does not exist.
+            # An error during a rebalance, or without an answer, does not prove that the connector
+            # does not exist.
+            raise
         return None
     remember(found)
     return found
@@ -118,8 +147,13 @@ def difference(before: Config, after: Config) -> dict[str, str | None]:
 
 
 def shown(config: Changes, passwords: frozenset[str] = frozenset()) -> dict[str, str | None]:
-    """Return ``config`` masked, for output and for plans. ``passwords``: see ``defined_passwords``."""
-    return {name: None if value is None else str(value) for name, value in config_of(config, passwords).items()}
+    """Return ``config`` masked, for output and for plans. ``passwords``: see
+    ``defined_passwords``.
+    """
+    return {
+        name: None if value is None else str(value)
+        for name, value in config_of(config, passwords).items()
+    }
 
 
 def changed(before: Config, changes: Changes) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""An expression applied to columns of pandas. Each record's result is that of the record by itself."""
+"""An expression applied to columns of pandas. Each record's result is that of the record by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,11 @@ Row = Mapping[str, Any]
 
 
 def evaluate(expression: Expression, rows: Sequence[Row]) -> list[Any]:
-    """The result for each row: None for null, else bool, int, float or text. Raises what pandas raises.
+    """The result for each row: None for null, else bool, int, float or text. Raises what pandas
+    raises.
 
-    Rows whose values are of the same types make a table of their own: otherwise a type would depend on the records that
-    happen to be read together.
+    Rows whose values are of the same types make a table of their own: otherwise a type would depend
+    on the records that happen to be read together.
     """
     groups: dict[tuple[type, ...], list[int]] = {}
     columns = expression.columns
@@ -48,7 +51,10 @@ def evaluate(expression: Expression, rows: Sequence[Row]) -> list[Any]:
     results: list[Any] = [None] * len(rows)
     for types, numbers in groups.items():
         dtypes = _dtypes(expression, dict(zip(columns, types, strict=True)))
-        made = {each: pd.Series([rows[n][name] for n in numbers], dtype=dtypes[each]) for each, name in columns.items()}
+        made = {
+            each: pd.Series([rows[n][name] for n in numbers], dtype=dtypes[each])
+            for each, name in columns.items()
+        }
         found = _apply(expression.tree, made)
         if not isinstance(found, pd.Series):
             raise TypeError("its result is not a column")
@@ -72,9 +78,13 @@ def _dtypes(expression: Expression, types: Mapping[str, type]) -> dict[str, Any]
     for node in ast.walk(expression.tree):
         if isinstance(node, ast.Attribute) and node.attr == "str":
             texts |= _names(node.value)
-        elif isinstance(node, ast.Compare | ast.BinOp | ast.Call) and any(_is_text(p, texts) for p in _operands(node)):
+        elif isinstance(node, ast.Compare | ast.BinOp | ast.Call) and any(
+            _is_text(p, texts) for p in _operands(node)
+        ):
             texts |= {name for part in _operands(node) for name in _names(part)}
-    return {name: _DTYPES.get(kind, TEXT if name in texts else "Int64") for name, kind in types.items()}
+    return {
+        name: _DTYPES.get(kind, TEXT if name in texts else "Int64") for name, kind in types.items()
+    }
 
 
 def _operands(node: ast.expr) -> list[ast.expr]:
@@ -83,11 +93,17 @@ def _operands(node: ast.expr) -> list[ast.expr]:
             return [left, right]
         case ast.Compare(left=left, comparators=others):
             found = [left, *others]
-        case ast.Call(func=ast.Attribute(value=base, attr="isin" | "between" | "fillna"), args=args):
+        case ast.Call(
+            func=ast.Attribute(value=base, attr="isin" | "between" | "fillna"), args=args
+        ):
             found = [base, *args]
         case _:
             return []
-    return [part for each in found for part in (each.elts if isinstance(each, ast.List | ast.Tuple) else [each])]
+    return [
+        part
+        for each in found
+        for part in (each.elts if isinstance(each, ast.List | ast.Tuple) else [each])
+    ]
 
 
 def _names(node: ast.expr) -> set[str]:
@@ -156,6 +172,15 @@ def _compare(node: ast.Compare, columns: Mapping[str, Any]) -> Any:
 
 def _call(node: ast.Call, base: ast.expr, name: str, columns: Mapping[str, Any]) -> Any:
     """A method; the language has checked its name."""
-    of = _apply(base.value, columns).str if isinstance(base, ast.Attribute) else _apply(base, columns)
-    args = [TEXT if name == "astype" and each == "string" else each for each in (_apply(a, columns) for a in node.args)]
-    return getattr(of, name)(*args, **{str(each.arg): _apply(each.value, columns) for each in node.keywords})
+    of = (
+        _apply(base.value, columns).str
+        if isinstance(base, ast.Attribute)
+        else _apply(base, columns)
+    )
+    args = [
+        TEXT if name == "astype" and each == "string" else each
+        for each in (_apply(a, columns) for a in node.args)
+    ]
+    return getattr(of, name)(
+        *args, **{str(each.arg): _apply(each.value, columns) for each in node.keywords}
+    )

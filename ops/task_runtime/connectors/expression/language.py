@@ -1,7 +1,8 @@
 """The expressions of ``Filter``, ``Map`` and ``Route``: the syntax of pandas' ``DataFrame.query``.
 
-An expression is parsed, never given to ``eval``. It has columns, constants, operators and the methods listed here; there
-is no way from these to builtins, modules, files or variables. Every one of them looks at one record only.
+An expression is parsed, never given to ``eval``. It has columns, constants, operators and the
+methods listed here; there is no way from these to builtins, modules, files or variables. Every one
+of them looks at one record only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 METHODS = frozenset({"isna", "notna", "isin", "between", "fillna", "abs", "round", "astype"})
-TEXT_FACTS = frozenset({"contains", "endswith", "fullmatch", "isdigit", "len", "match", "startswith"})
+TEXT_FACTS = frozenset(
+    {"contains", "endswith", "fullmatch", "isdigit", "len", "match", "startswith"}
+)
 _TEXT_CHANGES = {"lower", "title", "upper", "replace", "slice", "zfill"}
 _TEXT_PARTS = {"lstrip", "rstrip", "strip", "removeprefix", "removesuffix"}
 TEXT_METHODS = TEXT_FACTS | _TEXT_CHANGES | _TEXT_PARTS
@@ -23,7 +26,9 @@ KEYWORDS = frozenset({"case", "flags", "inclusive", "na", "regex", "start", "sto
 """What arguments may be called by; another one could make a method look at other records."""
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
-_TOKENS = re.compile(r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|`(?P<name>[^`]+)`|(?P<and>&)|(?P<or>\|)""")
+_TOKENS = re.compile(
+    r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|`(?P<name>[^`]+)`|(?P<and>&)|(?P<or>\|)"""
+)
 _QUOTED = "_quoted_"
 
 
@@ -33,7 +38,9 @@ class ExpressionError(Exception):
 
 @dataclass(frozen=True)
 class Expression:
-    """``tree`` refers to columns by names that ``columns`` translates, because a column's may be any text."""
+    """``tree`` refers to columns by names that ``columns`` translates, because a column's may be
+    any text.
+    """
 
     text: str
     tree: ast.expr
@@ -99,7 +106,9 @@ def _check(node: ast.expr) -> None:
 
 def _check_operand(node: ast.expr, operand: ast.expr) -> None:
     """A list is only behind ``in``, and nothing else is."""
-    if not isinstance(node, ast.Compare) or not any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+    if not isinstance(node, ast.Compare) or not any(
+        isinstance(op, ast.In | ast.NotIn) for op in node.ops
+    ):
         _check(operand)
     elif len(node.ops) > 1 or not isinstance(node.comparators[0], ast.List | ast.Tuple):
         raise ExpressionError(f"in needs a list: {ast.unparse(node)}")
@@ -111,7 +120,9 @@ def _check_operand(node: ast.expr, operand: ast.expr) -> None:
 
 
 def _check_call(call: ast.Call) -> None:
-    """A call is that of a method that is listed; the arguments are expressions, or lists of them."""
+    """A call is that of a method that is listed; the arguments are expressions, or lists of
+    them.
+    """
     assert isinstance(call.func, ast.Attribute)
     name, base = call.func.attr, call.func.value
     if isinstance(base, ast.Attribute) and base.attr == "str":
@@ -119,7 +130,9 @@ def _check_call(call: ast.Call) -> None:
     else:
         there = METHODS
     if name not in there:
-        raise ExpressionError(f"not supported: {ast.unparse(call)}; methods are {', '.join(sorted(there))}")
+        raise ExpressionError(
+            f"not supported: {ast.unparse(call)}; methods are {', '.join(sorted(there))}"
+        )
     if others := [str(each.arg) for each in call.keywords if each.arg not in KEYWORDS]:
         raise ExpressionError(f"not supported: the argument {others[0]} in {ast.unparse(call)}")
     _check(base)

@@ -15,11 +15,19 @@ from connectctl.ops.task_runtime.spi.transform import Record
 OF_RECORD = ("topic", "partition", "offset", "timestamp", "key", "value")
 MISSING = "missing.fields"
 SETTINGS = (
-    Setting("key.converter", "StringConverter or JsonConverter: how keys are read.", default="StringConverter"),
     Setting(
-        "value.converter", "JsonConverter makes a column of each field of a JSON object.", default="StringConverter"
+        "key.converter",
+        "StringConverter or JsonConverter: how keys are read.",
+        default="StringConverter",
     ),
-    Setting(MISSING, "Value of a field that a record does not have: fail, or null.", default="fail"),
+    Setting(
+        "value.converter",
+        "JsonConverter makes a column of each field of a JSON object.",
+        default="StringConverter",
+    ),
+    Setting(
+        MISSING, "Value of a field that a record does not have: fail, or null.", default="fail"
+    ),
 )
 
 
@@ -39,7 +47,9 @@ class RowReader:
         self.reads_bytes = BYTES in (made.key.name, made.value.name)
 
     def rows(self, records: Sequence[Record], names: Collection[str]) -> list[Row]:
-        """The columns ``names`` of each record. Raises ``ConnectctlError`` with its place for one that cannot be read."""
+        """The columns ``names`` of each record. Raises ``ConnectctlError`` with its place for one
+        that cannot be read.
+        """
         return [self._row(record, names) for record in records]
 
     def fields(self, record: Record) -> Any:
@@ -76,7 +86,9 @@ def _read(read: Read, data: bytes | None, part: str, record: Record) -> Any:
         return read(data)[0]
     except ConnectctlError as e:
         why = e.why or e.what
-        raise ConnectctlError(f"Could not read the {part} of {place(record)}", why=why, next_step=e.next_step) from e
+        raise ConnectctlError(
+            f"Could not read the {part} of {place(record)}", why=why, next_step=e.next_step
+        ) from e
 
 
 def _text(data: bytes | None) -> str | None:

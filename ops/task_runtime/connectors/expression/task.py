@@ -1,4 +1,6 @@
-"""What ``Filter``, ``Map`` and ``Route`` have in common: expressions by name, checked, and applied to records."""
+"""What ``Filter``, ``Map`` and ``Route`` have in common: expressions by name, checked, and applied
+to records.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,18 @@ from typing import Any, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.expression.columns import Row, evaluate
-from connectctl.ops.task_runtime.connectors.expression.language import Expression, ExpressionError, parse
-from connectctl.ops.task_runtime.connectors.expression.records import MISSING, OF_RECORD, SETTINGS, RowReader, place
+from connectctl.ops.task_runtime.connectors.expression.language import (
+    Expression,
+    ExpressionError,
+    parse,
+)
+from connectctl.ops.task_runtime.connectors.expression.records import (
+    MISSING,
+    OF_RECORD,
+    SETTINGS,
+    RowReader,
+    place,
+)
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, TransformConnector
 
@@ -36,15 +48,24 @@ class ExpressionTask(Transform):
             yield MISSING, f"Invalid value {given} for configuration {MISSING}: use fail or null"
         reader = RowReader(configs)
         if reader.reads_bytes:
-            yield "value.converter", "Expressions need StringConverter or JsonConverter for keys and values"
+            yield (
+                "value.converter",
+                "Expressions need StringConverter or JsonConverter for keys and values",
+            )
         for name, text in cls.expressions(configs):
             if why := _problem(text, reader.has_fields):
                 yield name, f"Invalid value {text.strip()} for configuration {name}: {why}"
 
     def process(self, records: Records) -> list[Record]:
         rows = self.reader.rows(records, self._names)
-        results = {name: self._results(name, each, records, rows) for name, each in self._expressions.items()}
-        made = (self.make(record, {n: of[i] for n, of in results.items()}) for i, record in enumerate(records))
+        results = {
+            name: self._results(name, each, records, rows)
+            for name, each in self._expressions.items()
+        }
+        made = (
+            self.make(record, {n: of[i] for n, of in results.items()})
+            for i, record in enumerate(records)
+        )
         return [each for each in made if each is not None]
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
@@ -62,14 +83,18 @@ class ExpressionTask(Transform):
                 try:
                     evaluate(expression, [row])
                 except Exception as e:
-                    raise failed(name, record, f"{type(e).__name__}: {' '.join(str(e).split())}") from e
+                    raise failed(
+                        name, record, f"{type(e).__name__}: {' '.join(str(e).split())}"
+                    ) from e
             raise
 
 
 def failed(name: str, record: Record, why: str) -> ConnectctlError:
     """The expression ``name`` has no result for ``record``."""
     hint = "Correct the expression so that it accepts such a record."
-    return ConnectctlError(f"The expression {name} failed for the record {place(record)}", why=why, next_step=hint)
+    return ConnectctlError(
+        f"The expression {name} failed for the record {place(record)}", why=why, next_step=hint
+    )
 
 
 def _problem(text: str, has_fields: bool) -> str | None:
@@ -81,7 +106,12 @@ def _problem(text: str, has_fields: bool) -> str | None:
     if fields and not has_fields:
         hint = "set value.converter to JsonConverter for fields of JSON"
         return f"unknown column {fields[0]}; columns are {', '.join(OF_RECORD)}; {hint}"
-    row = dict.fromkeys(expression.names) | {"topic": "", "partition": 0, "offset": 0, "timestamp": 0}
+    row = dict.fromkeys(expression.names) | {
+        "topic": "",
+        "partition": 0,
+        "offset": 0,
+        "timestamp": 0,
+    }
     try:
         evaluate(expression, [row])
     except re.error as e:

@@ -9,7 +9,12 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.task_runtime.connectors.expression.records import SETTINGS, RowReader
-from connectctl.ops.task_runtime.connectors.expression.task import ExpressionConnector, ExpressionTask, failed, is_true
+from connectctl.ops.task_runtime.connectors.expression.task import (
+    ExpressionConnector,
+    ExpressionTask,
+    failed,
+    is_true,
+)
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.subscription import REGEX, input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Record
@@ -23,7 +28,11 @@ _OUTPUT = Setting(OUTPUT, "Topic to write to.", required=True)
 class FilterTask(ExpressionTask):
     """Keeps the records for which ``condition`` is true, as they are."""
 
-    settings = (*SETTINGS, _OUTPUT, Setting(CONDITION, "Expression: which records are kept.", required=True))
+    settings = (
+        *SETTINGS,
+        _OUTPUT,
+        Setting(CONDITION, "Expression: which records are kept.", required=True),
+    )
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -40,14 +49,20 @@ class MapTask(ExpressionTask):
     settings = (
         *SETTINGS,
         _OUTPUT,
-        Setting(VALUE, "Expression: the new value. Text is written as it is, numbers as JSON has them."),
+        Setting(
+            VALUE, "Expression: the new value. Text is written as it is, numbers as JSON has them."
+        ),
         Setting(f"{FIELD}NAME", "Expression: the field NAME of the JSON object that is the value."),
         Setting(KEY, "Expression: the new key."),
     )
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        return ((n, v) for n, v in configs.items() if n in (VALUE, KEY) or (n.startswith(FIELD) and n != FIELD))
+        return (
+            (n, v)
+            for n, v in configs.items()
+            if n in (VALUE, KEY) or (n.startswith(FIELD) and n != FIELD)
+        )
 
     @classmethod
     def problems(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -61,13 +76,21 @@ class MapTask(ExpressionTask):
             yield VALUE, f"Must configure only one of {VALUE} and {fields[0]}"
         plain = configs.get("value.converter.schemas.enable", "true").lower() != "true"
         if fields and not (plain and RowReader(configs).has_fields):
-            yield fields[0], f"{fields[0]} needs value.converter=JsonConverter and value.converter.schemas.enable=false"
+            yield (
+                fields[0],
+                f"{fields[0]} needs value.converter=JsonConverter and "
+                "value.converter.schemas.enable=false",
+            )
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
         """Its headers and timestamp stay, and what has no expression."""
         key = _bytes(KEY, record, results[KEY]) if KEY in results else record.key
         value = _bytes(VALUE, record, results[VALUE]) if VALUE in results else record.value
-        fields = {n.removeprefix(FIELD): _finite(n, record, each) for n, each in results.items() if n.startswith(FIELD)}
+        fields = {
+            n.removeprefix(FIELD): _finite(n, record, each)
+            for n, each in results.items()
+            if n.startswith(FIELD)
+        }
         if fields and (there := self.reader.fields(record)) is not None:
             if not isinstance(there, dict):
                 raise failed(FIELD + next(iter(fields)), record, "its value is not a JSON object")
@@ -93,7 +116,9 @@ def _bytes(name: str, record: Record, result: Any) -> bytes | None:
 
 
 class RouteTask(ExpressionTask):
-    """Writes each record as it is to the topic that ``route`` gives, or that of the first of ``rules`` that is true."""
+    """Writes each record as it is to the topic that ``route`` gives, or that of the first of
+    ``rules`` that is true.
+    """
 
     settings = (
         *SETTINGS,
@@ -118,11 +143,19 @@ class RouteTask(ExpressionTask):
         if bool(configs.get(ROUTE)) == bool(configs.get(RULES, "").strip()):
             yield ROUTE, f"Must configure only one of {ROUTE} and {RULES}"
         if configs.get(OUTPUT):
-            why = f"Route writes to the topics that it names: remove {OUTPUT}, or use {OTHERWISE} for the others"
+            why = (
+                f"Route writes to the topics that it names: remove {OUTPUT}, or use {OTHERWISE} "
+                "for the others"
+            )
             yield OUTPUT, why
-        names = [name.removeprefix(f"{RULES} ") for name, _ in cls.expressions(configs) if name != ROUTE]
+        names = [
+            name.removeprefix(f"{RULES} ") for name, _ in cls.expressions(configs) if name != ROUTE
+        ]
         if twice := {name for name in names if names.count(name) > 1}:
-            yield RULES, f"The topic {min(twice)} has several {RULES}: join their conditions with or"
+            yield (
+                RULES,
+                f"The topic {min(twice)} has several {RULES}: join their conditions with or",
+            )
         regex = configs.get(REGEX, "").strip()
         for name in dict.fromkeys([*names, *filter(None, [configs.get(OTHERWISE)])]):
             if not _TOPIC.fullmatch(name):
@@ -135,8 +168,12 @@ class RouteTask(ExpressionTask):
         topic = self._topic(record, results) or self.configs.get(OTHERWISE)
         if topic is None:
             why = "it gives null" if ROUTE in results else "none is true"
-            raise failed(ROUTE if ROUTE in results else RULES, record, f"{why}, and {OTHERWISE} is not set")
-        return Record(record.value, record.key, topic, headers=record.headers, timestamp=record.timestamp)
+            raise failed(
+                ROUTE if ROUTE in results else RULES, record, f"{why}, and {OTHERWISE} is not set"
+            )
+        return Record(
+            record.value, record.key, topic, headers=record.headers, timestamp=record.timestamp
+        )
 
     def _topic(self, record: Record, results: Mapping[str, Any]) -> str | None:
         if ROUTE not in results:

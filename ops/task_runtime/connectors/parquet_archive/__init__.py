@@ -1,1 +1,3 @@
-"""Topics as Parquet files, exactly once: the sink ``ParquetArchive``, its manifest topic, and the reader of both."""
+"""Topics as Parquet files, exactly once: the sink ``ParquetArchive``, its manifest topic, and the
+reader of both.
+"""

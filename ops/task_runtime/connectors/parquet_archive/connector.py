@@ -1,8 +1,9 @@
 """``ParquetArchive``: topics as Parquet files, each record once.
 
-Rows are collected by partition and become a file at each commit, at ``max.rows`` or at ``max.bytes``. The file's name goes
-into the manifest topic in the transaction that commits the group's offsets, so that whoever may not commit offsets any more
-cannot add files either. Files that were written and never committed are orphans, which ``reader.sweep`` finds.
+Rows are collected by partition and become a file at each commit, at ``max.rows`` or at
+``max.bytes``. The file's name goes into the manifest topic in the transaction that commits the
+group's offsets, so that whoever may not commit offsets any more cannot add files either. Files that
+were written and never committed are orphans, which ``reader.sweep`` finds.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
     row_of,
     size_of,
 )
-from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, manifest_topic
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
+    ArchivedFile,
+    manifest_topic,
+)
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import Outlook, Setting, not_above_zero
 from connectctl.ops.task_runtime.spi.converters import BYTES as BYTE_ARRAYS
@@ -33,7 +37,9 @@ ROWS, BYTES = 100_000, 64 * 1024 * 1024
 
 @dataclass
 class Uncommitted:
-    """What one partition has behind its committed offset: files, and behind these rows, of ``size`` bytes."""
+    """What one partition has behind its committed offset: files, and behind these rows, of ``size``
+    bytes.
+    """
 
     files: list[ArchivedFile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -46,11 +52,15 @@ class Uncommitted:
         self.size += size_of(row)
 
     def forget_from(self, offset: int) -> None:
-        """The partition is read again from ``offset``. Files that have it stay where they are, as orphans."""
+        """The partition is read again from ``offset``. Files that have it stay where they are, as
+        orphans.
+        """
         if self._last < offset:
             return
         kept = [each for each in self.files if each.last < offset]
-        assert all(each.first >= offset for each in self.files[len(kept) :]), "commits end where files end"
+        assert all(each.first >= offset for each in self.files[len(kept) :]), (
+            "commits end where files end"
+        )
         self.files = kept
         self.rows = [row for row in self.rows if row[0] < offset]
         self.size = sum(map(size_of, self.rows))
@@ -68,7 +78,10 @@ class ParquetArchiveTask(SinkTask):
     def start(self, configs: Mapping[str, str]) -> None:
         self._manifest = manifest_topic(configs["name"])
         self._directory = self.directory(configs[DIRECTORY])
-        self._most_rows, self._most_bytes = int(configs.get(MAX_ROWS, ROWS)), int(configs.get(MAX_BYTES, BYTES))
+        self._most_rows, self._most_bytes = (
+            int(configs.get(MAX_ROWS, ROWS)),
+            int(configs.get(MAX_BYTES, BYTES)),
+        )
         self._uncommitted: dict[TopicPartition, Uncommitted] = {}
 
     def directory(self, uri: str) -> ArchiveDirectory:
@@ -117,7 +130,9 @@ class ParquetArchiveTask(SinkTask):
 
     def _write(self, place: TopicPartition, held: Uncommitted) -> None:
         if held.rows:
-            held.files.append(self._directory.write(self.file_name(place, held.rows), place, held.rows))
+            held.files.append(
+                self._directory.write(self.file_name(place, held.rows), place, held.rows)
+            )
             held.rows, held.size = [], 0
 
 
@@ -129,9 +144,17 @@ class ParquetArchive(SinkConnector):
     default_converters = dict.fromkeys(CONVERTERS, BYTE_ARRAYS)
     settings = (
         Setting("topics", "Topics to read, separated by commas; or set topics.regex."),
-        Setting(DIRECTORY, "Absolute path or URI of the archive, the same one on every executor.", required=True),
+        Setting(
+            DIRECTORY,
+            "Absolute path or URI of the archive, the same one on every executor.",
+            required=True,
+        ),
         Setting(MAX_ROWS, "Maximum number of rows of a file.", default=str(ROWS)),
-        Setting(MAX_BYTES, "A file ends when its keys, values and headers have that many bytes.", default=str(BYTES)),
+        Setting(
+            MAX_BYTES,
+            "A file ends when its keys, values and headers have that many bytes.",
+            default=str(BYTES),
+        ),
     )
 
     @classmethod
@@ -144,7 +167,8 @@ class ParquetArchive(SinkConnector):
         directory = configs.get(DIRECTORY, "")
         if directory and not directory.startswith("/") and "://" not in directory:
             found[DIRECTORY] = [
-                f"Invalid value {directory} for configuration {DIRECTORY}: it must be an absolute path or a URI"
+                f"Invalid value {directory} for configuration {DIRECTORY}: it must be an absolute "
+                "path or a URI"
             ]
         return found | not_above_zero(configs, MAX_ROWS, MAX_BYTES)
 

@@ -1,7 +1,8 @@
 """The files of an archive: their names and columns, and how they come into its directory.
 
-Columns: ``topic`` string, ``partition`` int, ``offset`` long, ``timestamp`` (UTC, ms), ``timestamp_type`` string, ``key``
-and ``value`` binary, ``headers`` list of ``key`` string and ``value`` binary.
+Columns: ``topic`` string, ``partition`` int, ``offset`` long, ``timestamp`` (UTC, ms),
+``timestamp_type`` string, ``key`` and ``value`` binary, ``headers`` list of ``key`` string and
+``value`` binary.
 """
 
 from __future__ import annotations
@@ -22,24 +23,35 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import Arch
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
 from pyarrow import fs, parquet
 
-NAME = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d+)/\.?(?P<first>\d+)-(?P<last>\d+)-[0-9a-f]{32}\.parquet(\.tmp)?")
+NAME = re.compile(
+    r"(?P<topic>[^/]+)/(?P<partition>\d+)/\.?(?P<first>\d+)-(?P<last>\d+)-[0-9a-f]{32}\.parquet(\.tmp)?"
+)
 """A file that this module made, or was about to make, relative to the directory."""
 Row = tuple[int, int | None, str, bytes | None, bytes | None, list[dict[str, Any]]]
 """Offset, timestamp (ms), its type, key, value and headers."""
 
 
 def file_name(place: TopicPartition, first: int, last: int) -> str:
-    """A name that no other attempt has, nor this one again: what is named by its offsets alone is overwritten by an attempt
-    that was replaced and does not know it.
+    """A name that no other attempt has, nor this one again: what is named by its offsets alone is
+    overwritten by an attempt that was replaced and does not know it.
     """
     return f"{place.topic}/{place.partition}/{first}-{last}-{uuid.uuid4().hex}.parquet"
 
 
 def row_of(record: SinkRecord) -> Row:
-    """The row of ``record``. Text is UTF-8, bytes are as they are, null is null, anything else is JSON."""
+    """The row of ``record``. Text is UTF-8, bytes are as they are, null is null, anything else is
+    JSON.
+    """
     headers = [{"key": key, "value": _bytes(value)} for key, value in record.headers or ()]
     when = record.timestamp
-    return record.offset, when, str(record.timestamp_type), _bytes(record.key), _bytes(record.value), headers
+    return (
+        record.offset,
+        when,
+        str(record.timestamp_type),
+        _bytes(record.key),
+        _bytes(record.value),
+        headers,
+    )
 
 
 def size_of(row: Row) -> int:
@@ -67,8 +79,8 @@ def table_of(place: TopicPartition, rows: Sequence[Row]) -> pa.Table:
 
 
 class ArchiveDirectory:
-    """The directory at ``uri``: an absolute path, or a URI that ``pyarrow.fs`` knows. Raises ``ConnectctlError``, here as in
-    its methods, where it cannot be used.
+    """The directory at ``uri``: an absolute path, or a URI that ``pyarrow.fs`` knows. Raises
+    ``ConnectctlError``, here as in its methods, where it cannot be used.
     """
 
     def __init__(self, uri: str):
@@ -81,7 +93,8 @@ class ArchiveDirectory:
         """Write ``rows`` to ``name``; what it returns is on the disk."""
         path = self._path(name)
         directory, _, last = path.rpartition("/")
-        temporary = f"{directory}/.{last}.tmp"  # readers of directories leave out what begins with a dot
+        # readers of directories leave out what begins with a dot
+        temporary = f"{directory}/.{last}.tmp"
         with self._failing("write to"):
             self._make(directory)
             table = table_of(place, rows)
@@ -94,9 +107,13 @@ class ArchiveDirectory:
         return ArchivedFile(*place, rows[0][0], rows[-1][0], len(rows), size, name)
 
     def listed(self) -> list[tuple[str, fs.FileInfo]]:
-        """What is in it: names relative to it, and pyarrow's facts; nothing where it does not exist."""
+        """What is in it: names relative to it, and pyarrow's facts; nothing where it does not
+        exist.
+        """
         with self._failing("list"):
-            there = self._files.get_file_info(fs.FileSelector(self._root, recursive=True, allow_not_found=True))
+            there = self._files.get_file_info(
+                fs.FileSelector(self._root, recursive=True, allow_not_found=True)
+            )
         # Some file systems list paths with a leading slash, or without one.
         return [
             (each.path.strip("/").removeprefix(self._root.strip("/")).lstrip("/"), each)

@@ -1,6 +1,8 @@
-"""The manifest topic of an archive: which files it consists of. What is not named here is not in the archive.
+"""The manifest topic of an archive: which files it consists of. What is not named here is not in
+the archive.
 
-A record is written in the transaction that commits the group's offsets behind its file, so that both are there or neither.
+A record is written in the transaction that commits the group's offsets behind its file, so that
+both are there or neither.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """A file of the archive. ``name`` is relative to the directory; ``first`` and ``last`` are offsets of records that are
-    in it, ``bytes`` the file's size.
+    """A file of the archive. ``name`` is relative to the directory; ``first`` and ``last`` are
+    offsets of records that are in it, ``bytes`` the file's size.
     """
 
     topic: str
@@ -47,11 +49,17 @@ class ArchivedFile:
         return TopicPartition(self.topic, self.partition)
 
     def record(self, manifest_topic: str) -> ProducerRecord:
-        """As the manifest has it: the key is JSON with ``topic``, ``partition`` and ``first``, the value JSON with ``file``,
-        ``first``, ``last``, ``rows`` and ``bytes``.
+        """As the manifest has it: the key is JSON with ``topic``, ``partition`` and ``first``, the
+        value JSON with ``file``, ``first``, ``last``, ``rows`` and ``bytes``.
         """
         key = {"topic": self.topic, "partition": self.partition, "first": self.first}
-        value = {"file": self.name, "first": self.first, "last": self.last, "rows": self.rows, "bytes": self.bytes}
+        value = {
+            "file": self.name,
+            "first": self.first,
+            "last": self.last,
+            "rows": self.rows,
+            "bytes": self.bytes,
+        }
         return ProducerRecord(manifest_topic, _json(key), _json(value))
 
 
@@ -59,42 +67,57 @@ def manifest_topic(connector: str) -> str:
     return f"{connector}{MANIFEST}"
 
 
-def read_manifest(client: Mapping[str, Any], topic: str, timeout: float = TIMEOUT) -> tuple[ArchivedFile, ...]:
+def read_manifest(
+    client: Mapping[str, Any], topic: str, timeout: float = TIMEOUT
+) -> tuple[ArchivedFile, ...]:
     """The files that ``topic`` names, by topic, partition and offset.
 
-    ``client`` are librdkafka's properties, ``timeout`` is in seconds, open transactions included. Raises ``BadInput`` where
-    there is no such topic, ``TimedOut`` where its end cannot be read, and what ``files_of`` raises.
+    ``client`` are librdkafka's properties, ``timeout`` is in seconds, open transactions included.
+    Raises ``BadInput`` where there is no such topic, ``TimedOut`` where its end cannot be read, and
+    what ``files_of`` raises.
     """
     return manifest_of(Kafka(client, timeout=timeout), topic, timeout)
 
 
-def manifest_of(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> tuple[ArchivedFile, ...]:
+def manifest_of(
+    kafka: KafkaReads, topic: str, timeout: float = TIMEOUT
+) -> tuple[ArchivedFile, ...]:
     """As ``read_manifest``, over a connection that there is."""
     return files_of(newest_records(kafka, topic, timeout))
 
 
-def newest_records(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> tuple[ConsumerRecord, ...]:
-    """The newest record of each key of a manifest topic. Raises as ``read_manifest`` does, but for what is in them."""
+def newest_records(
+    kafka: KafkaReads, topic: str, timeout: float = TIMEOUT
+) -> tuple[ConsumerRecord, ...]:
+    """The newest record of each key of a manifest topic. Raises as ``read_manifest`` does, but for
+    what is in them.
+    """
     image = kafka.image([topic], patience=timeout).get(topic)
     if image is None:
         hint = "Give CONNECTOR-archive; the first run of the connector creates it."
-        raise BadInput(f"The manifest topic {topic} does not exist", next_step=hint, code="no-topic")
+        raise BadInput(
+            f"The manifest topic {topic} does not exist", next_step=hint, code="no-topic"
+        )
     if image.held_back:
         why = "a transaction is open on it"
-        raise TimedOut(f"Could not read {topic} to its end (open transaction)", why=why, next_step="Try again.")
+        raise TimedOut(
+            f"Could not read {topic} to its end (open transaction)", why=why, next_step="Try again."
+        )
     return tuple(image.latest)
 
 
 def files_of(records: Iterable[ConsumerRecord]) -> tuple[ArchivedFile, ...]:
-    """The files that the newest ``records`` of a manifest topic name, in order. Raises ``ConnectctlError`` for a record that
-    is not of a manifest, and where two files have the same offsets.
+    """The files that the newest ``records`` of a manifest topic name, in order. Raises
+    ``ConnectctlError`` for a record that is not of a manifest, and where two files have the same
+    offsets.
     """
     found = described(records)
     for before, after in pairwise(found):
         if before.place == after.place and after.first <= before.last:
             raise ConnectctlError(
                 f"The archive has offsets of {after.place} twice",
-                why=f"{before.name} and {after.name} overlap, because the group's offsets were set back",
+                why=f"{before.name} and {after.name} overlap, because the group's offsets were "
+                "set back",
                 next_step="Delete one of their records from the manifest topic.",
             )
     return found
@@ -127,10 +150,13 @@ def _file(record: ConsumerRecord) -> ArchivedFile:
     try:
         key, value = json.loads(record.key or b""), json.loads(record.value or b"")
         first, last, rows, size = (int(value[name]) for name in ("first", "last", "rows", "bytes"))
-        return ArchivedFile(str(key["topic"]), int(key["partition"]), first, last, rows, size, str(value["file"]))
+        return ArchivedFile(
+            str(key["topic"]), int(key["partition"]), first, last, rows, size, str(value["file"])
+        )
     except (ValueError, KeyError, TypeError) as e:
         raise ConnectctlError(
-            f"Record {record.partition}:{record.offset} of the manifest topic does not describe a file",
+            f"Record {record.partition}:{record.offset} of the manifest topic does not describe a "
+            "file",
             why=f"{type(e).__name__}: {e}",
             next_step="Give the topic CONNECTOR-archive of a ParquetArchive.",
         ) from e

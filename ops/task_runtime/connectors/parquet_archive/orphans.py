@@ -1,5 +1,5 @@
-"""Which files of an archive may be removed, looked for while nobody archives: a file that a task is about to commit looks
-the same as one that no task will.
+"""Which files of an archive may be removed, looked for while nobody archives: a file that a task is
+about to commit looks the same as one that no task will.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ class ArchiveSweeper:
     groups: GroupReads
 
     def orphans(self) -> tuple[OrphanFile, ...]:
-        """The files that can be removed: ``reader.sweep`` says which, less those that another manifest of this Kafka cluster
-        names. Young files are kept, so that those of a run that begins meanwhile are.
+        """The files that can be removed: ``reader.sweep`` says which, less those that another
+        manifest of this Kafka cluster names. Young files are kept, so that those of a run that
+        begins meanwhile are.
 
-        Raises ``Refused`` where somebody may commit files, and where the directory is not the manifest's; whatever reading
-        the group, the manifests and the directory raises: what was not seen to its end tells nothing.
+        Raises ``Refused`` where somebody may commit files, and where the directory is not the
+        manifest's; whatever reading the group, the manifests and the directory raises: what was not
+        seen to its end tells nothing.
         """
         self._check_at_rest()
         topic = manifest_topic(self.location.connector)
@@ -50,12 +52,17 @@ class ArchiveSweeper:
         there = {name for name, _ in listed}
         if missing := [each.name for each in files if each.name not in there]:
             raise Refused(
-                f"{len(missing):,} of {len(files):,} files that {topic} names are not in {self.location.directory}",
+                f"{len(missing):,} of {len(files):,} files that {topic} names are not in "
+                f"{self.location.directory}",
                 why=f"{missing[0]} is one of them: it may be the directory of another archive",
-                next_step=f"Correct directory, or look: connectctl audit --archive DIR --manifest {topic}",
+                next_step="Correct directory, or look: connectctl audit --archive DIR --manifest "
+                f"{topic}",
                 code="other-archive",
             )
-        found = [OrphanFile(each.name, each.bytes) for each in orphans_among(listed, files, now=time.time())]
+        found = [
+            OrphanFile(each.name, each.bytes)
+            for each in orphans_among(listed, files, now=time.time())
+        ]
         foreign = self._named_elsewhere(topic) if found else frozenset()
         return tuple(each for each in found if each.name not in foreign)
 
@@ -71,18 +78,31 @@ class ArchiveSweeper:
         runs = tuple(map(str, self.kafka.holders(self.group_id, connector)))
         if not members and not runs:
             return
-        who = f"members of the group {group}: {some_of(members, MOST_MEMBERS)}" if members else f"its run: {runs[0]}"
+        who = (
+            f"members of the group {group}: {some_of(members, MOST_MEMBERS)}"
+            if members
+            else f"its run: {runs[0]}"
+        )
         raise Refused(
             f"{connector} may be archiving; files that it is about to commit look like orphans",
             why=who,
-            next_step="Stop the run, and try again; members of a killed run leave when their session times out.",
+            next_step="Stop the run, and try again; members of a killed run leave when their "
+            "session times out.",
             code="in-use",
         )
 
     def _named_elsewhere(self, topic: str) -> frozenset[str]:
-        """What the manifests of other archives name: two may share a directory, and their files do not tell them apart."""
-        names = sorted(name for name in self.kafka.topic_names() if name.endswith(MANIFEST) and name != topic)
+        """What the manifests of other archives name: two may share a directory, and their files do
+        not tell them apart.
+        """
+        names = sorted(
+            name for name in self.kafka.topic_names() if name.endswith(MANIFEST) and name != topic
+        )
         others = [
-            n for n, facts in self.kafka.topics(names).items() if "compact" in facts.config.get("cleanup.policy", "")
+            n
+            for n, facts in self.kafka.topics(names).items()
+            if "compact" in facts.config.get("cleanup.policy", "")
         ]
-        return frozenset(name for each in others for name in names_in(newest_records(self.kafka, each)))
+        return frozenset(
+            name for each in others for name in names_in(newest_records(self.kafka, each))
+        )

@@ -1,4 +1,6 @@
-"""What people do with an archive: read exactly what its manifest names, and remove what it does not name."""
+"""What people do with an archive: read exactly what its manifest names, and remove what it does not
+name.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = (
-    "topic string, partition int, offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary, "
-    "headers array<struct<key: string, value: binary>>"
+    "topic string, partition int, offset bigint, timestamp timestamp, timestamp_type string, key "
+    "binary, value binary, headers array<struct<key: string, value: binary>>"
 )
 """The columns of an archive, for Spark."""
 OLDER_THAN = 3600.0
@@ -39,14 +41,21 @@ class Orphan:
 
 
 def archived(
-    spark: SparkSession, directory: str, manifest_topic: str, client: Mapping[str, Any], *, timeout: float = TIMEOUT
+    spark: SparkSession,
+    directory: str,
+    manifest_topic: str,
+    client: Mapping[str, Any],
+    *,
+    timeout: float = TIMEOUT,
 ) -> DataFrame:
-    """Each record of the archive once, in the columns of ``SCHEMA``: the files that ``manifest_topic`` names, and no other.
+    """Each record of the archive once, in the columns of ``SCHEMA``: the files that
+    ``manifest_topic`` names, and no other.
 
-    ``directory`` is an absolute path or a URI as Spark knows it (``s3a://…`` where the connector has ``s3://…``), ``client``
-    are librdkafka's properties with ``bootstrap.servers``, ``timeout`` is in seconds. What is archived afterwards is not in
-    it. Raises ``ConnectctlError`` where the manifest cannot be read to its end, and Spark's ``AnalysisException`` where one
-    of its files is missing.
+    ``directory`` is an absolute path or a URI as Spark knows it (``s3a://…`` where the connector
+    has ``s3://…``), ``client`` are librdkafka's properties with ``bootstrap.servers``, ``timeout``
+    is in seconds. What is archived afterwards is not in it. Raises ``ConnectctlError`` where the
+    manifest cannot be read to its end, and Spark's ``AnalysisException`` where one of its files is
+    missing.
     """
     files = read_manifest(client, manifest_topic, timeout)
     if not files:
@@ -56,7 +65,9 @@ def archived(
 
 
 def spark_root(directory: str) -> str:
-    """``directory``, an absolute path or a URI, as Spark names it: its name of pyarrow's ``s3`` is ``s3a``."""
+    """``directory``, an absolute path or a URI, as Spark names it: its name of pyarrow's ``s3`` is
+    ``s3a``.
+    """
     root = directory.rstrip("/") if "://" in directory else f"file://{directory.rstrip('/')}"
     return f"s3a{root[2:]}" if root.startswith("s3://") else root
 
@@ -69,15 +80,19 @@ def sweep(
     remove: bool = False,
     now: float | None = None,
 ) -> tuple[Orphan, ...]:
-    """The orphans of an archive, removed with ``remove``: files that attempts wrote and could not commit.
+    """The orphans of an archive, removed with ``remove``: files that attempts wrote and could not
+    commit.
 
-    ``manifest`` was read from the archive's topic, before. A file is an orphan if it has a name of an archive, is not in the
-    manifest, was last changed more than ``older_than`` seconds before ``now`` (since the epoch), and begins before the end
-    of what the manifest has of its partition: what begins behind that may be in the hands of a live attempt, whatever its
-    age. Raises ``ConnectctlError`` where the directory cannot be used.
+    ``manifest`` was read from the archive's topic, before. A file is an orphan if it has a name of
+    an archive, is not in the manifest, was last changed more than ``older_than`` seconds before
+    ``now`` (since the epoch), and begins before the end of what the manifest has of its partition:
+    what begins behind that may be in the hands of a live attempt, whatever its age. Raises
+    ``ConnectctlError`` where the directory cannot be used.
     """
     place = ArchiveDirectory(directory)
-    found = orphans_among(place.listed(), manifest, older_than=older_than, now=time.time() if now is None else now)
+    found = orphans_among(
+        place.listed(), manifest, older_than=older_than, now=time.time() if now is None else now
+    )
     if remove:
         for each in found:
             place.remove(each.name)
@@ -103,8 +118,12 @@ def orphans_among(
 
 
 def _is_replaced(name: str, ends: Mapping[TopicPartition, int]) -> bool:
-    """Whether it is a file of an archive whose first offset is archived in another one, so that it cannot be committed."""
+    """Whether it is a file of an archive whose first offset is archived in another one, so that it
+    cannot be committed.
+    """
     parts = NAME.fullmatch(name)
     if parts is None:
         return False
-    return int(parts["first"]) < ends.get(TopicPartition(parts["topic"], int(parts["partition"])), 0)
+    return int(parts["first"]) < ends.get(
+        TopicPartition(parts["topic"], int(parts["partition"])), 0
+    )

@@ -49,11 +49,15 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
         # It loads pyarrow.
         from connectctl.ops.task_runtime.connectors.parquet_archive.orphans import ArchiveSweeper
 
-        return SweepAccess(ArchiveSweeper(request, clients.group_id, clients.kafka, clients.group_offsets))
+        return SweepAccess(
+            ArchiveSweeper(request, clients.group_id, clients.kafka, clients.group_offsets)
+        )
 
     def plan(self, access: SweepAccess, request: ArchiveLocation) -> Planned:
         """Return the plan. Raises what ``ArchiveSweeper.orphans`` raises."""
-        return Planned(plan_sweep(access.cluster_id(), access.group_id, request, access.sweeper.orphans()))
+        return Planned(
+            plan_sweep(access.cluster_id(), access.group_id, request, access.sweeper.orphans())
+        )
 
     def request_of(self, plan: Plan) -> ArchiveLocation | None:
         """Return the archive of the plan."""

@@ -18,7 +18,9 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class ArchiveLocation:
-    """The archive of ``connector``: its ``directory``, and the consumer ``group`` with whose offsets files are committed."""
+    """The archive of ``connector``: its ``directory``, and the consumer ``group`` with whose
+    offsets files are committed.
+    """
 
     connector: str
     directory: str
@@ -27,7 +29,9 @@ class ArchiveLocation:
 
 @dataclass(frozen=True)
 class OrphanFile:
-    """A file that the manifest does not name, by its name relative to the directory, with its size."""
+    """A file that the manifest does not name, by its name relative to the directory, with its
+    size.
+    """
 
     name: str
     bytes: int
@@ -35,7 +39,9 @@ class OrphanFile:
 
 @dataclass(kw_only=True)
 class SweepContext(RunContext):
-    """``find`` gives the names of what are orphans now, or raises where that cannot be known; ``remove`` deletes one."""
+    """``find`` gives the names of what are orphans now, or raises where that cannot be known;
+    ``remove`` deletes one.
+    """
 
     find: Callable[[], Collection[str]]
     remove: Callable[[str], None]
@@ -52,17 +58,25 @@ class RemoveOrphans(Step[SweepContext]):
 
     def describe(self) -> str:
         size = sum(each.bytes for each in self.files)
-        return f"remove {counted(len(self.files), 'file')} of {size:,} bytes from {self.location.directory}"
+        return (
+            f"remove {counted(len(self.files), 'file')} of {size:,} bytes from "
+            f"{self.location.directory}"
+        )
 
     def apply(self, context: SweepContext) -> str | None:
         there = context.find()
         removed = [each for each in self.files if each.name in there]
         for each in removed:
             context.remove(each.name)
-        return f"{counted(len(removed), 'file')} of {sum(each.bytes for each in removed):,} bytes removed"
+        return (
+            f"{counted(len(removed), 'file')} of {sum(each.bytes for each in removed):,} bytes "
+            "removed"
+        )
 
 
-def plan_sweep(cluster_id: str, group_id: str, location: ArchiveLocation, orphans: Collection[OrphanFile]) -> Plan:
+def plan_sweep(
+    cluster_id: str, group_id: str, location: ArchiveLocation, orphans: Collection[OrphanFile]
+) -> Plan:
     """The plan that removes ``orphans``; ``group_id`` is the Connect cluster's."""
     name, manifest = location.connector, manifest_topic(location.connector)
     if not orphans:

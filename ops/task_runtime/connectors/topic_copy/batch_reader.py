@@ -5,20 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher, FetchedPart, OutOfRange, TopicGone
+from connectctl.ops.clients.kafka_protocol.batch_fetcher import (
+    BatchFetcher,
+    FetchedPart,
+    OutOfRange,
+    TopicGone,
+)
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.copied_records import CopiedRecords, copied_records
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, partition_gone, unreachable
-from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange, SourceCluster, starts_of, unset
+from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import (
+    UNREADABLE,
+    partition_gone,
+    unreachable,
+)
+from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import (
+    LostRange,
+    SourceCluster,
+    starts_of,
+    unset,
+)
 
 WAIT = 0.05
 """Seconds that a reading may wait for batches."""
 READ_BYTES = 8 << 20
 """Bytes of batches, of opened ones before compression, after which a reading ends."""
 MOST_SENT = 500
-"""Batches after which a reading ends: each is a request, and a transaction can end only behind a reading."""
+"""Batches after which a reading ends: each is a request, and a transaction can end only behind a
+reading.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +54,9 @@ class RecordsOfTopic:
 
 
 class BatchReader:
-    """See ``source.SourceReader``. Holds at most one response. Small batches in a row are put ``together``."""
+    """See ``source.SourceReader``. Holds at most one response. Small batches in a row are put
+    ``together``.
+    """
 
     def __init__(self, source: SourceCluster, together: bool = False):
         self._source, self._together = source, together
@@ -53,11 +71,17 @@ class BatchReader:
         return self._fetcher is not None
 
     def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
-        """Begin at these offsets; see ``source_starts``. Gives where a partition begins behind records that are left out."""
+        """Begin at these offsets; see ``source_starts``. Gives where a partition begins behind
+        records that are left out.
+        """
         self.close()
-        starts = starts_of(self._source, Kafka(self._source.admin, timeout=self._source.timeout), begin)
+        starts = starts_of(
+            self._source, Kafka(self._source.admin, timeout=self._source.timeout), begin
+        )
         committed = self._source.isolation == "read_committed"
-        fetcher = BatchFetcher(self._source.consumer, timeout=self._source.timeout, committed=committed)
+        fetcher = BatchFetcher(
+            self._source.consumer, timeout=self._source.timeout, committed=committed
+        )
         self._fetcher = fetcher
         try:
             with unreachable(self._source.alias):
@@ -69,7 +93,8 @@ class BatchReader:
         return {place: start.offset for place, start in starts.items() if start.leaves_out}
 
     def read(self, most: int) -> list[RecordsOfTopic]:
-        """The next batches, up to that with which they have ``most`` records; none where there are none for now.
+        """The next batches, up to that with which they have ``most`` records; none where there are
+        none for now.
 
         Raises ``ConnectctlError``, after which it has to begin again.
         """
@@ -81,7 +106,11 @@ class BatchReader:
         except TopicGone as e:
             self.close()
             alias = self._source.alias
-            raise (replaced(alias, e.topic) if e.replaced else partition_gone(alias, f"topic {e.topic}")) from e
+            raise (
+                replaced(alias, e.topic)
+                if e.replaced
+                else partition_gone(alias, f"topic {e.topic}")
+            ) from e
         except ConnectctlError:
             self.close()
             raise
@@ -104,7 +133,9 @@ class BatchReader:
         return list(found.values())
 
     def _out_of_range(self, error: OutOfRange) -> ConnectctlError:
-        """The log begins behind it, or ends before it: ``begin`` tells which, as the settings say."""
+        """The log begins behind it, or ends before it: ``begin`` tells which, as the settings
+        say.
+        """
         where = str(error.place)
         if error.diverged:
             return diverged(self._source.alias, where, error.offset)
@@ -132,20 +163,27 @@ def _opened(parts: list[FetchedPart], together: bool) -> Iterator[tuple[str, Cop
     """What was fetched, batch by batch: those that have to be opened are opened one at a time."""
     while parts:
         part = parts.pop(0)
-        records = copied_records(part.place.partition, part.data, part.batches, part.wanted, together)
+        records = copied_records(
+            part.place.partition, part.data, part.batches, part.wanted, together
+        )
         try:
             for some in records:
                 yield part.place.topic, some
         except (ValueError, OSError) as e:
-            raise ConnectctlError(f"{part.place} has records that cannot be read", why=str(e), code="garbled") from e
+            raise ConnectctlError(
+                f"{part.place} has records that cannot be read", why=str(e), code="garbled"
+            ) from e
 
 
 def replaced(alias: str, topic: str) -> ConnectctlError:
     """The error for a topic that is another one than when it was begun."""
     return ConnectctlError(
-        f"topic {topic} was deleted and created again on the source cluster {alias} while it was copied",
-        why="its topic id changed: records of the deleted topic may be lost, and the committed offsets are not of the new",
-        next_step="Reset the offsets to copy the new topic from its beginning: connectctl offsets reset.",
+        f"topic {topic} was deleted and created again on the source cluster {alias} while it was "
+        "copied",
+        why="its topic id changed: records of the deleted topic may be lost, and the committed "
+        "offsets are not of the new",
+        next_step="Reset the offsets to copy the new topic from its beginning: connectctl offsets "
+        "reset.",
         code="topic-replaced",
     )
 
@@ -153,9 +191,11 @@ def replaced(alias: str, topic: str) -> ConnectctlError:
 def diverged(alias: str, where: str, offset: int) -> ConnectctlError:
     """The error for a log that no longer has the records that were fetched."""
     return ConnectctlError(
-        f"The log of {where} on {alias} has changed before offset {offset:,}, up to which it was read",
-        why="a leader was elected that lacked records (unclean leader election): the records that were read are no "
-        "longer in the log, and other records may have their offsets",
-        next_step=f"Compare the topics; run it again to continue at {offset:,}, or set the offset: connectctl offsets set.",
+        f"The log of {where} on {alias} has changed before offset {offset:,}, up to which it was "
+        "read",
+        why="a leader was elected that lacked records (unclean leader election): the records that "
+        "were read are no longer in the log, and other records may have their offsets",
+        next_step=f"Compare the topics; run it again to continue at {offset:,}, or set the "
+        "offset: connectctl offsets set.",
         code="log-truncated",
     )

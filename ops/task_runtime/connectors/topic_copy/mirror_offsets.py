@@ -1,4 +1,5 @@
-"""Source partitions and offsets as ``MirrorUtils`` wraps them: {"cluster", "partition", "topic"} and {"offset"}. Pure.
+"""Source partitions and offsets as ``MirrorUtils`` wraps them: {"cluster", "partition", "topic"}
+and {"offset"}. Pure.
 
 An offset is the one that was copied last: whoever resumes begins behind it.
 """
@@ -13,7 +14,9 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 ASSIGNED, INDEX = "task.assigned.partitions", "task.index"
 """What a task's configuration has besides the connector's."""
 ADDED = "task.added.partitions"
-"""Those of the assigned partitions that have appeared during the run: they are copied from their beginning."""
+"""Those of the assigned partitions that have appeared during the run: they are copied from their
+beginning.
+"""
 
 
 def wrap_partition(alias: str, place: TopicPartition) -> dict[str, Any]:
@@ -41,8 +44,9 @@ def share(places: list[TopicPartition], most: int) -> list[list[TopicPartition]]
 def share_again(
     running: Sequence[Sequence[TopicPartition]], places: Sequence[TopicPartition], most: int
 ) -> list[list[TopicPartition]]:
-    """Return the shares of ``places`` among at most ``most`` tasks, of which some are ``running``. These keep what they
-    have; what is new goes to the smallest shares. Only where fewer tasks are left, all is shared out anew.
+    """Return the shares of ``places`` among at most ``most`` tasks, of which some are ``running``.
+    These keep what they have; what is new goes to the smallest shares. Only where fewer tasks are
+    left, all is shared out anew.
     """
     there, tasks = set(places), min(most, len(places))
     if tasks < len(running):
@@ -61,8 +65,8 @@ def tasks(
     shares: Sequence[Sequence[TopicPartition]],
     before: Collection[TopicPartition] | None = None,
 ) -> list[dict[str, str]]:
-    """Return the configuration of a task for each of ``shares``. ``before`` are the partitions with which the run began,
-    where that was earlier.
+    """Return the configuration of a task for each of ``shares``. ``before`` are the partitions with
+    which the run began, where that was earlier.
     """
     made = []
     for number, places in enumerate(shares):

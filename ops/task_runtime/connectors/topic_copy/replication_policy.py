@@ -1,6 +1,8 @@
-"""Which topics MirrorMaker copies and what it calls them: its topic filter and its two replication policies. Pure.
+"""Which topics MirrorMaker copies and what it calls them: its topic filter and its two replication
+policies. Pure.
 
-Sources: ``DefaultTopicFilter``, ``DefaultReplicationPolicy``, ``IdentityReplicationPolicy``, ``MirrorSourceConnector``.
+Sources: ``DefaultTopicFilter``, ``DefaultReplicationPolicy``, ``IdentityReplicationPolicy``,
+``MirrorSourceConnector``.
 """
 
 from __future__ import annotations
@@ -18,13 +20,21 @@ PROPERTIES_EXCLUDE = (
     r"message\.timestamp\.difference\.max\.ms, message\.timestamp\.type, unclean\.leader\.election\.enable, "
     r"min\.insync\.replicas"
 )
-"""The default of ``config.properties.exclude``: what a remote topic does not get from its source."""
+"""The default of ``config.properties.exclude``: what a remote topic does not get from its
+source.
+"""
 HEARTBEATS = "heartbeats"
-_POLICIES = {f"{prefix}{name}ReplicationPolicy": name for prefix in (JAVA, "") for name in ("Default", "Identity")}
+_POLICIES = {
+    f"{prefix}{name}ReplicationPolicy": name
+    for prefix in (JAVA, "")
+    for name in ("Default", "Identity")
+}
 
 
 def pattern(text: str) -> re.Pattern[str] | None:
-    """Names and regular expressions with commas between them, as one; None for none. Raises ``BadInput``."""
+    """Names and regular expressions with commas between them, as one; None for none. Raises
+    ``BadInput``.
+    """
     fields = [field.strip() for field in text.split(",") if field.strip()]
     if not fields:
         return None
@@ -36,7 +46,9 @@ def pattern(text: str) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True)
 class ReplicationPolicy:
-    """What a topic is called on the target cluster; ``renames`` is DefaultReplicationPolicy, else it is Identity's."""
+    """What a topic is called on the target cluster; ``renames`` is DefaultReplicationPolicy, else
+    it is Identity's.
+    """
 
     source: str
     target: str
@@ -48,7 +60,9 @@ class ReplicationPolicy:
         return f"{self.source}{self.separator}{topic}" if self._marked(topic) else topic
 
     def source_of(self, topic: str) -> str | None:
-        """The alias of the cluster that ``topic`` was copied from, None where its name says of none."""
+        """The alias of the cluster that ``topic`` was copied from, None where its name says of
+        none.
+        """
         if not self._marked(topic):
             return self.source
         parts = topic.split(self.separator)
@@ -96,7 +110,11 @@ class Selection:
     def includes(self, topic: str) -> bool:
         filtered = _matches(self.wanted, topic) and not _matches(self.unwanted, topic)
         beats = self.heartbeats and self.policy.original(topic) == HEARTBEATS
-        return (filtered or beats) and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic)
+        return (
+            (filtered or beats)
+            and not self.policy.is_internal(topic)
+            and not self.policy.is_cycle(topic)
+        )
 
 
 def _matches(wanted: re.Pattern[str] | None, topic: str) -> bool:

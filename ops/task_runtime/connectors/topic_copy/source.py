@@ -1,7 +1,9 @@
-"""A task's partitions of the source topics, as a supply of the kernel: large batches, passed on as librdkafka gave them.
+"""A task's partitions of the source topics, as a supply of the kernel: large batches, passed on as
+librdkafka gave them.
 
-A batch becomes a step at once, so that the producer sends while the next one is read; a transaction is many of them. What
-is in hand is never kept: where a transaction is in doubt, the committed offsets say where reading begins again.
+A batch becomes a step at once, so that the producer sends while the next one is read; a transaction
+is many of them. What is in hand is never kept: where a transaction is in doubt, the committed
+offsets say where reading begins again.
 """
 
 from __future__ import annotations
@@ -18,17 +20,28 @@ from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import next_offset, wrap_offset, wrap_partition
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
+    next_offset,
+    wrap_offset,
+    wrap_partition,
+)
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
-from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, CopiedMessages, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    CopiedBatches,
+    CopiedMessages,
+    TaskStats,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import RecordsOfTopic
-    from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import ReplicationPolicy
+    from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
+        ReplicationPolicy,
+    )
     from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
@@ -36,12 +49,16 @@ if TYPE_CHECKING:
 WAY, AUTO, UNOPENED, OPENED = "copy.batches", "auto", "unopened", "opened"
 WAYS = (AUTO, UNOPENED, OPENED)
 PRODUCER = {"queue.buffering.max.kbytes": "65536", "message.max.bytes": "50000000"}
-"""librdkafka's limits for a copy: 64 MB of records that wait. How large one may be is for the target's brokers to say."""
+"""librdkafka's limits for a copy: 64 MB of records that wait. How large one may be is for the
+target's brokers to say.
+"""
 
 
 @dataclass(frozen=True)
 class TransactionLimits:
-    """How much one transaction holds whose boundary is a poll: ``records``, or what comes in ``seconds``."""
+    """How much one transaction holds whose boundary is a poll: ``records``, or what comes in
+    ``seconds``.
+    """
 
     records: int
     seconds: float
@@ -65,8 +82,9 @@ class SourceReader(Protocol):
 
 @dataclass(eq=False)
 class CopiedTopics:
-    """What is copied from ``places`` of the source, each a source partition of ``connector``, to the topics that ``policy``
-    names. Raises ``ConnectctlError`` where one of those is the offsets topic.
+    """What is copied from ``places`` of the source, each a source partition of ``connector``, to
+    the topics that ``policy`` names. Raises ``ConnectctlError`` where one of those is the offsets
+    topic.
     """
 
     reader: SourceReader
@@ -83,10 +101,14 @@ class CopiedTopics:
 
     def __post_init__(self) -> None:
         delivery = self.delivery
-        if delivery.exactly_once and self.offsets_topic in {self.policy.remote(topic) for topic, _ in self.places}:
+        if delivery.exactly_once and self.offsets_topic in {
+            self.policy.remote(topic) for topic, _ in self.places
+        }:
             raise ConnectctlError(
-                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
-                next_step="Exclude the topic (topics.exclude), or give the connector another offsets.storage.topic.",
+                "Source tasks may not produce to their own offsets topics when exactly-once "
+                "support is enabled",
+                next_step="Exclude the topic (topics.exclude), or give the connector another "
+                "offsets.storage.topic.",
             )
         self._size = TransactionSize(self.pace.records, delivery.timeout_ms / 1000)
         self._meter, self._reported = self.stats.meter, set[LostRange]()
@@ -110,7 +132,9 @@ class CopiedTopics:
         offsets = TaskOffsets(self.connector, stored)
         partitions = {place: wrap_partition(self.policy.source, place) for place in self.places}
         self._keys = {place: offsets.key(partition) for place, partition in partitions.items()}
-        begin = {place: next_offset(offsets.offset(partition)) for place, partition in partitions.items()}
+        begin = {
+            place: next_offset(offsets.offset(partition)) for place, partition in partitions.items()
+        }
         if self.reader.opened and begin == self._ahead():
             self._go_on(begin)
             return
@@ -120,11 +144,14 @@ class CopiedTopics:
         self._go_on(begin)
         for lost in self.reader.lost:
             self._report_lost(lost)
-        # That a partition without an offset begins at its end is committed at once: the next lease would begin later.
+        # That a partition without an offset begins at its end is committed at once: the next lease
+        # would begin later.
         self._taken = {place: start - 1 for place, start in latest.items()}
 
     def _report_lost(self, lost: LostRange) -> None:
-        """Count what the source has lost, once: the transaction behind which it is settled may fail."""
+        """Count what the source has lost, once: the transaction behind which it is settled may
+        fail.
+        """
         if lost not in self._reported:
             self._reported.add(lost)
             self._meter.lost += lost.count
@@ -153,10 +180,14 @@ class CopiedTopics:
 
     def _transaction(self, batches: Sequence[Any], **more: Any) -> TransactionBatch:
         copies = [CopiedMessages(self.policy.remote(each.topic), each.messages) for each in batches]
-        return TransactionBatch(copies=copies, describe_record=partial(_named, self.policy.source, batches), **more)
+        return TransactionBatch(
+            copies=copies, describe_record=partial(_named, self.policy.source, batches), **more
+        )
 
     def _due(self, *, busy: bool) -> bool:
-        """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
+        """Whether the transaction ends here. One whose boundary is a poll ends with the source,
+        too: more may never come.
+        """
         now = time.monotonic()
         if self._timed:
             due = now - self._flushed >= self.delivery.interval
@@ -177,7 +208,10 @@ class CopiedTopics:
         return self.delivery.boundary is Boundary.INTERVAL or not self.delivery.exactly_once
 
     def _offsets(self) -> dict[bytes, bytes | None]:
-        return {self._keys[place]: connect_json(wrap_offset(last)).encode() for place, last in self._taken.items()}
+        return {
+            self._keys[place]: connect_json(wrap_offset(last)).encode()
+            for place, last in self._taken.items()
+        }
 
     def final_batch(self) -> TransactionBatch | None:
         """The end of what is open: it may end anywhere."""
@@ -208,7 +242,9 @@ class CopiedTopics:
 
 
 class UnopenedTopics(CopiedTopics):
-    """See ``CopiedTopics``. ``count`` hears of each batch that is sent, whether it is ``unopened``."""
+    """See ``CopiedTopics``. ``count`` hears of each batch that is sent, whether it is
+    ``unopened``.
+    """
 
     copies_batches = True
 
@@ -242,10 +278,14 @@ def puts_together(configs: Mapping[str, str]) -> bool:
     return configs.get(WAY, AUTO).strip().lower() == AUTO
 
 
-def stays_unopened(configs: Mapping[str, str], consumer: Mapping[str, Any], *, exactly_once: bool) -> bool:
-    """Whether batches are copied unopened: where ``copy.batches`` leaves it open, as the clients allow it.
+def stays_unopened(
+    configs: Mapping[str, str], consumer: Mapping[str, Any], *, exactly_once: bool
+) -> bool:
+    """Whether batches are copied unopened: where ``copy.batches`` leaves it open, as the clients
+    allow it.
 
-    ``consumer`` are librdkafka's properties for the source. Only a transactional producer writes whole batches.
+    ``consumer`` are librdkafka's properties for the source. Only a transactional producer writes
+    whole batches.
     """
     way = configs.get(WAY, AUTO).strip().lower()
     if way != AUTO or not exactly_once:

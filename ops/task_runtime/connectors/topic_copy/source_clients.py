@@ -1,7 +1,9 @@
-"""The clients for a copy's source cluster: MirrorMaker's prefixes and Java's names in librdkafka's terms.
+"""The clients for a copy's source cluster: MirrorMaker's prefixes and Java's names in librdkafka's
+terms.
 
-A consumer's properties are those of ``source.cluster.`` that serve to connect, then those of ``consumer.``, then those of
-``source.consumer.``; an admin client's the same with ``admin.``, as ``MirrorConnectorConfig`` has it.
+A consumer's properties are those of ``source.cluster.`` that serve to connect, then those of
+``consumer.``, then those of ``source.consumer.``; an admin client's the same with ``admin.``, as
+``MirrorConnectorConfig`` has it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from typing import Any
 from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.java_overrides import from_java
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, UnknownHost, Unreachable
+from connectctl.ops.core.errors import (
+    ConnectctlError,
+    NotAuthorized,
+    NotTrusted,
+    UnknownHost,
+    Unreachable,
+)
 from connectctl.ops.task_runtime.group.consumer_settings import SAME_FOR_READERS
 
 CLUSTER = "source.cluster."
@@ -42,15 +50,21 @@ def java(config: Mapping[str, str], prefixes: tuple[str, str]) -> dict[str, str]
     found = {k: v for k, v in given.items() if k.startswith(_CONNECTING)}
     for prefix in prefixes:
         found |= {
-            k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix) and k not in _OF_THE_CONNECTOR
+            k.removeprefix(prefix): v
+            for k, v in config.items()
+            if k.startswith(prefix) and k not in _OF_THE_CONNECTOR
         }
     return found
 
 
 def client(config: Mapping[str, str], prefixes: tuple[str, str] = ADMIN) -> dict[str, Any]:
-    """A source client's properties by librdkafka's names; what has no equal is left out, and told by ``unknown``."""
+    """A source client's properties by librdkafka's names; what has no equal is left out, and told
+    by ``unknown``.
+    """
     given = java(config, prefixes)
-    found: dict[str, Any] = {k: v for k, v in given.items() if k in _SAME or k == "bootstrap.servers"}
+    found: dict[str, Any] = {
+        k: v for k, v in given.items() if k in _SAME or k == "bootstrap.servers"
+    }
     found |= {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
     if prefixes == ADMIN:
         found = {k: v for k, v in found.items() if "fetch" not in k and k not in _OF_CONSUMERS}
@@ -58,17 +72,23 @@ def client(config: Mapping[str, str], prefixes: tuple[str, str] = ADMIN) -> dict
 
 
 def isolation(config: Mapping[str, str]) -> str:
-    """``isolation.level`` of the source consumer: read_committed where nothing is given, unlike a Java consumer's."""
+    """``isolation.level`` of the source consumer: read_committed where nothing is given, unlike a
+    Java consumer's.
+    """
     return java(config, CONSUMER).get(ISOLATION, "read_committed").lower()
 
 
 def reset(config: Mapping[str, str]) -> str:
-    """``auto.offset.reset`` of the source consumer: earliest where nothing is given, as MirrorMaker has it."""
+    """``auto.offset.reset`` of the source consumer: earliest where nothing is given, as MirrorMaker
+    has it.
+    """
     return java(config, CONSUMER).get(RESET, "earliest").lower()
 
 
 def reset_given(config: Mapping[str, str]) -> bool:
-    """Whether a person has said what becomes of a partition whose committed offset its source has lost."""
+    """Whether a person has said what becomes of a partition whose committed offset its source has
+    lost.
+    """
     return RESET in java(config, CONSUMER)
 
 
@@ -91,7 +111,11 @@ def unknown(config: Mapping[str, str]) -> list[str]:
     found = {
         prefix + name
         for prefix in (*CONSUMER, *ADMIN)
-        for name in (k.removeprefix(prefix) for k in config if k.startswith(prefix) and k not in _OF_THE_CONNECTOR)
+        for name in (
+            k.removeprefix(prefix)
+            for k in config
+            if k.startswith(prefix) and k not in _OF_THE_CONNECTOR
+        )
         if name not in known and not name.startswith(_CONNECTING)
     }
     return sorted(found)
@@ -99,7 +123,9 @@ def unknown(config: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def unreachable(alias: str, first: str | None = None) -> Iterator[None]:
-    """Says of what fails that it is the source cluster ``alias``; ``first``: asked for the first time, at these servers."""
+    """Says of what fails that it is the source cluster ``alias``; ``first``: asked for the first
+    time, at these servers.
+    """
     try:
         with nullcontext() if first is None else first_contact(first):
             yield

@@ -1,4 +1,6 @@
-"""Reads partitions of the source cluster in batches whose size in bytes is bounded, and knows when it is at their ends."""
+"""Reads partitions of the source cluster in batches whose size in bytes is bounded, and knows when
+it is at their ends.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,17 @@ from connectctl.ops.clients.librdkafka.group_positions import positions, positio
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, partition_gone, unreachable
-from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange, SourceCluster, starts_of, unset
+from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import (
+    UNREADABLE,
+    partition_gone,
+    unreachable,
+)
+from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import (
+    LostRange,
+    SourceCluster,
+    starts_of,
+    unset,
+)
 
 WAIT = 0.05
 """Seconds that librdkafka may take to fill a batch."""
@@ -26,7 +37,8 @@ POLL = 1.0
 DEFAULTS = {
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 16_384,
-    # A full queue is looked at again after a moment, and not after librdkafka's second, in which it would run dry.
+    # A full queue is looked at again after a moment, and not after librdkafka's second, in which it
+    # would run dry.
     "fetch.queue.backoff.ms": 10,
     "fetch.wait.max.ms": 100,
 }
@@ -37,7 +49,9 @@ _PASSING = {"_ALL_BROKERS_DOWN", "_TRANSPORT", "GROUP_AUTHORIZATION_FAILED"}
 
 @dataclass(frozen=True, slots=True)
 class TopicBatch:
-    """Records of one topic, as librdkafka gave them, and the last offset of each partition among them."""
+    """Records of one topic, as librdkafka gave them, and the last offset of each partition among
+    them.
+    """
 
     topic: str
     messages: list[Any]
@@ -67,9 +81,11 @@ class TopicReader:
         return self._consumer is not None
 
     def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
-        """Begin at these offsets; where one is None, as auto.offset.reset says. Gives where ``latest`` was to begin.
+        """Begin at these offsets; where one is None, as auto.offset.reset says. Gives where
+        ``latest`` was to begin.
 
-        Raises ``ConnectctlError`` for a partition that is gone, or has fewer records than were copied from it.
+        Raises ``ConnectctlError`` for a partition that is gone, or has fewer records than were
+        copied from it.
         """
         from confluent_kafka import Consumer
 
@@ -92,14 +108,16 @@ class TopicReader:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": self._source.isolation,
-            # Where it begins is said each time. A place that its leader does not have is looked at again, never reset: a
-            # log that lost its end is not one to be read from its beginning.
+            # Where it begins is said each time. A place that its leader does not have is looked at
+            # again, never reset: a log that lost its end is not one to be read from its beginning.
             "auto.offset.reset": "error",
             "error_cb": self._on_error,
         }
 
     def _out_of_range(self, place: TopicPartition) -> ConnectctlError:
-        """The log begins behind it, or ends before it: ``begin`` tells which, as the settings say."""
+        """The log begins behind it, or ends before it: ``begin`` tells which, as the settings
+        say.
+        """
         if self._source.reset == "none":
             return unset(self._source.alias, str(place))
         why = f"Offset {self._next.get(place)} of {place} is out of range"
@@ -114,7 +132,10 @@ class TopicReader:
         good = [m for m in batch if m.error() is None]
         found = _by_topic(good)
         for each in found:
-            behind = {TopicPartition(each.topic, partition): last + 1 for partition, last in each.last.items()}
+            behind = {
+                TopicPartition(each.topic, partition): last + 1
+                for partition, last in each.last.items()
+            }
             self._next.update(behind)
             self._at_end.difference_update(behind)
         if good:
@@ -181,12 +202,18 @@ class TopicReader:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to read, or may be: it does not read, an end was not reached yet, or no broker answers."""
-        return self._consumer is None or len(self._at_end) < len(self._next) or self._lost is not None
+        """Whether there is more to read, or may be: it does not read, an end was not reached yet,
+        or no broker answers.
+        """
+        return (
+            self._consumer is None or len(self._at_end) < len(self._next) or self._lost is not None
+        )
 
     @property
     def lag(self) -> int | None:
-        """How many offsets there are to read as far as is known, those of markers and aborted records included."""
+        """How many offsets there are to read as far as is known, those of markers and aborted
+        records included.
+        """
         if self._consumer is None:
             return None
         total = 0
@@ -213,4 +240,7 @@ def _by_topic(messages: list[Any]) -> list[TopicBatch]:
     found: dict[str, list[Any]] = {}
     for message in messages:
         found.setdefault(message.topic(), []).append(message)
-    return [TopicBatch(topic, some, {m.partition(): m.offset() for m in some}) for topic, some in found.items()]
+    return [
+        TopicBatch(topic, some, {m.partition(): m.offset() for m in some})
+        for topic, some in found.items()
+    ]

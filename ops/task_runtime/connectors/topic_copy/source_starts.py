@@ -1,4 +1,6 @@
-"""Where partitions of the source are read from: behind what is committed, and what the source has lost of that."""
+"""Where partitions of the source are read from: behind what is committed, and what the source has
+lost of that.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
-from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import partition_gone, unreachable
+from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import (
+    partition_gone,
+    unreachable,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -23,10 +28,11 @@ RESET_PROPERTY = "source.consumer.auto.offset.reset"
 
 @dataclass(frozen=True)
 class SourceCluster:
-    """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its clients, ``isolation`` and
-    ``reset`` are isolation.level and auto.offset.reset, ``reset_given`` whether a person has set that one; ``timeout`` is in
-    seconds, for each request. ``added`` are partitions that have appeared while the copy runs: they begin at their
-    beginning, whatever ``reset`` says.
+    """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its
+    clients, ``isolation`` and ``reset`` are isolation.level and auto.offset.reset, ``reset_given``
+    whether a person has set that one; ``timeout`` is in seconds, for each request. ``added`` are
+    partitions that have appeared while the copy runs: they begin at their beginning, whatever
+    ``reset`` says.
     """
 
     alias: str
@@ -41,7 +47,9 @@ class SourceCluster:
 
 @dataclass(frozen=True)
 class LostRange:
-    """Offsets of a partition, from ``first`` to ``last``, that the source deleted before they were copied."""
+    """Offsets of a partition, from ``first`` to ``last``, that the source deleted before they were
+    copied.
+    """
 
     alias: str
     place: TopicPartition
@@ -64,7 +72,9 @@ class LostRange:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a partition is read from. ``latest``: its end, because auto.offset.reset says so; ``lost``: what is left out."""
+    """Where a partition is read from. ``latest``: its end, because auto.offset.reset says so;
+    ``lost``: what is left out.
+    """
 
     offset: int
     latest: bool = False
@@ -81,8 +91,9 @@ def starts_of(
 ) -> dict[TopicPartition, Start]:
     """Where to begin for these offsets, each behind a committed one, None for no such.
 
-    Raises ``ConnectctlError`` for a partition that is gone, that has fewer records than were copied from it, or that has
-    deleted some before they were copied, unless a person has said what to do then.
+    Raises ``ConnectctlError`` for a partition that is gone, that has fewer records than were copied
+    from it, or that has deleted some before they were copied, unless a person has said what to do
+    then.
     """
     topics = sorted({topic for topic, _ in begin})
     # Of whole topics, of which other tasks of the process have other partitions.
@@ -94,10 +105,15 @@ def starts_of(
             raise partition_gone(source.alias, f"topic {place.topic}")
         if place.partition not in found[place.topic]:
             raise partition_gone(source.alias, f"partition {place}")
-    return {place: start_of(source, place, at, found[place.topic][place.partition]) for place, at in begin.items()}
+    return {
+        place: start_of(source, place, at, found[place.topic][place.partition])
+        for place, at in begin.items()
+    }
 
 
-def start_of(source: SourceCluster, place: TopicPartition, at: int | None, extent: OffsetRange) -> Start:
+def start_of(
+    source: SourceCluster, place: TopicPartition, at: int | None, extent: OffsetRange
+) -> Start:
     """Where to begin in a partition with this ``extent``; see ``starts_of``."""
     if at is not None and at > extent.end:
         raise ConnectctlError(
@@ -116,7 +132,8 @@ def start_of(source: SourceCluster, place: TopicPartition, at: int | None, exten
     if lost is not None and (not source.reset_given or source.reset == "none"):
         raise ConnectctlError(
             f"{lost} were lost before they were copied",
-            why=f"the log now starts at {lost.last + 1:,} (retention, deleted records, or another topic of that name)",
+            why=f"the log now starts at {lost.last + 1:,} (retention, deleted records, or another "
+            "topic of that name)",
             next_step=f"Set {RESET_PROPERTY} (earliest or latest) to continue without them.",
             code="lost-records",
         )

@@ -33,7 +33,9 @@ def connector(name: str = "src", ids: int = 2, cluster: str = HOME) -> SourceAcc
     return SourceAccess(name, ids, principals, dict.fromkeys(CLIENTS, cluster), "g-offsets")
 
 
-def facts(*bindings: Binding, sources: tuple[SourceAccess, ...] = (connector(),), **more: object) -> AclFacts:
+def facts(
+    *bindings: Binding, sources: tuple[SourceAccess, ...] = (connector(),), **more: object
+) -> AclFacts:
     topics = frozenset({"g-config", "g-offsets", "g-status"})
     cluster = ClusterAcls(HOME, "id", Acls(bindings, Authorizer("", frozenset(), False)), topics)
     internal = tuple(sorted(topics))
@@ -41,7 +43,10 @@ def facts(*bindings: Binding, sources: tuple[SourceAccess, ...] = (connector(),)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-WORKER = (allow("User:w", ALL, Resource.GROUP, "g"), allow("User:w", ALL, TOPIC, "g-", prefixed=True))
+WORKER = (
+    allow("User:w", ALL, Resource.GROUP, "g"),
+    allow("User:w", ALL, TOPIC, "g-", prefixed=True),
+)
 
 
 def commands(text: str) -> list[list[str]]:
@@ -52,7 +57,8 @@ def commands(text: str) -> list[list[str]]:
 def test_commands_stand_under_the_support_that_needs_them() -> None:
     text = emit(facts(*WORKER), Goal.ENABLED, "kafka-acls")
     preparing, enabled = (
-        text.index(f"# Needed before exactly.once.source.support={s}") for s in ("preparing", "enabled")
+        text.index(f"# Needed before exactly.once.source.support={s}")
+        for s in ("preparing", "enabled")
     )
     assert text.startswith("#!/bin/sh\n")
     assert "Needed by the cluster as it is now" not in text
@@ -64,7 +70,14 @@ def test_commands_stand_under_the_support_that_needs_them() -> None:
 def test_a_command_gives_one_principal_all_operations_on_all_names_at_once() -> None:
     producer = commands(emit(facts(*WORKER), Goal.ENABLED, "kafka-acls"))[1]
     assert producer[:3] == ["kafka-acls.sh", "--bootstrap-server", HOME]
-    assert producer[-10:-4] == ["--allow-principal", "User:p", "--operation", "Write", "--operation", "Describe"]
+    assert producer[-10:-4] == [
+        "--allow-principal",
+        "User:p",
+        "--operation",
+        "Write",
+        "--operation",
+        "Describe",
+    ]
     assert producer[-4:] == ["--transactional-id", "g-src-0", "--transactional-id", "g-src-1"]
 
 
@@ -82,18 +95,26 @@ def test_names_that_a_shell_or_the_tool_would_misread_are_quoted() -> None:
 
 
 def test_a_prefix_ends_with_its_dash_and_says_what_it_covers_besides() -> None:
-    both = facts(*WORKER, sources=(connector(), connector("src-1")), groups=frozenset({"g-src", "h"}))
+    both = facts(
+        *WORKER, sources=(connector(), connector("src-1")), groups=frozenset({"g-src", "h"})
+    )
     text = emit(both, Goal.ENABLED, "kafka-acls", prefixed=True)
     assert "--transactional-id g-src- --resource-pattern-type prefixed" in text
-    assert "The prefix g-src- also covers transactional ids of connector src-1, group g-src; and those of a" in text
+    assert (
+        "The prefix g-src- also covers transactional ids of connector src-1, group g-src; and "
+        "those of a" in text
+    )
     alone = emit(facts(*WORKER), Goal.ENABLED, "kafka-acls", prefixed=True)
     assert (
-        "would also cover the transactional ids of a connector called src-… or a group called g-src; there is" in alone
+        "would also cover the transactional ids of a connector called src-… or a group called "
+        "g-src; there is" in alone
     )
 
 
 def test_what_denies_is_told_in_a_comment_because_nothing_that_is_added_helps() -> None:
-    text = emit(facts(*WORKER, allow("User:p", WRITE, ID, "g-src-0", deny=True)), Goal.ENABLED, "kafka-acls")
+    text = emit(
+        facts(*WORKER, allow("User:p", WRITE, ID, "g-src-0", deny=True)), Goal.ENABLED, "kafka-acls"
+    )
     (told,) = [line for line in text.splitlines() if "Denied; a deny overrides every allow" in line]
     assert told.startswith("# ")
     assert "--remove --force --deny-principal User:p" in told
@@ -111,7 +132,9 @@ def test_where_nothing_is_missing_that_is_said() -> None:
     assert "# Nothing is missing.\n" in emit(facts(*WORKER), Goal.NOW, "kafka-acls")
     assert "items: []\n" in emit(facts(*WORKER), Goal.NOW, "yaml")
     without = facts(clusters={HOME: ClusterAcls(HOME, "id", None)})
-    assert "# The brokers at b1:9092,b2:9092 have no authorizer" in emit(without, Goal.ENABLED, "kafka-acls")
+    assert "# The brokers at b1:9092,b2:9092 have no authorizer" in emit(
+        without, Goal.ENABLED, "kafka-acls"
+    )
 
 
 def test_a_binding_that_several_need_is_given_once() -> None:
@@ -128,7 +151,10 @@ def test_every_cluster_has_a_document_and_its_own_commands() -> None:
     home, away = read(emit(two, Goal.ENABLED, "yaml"))
     assert [b.principal for b in home.bindings] == ["User:w", "User:w"]
     assert (away.cluster_id, away.bootstrap) == ("other-id", "other:9092")
-    assert {line[2] for line in commands(emit(two, Goal.ENABLED, "kafka-acls"))} == {HOME, "other:9092"}
+    assert {line[2] for line in commands(emit(two, Goal.ENABLED, "kafka-acls"))} == {
+        HOME,
+        "other:9092",
+    }
 
 
 @pytest.mark.parametrize("prefixed", [False, True])

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.checks.acls.principals import Client, Identity, identity, parse_principals, principal_of
+from connectctl.ops.checks.acls.principals import (
+    Client,
+    Identity,
+    identity,
+    parse_principals,
+    principal_of,
+)
 from connectctl.ops.core.errors import BadInput
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -19,8 +25,15 @@ def test_principals_are_the_workers_a_roles_or_one_connectors() -> None:
 
 
 def test_principals_can_be_given_again_as_they_were() -> None:
-    said = parse_principals(["User:w", "producer=User:p", "orders:v2:admin=User:a", "super=User:root"])
-    assert said.arguments == ("worker=User:w", "producer=User:p", "orders:v2:admin=User:a", "super=User:root")
+    said = parse_principals(
+        ["User:w", "producer=User:p", "orders:v2:admin=User:a", "super=User:root"]
+    )
+    assert said.arguments == (
+        "worker=User:w",
+        "producer=User:p",
+        "orders:v2:admin=User:a",
+        "super=User:root",
+    )
     assert parse_principals(said.arguments) == said
 
 
@@ -84,12 +97,21 @@ def test_a_login_by_name_tells_who_it_is(properties: dict[str, str], expected: s
         ({"ssl.keystore.location": "/k"}, "certificate"),
         ({"sasl.jaas.config": "x.OAuthBearerLoginModule required;"}, "OAuthBearerLoginModule"),
         (
-            {"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required principal='k';"},
+            {
+                "sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required "
+                "principal='k';"
+            },
             "Krb5LoginModule",
         ),
         ({"sasl.jaas.config": "${file:/run/secrets:jaas}"}, "config provider"),
-        ({"sasl.jaas.config": f'{PLAIN} username="${{file:/s:user}}" password="x";'}, "config provider"),
-        ({"sasl.jaas.config": f'{SCRAM} username="id" password="x" tokenauth="true";'}, "delegation token"),
+        (
+            {"sasl.jaas.config": f'{PLAIN} username="${{file:/s:user}}" password="x";'},
+            "config provider",
+        ),
+        (
+            {"sasl.jaas.config": f'{SCRAM} username="id" password="x" tokenauth="true";'},
+            "delegation token",
+        ),
         ({"sasl.jaas.config": f'{PLAIN} password="x";'}, "no username"),
         ({"sasl.oauthbearer.token.endpoint.url": "https://x"}, "token"),
     ],
@@ -102,17 +124,24 @@ def test_other_logins_do_not_and_it_is_said_why(properties: dict[str, str], why:
 
 
 @pytest.mark.parametrize(
-    "properties", [{}, {"linger.ms": "5"}, {"bootstrap.servers": "b:1"}, {"security.protocol": "SASL_SSL"}]
+    "properties",
+    [{}, {"linger.ms": "5"}, {"bootstrap.servers": "b:1"}, {"security.protocol": "SASL_SSL"}],
 )
 def test_properties_that_change_nobody_leave_it_to_the_worker(properties: dict[str, str]) -> None:
     assert identity(properties) is None
 
 
-def test_who_a_client_is_is_said_for_it_then_configured_then_said_for_its_role_then_the_worker() -> None:
+def test_who_a_client_is_is_said_for_it_then_configured_then_said_for_its_role_then_the_worker() -> (
+    None
+):
     config = {"producer.override.sasl.jaas.config": f"{PLAIN} username=own password=x;"}
-    said = parse_principals(["User:w", "producer=User:role", "consumer=User:role", "c:producer=User:told"])
+    said = parse_principals(
+        ["User:w", "producer=User:role", "consumer=User:role", "c:producer=User:told"]
+    )
     assert principal_of("c", Client.PRODUCER, config, said).principal == "User:told"
     assert principal_of("d", Client.PRODUCER, config, said).principal == "User:own"
     assert principal_of("d", Client.CONSUMER, config, said).principal == "User:role"
     assert principal_of("d", Client.ADMIN, config, said).principal == "User:w"
-    assert "workers' properties" in principal_of("d", Client.ADMIN, config, parse_principals([])).why
+    assert (
+        "workers' properties" in principal_of("d", Client.ADMIN, config, parse_principals([])).why
+    )

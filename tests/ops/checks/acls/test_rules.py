@@ -21,7 +21,12 @@ from fakes.acls import FakeAcls, allow
 from fakes.check_context import check_context
 
 ALL, READ, WRITE, CREATE, _, _, DESCRIBE = list(Operation)[1:8]
-TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
+TOPIC, GROUP, CLUSTER, ID = (
+    Resource.TOPIC,
+    Resource.GROUP,
+    Resource.CLUSTER,
+    Resource.TRANSACTIONAL_ID,
+)
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 INTERNAL = {"config": "g-config", "offsets": "g-offsets", "status": "g-status"}
 W, P, C, A = "User:w", "User:p", "User:c", "User:a"
@@ -56,12 +61,18 @@ class Topics:
 
 @dataclass
 class World:
-    """A Connect cluster with one source connector of two tasks, and everything allowed that it needs."""
+    """A Connect cluster with one source connector of two tasks, and everything allowed that it
+    needs.
+    """
 
     acls: FakeAcls = field(
-        default_factory=lambda: FakeAcls([*WORKER, *LEADER, *CLIENTS], topics=set(INTERNAL.values()))
+        default_factory=lambda: FakeAcls(
+            [*WORKER, *LEADER, *CLIENTS], topics=set(INTERNAL.values())
+        )
     )
-    other: FakeAcls = field(default_factory=lambda: FakeAcls([], bootstrap="other:9092", id="other"))
+    other: FakeAcls = field(
+        default_factory=lambda: FakeAcls([], bootstrap="other:9092", id="other")
+    )
     connectors: list[Connector] = field(default_factory=lambda: [source("src")])
     said: tuple[str, ...] = SAID
     topics: dict[str, list[str] | None] = field(default_factory=dict)
@@ -111,7 +122,13 @@ class World:
 
 
 def source(name: str, config: Mapping[str, str] | None = None, tasks: int = 2) -> Connector:
-    return Connector(name, None, dict.fromkeys(range(tasks)), {"tasks.max": str(tasks)} | dict(config or {}), "source")
+    return Connector(
+        name,
+        None,
+        dict.fromkeys(range(tasks)),
+        {"tasks.max": str(tasks)} | dict(config or {}),
+        "source",
+    )
 
 
 def ids(findings: list[Finding]) -> list[str]:
@@ -124,7 +141,9 @@ def test_a_cluster_with_all_its_permissions_gives_no_finding(goal: Goal) -> None
 
 
 @pytest.mark.parametrize("goal", list(Goal))
-def test_without_an_authorizer_nothing_is_needed_and_nobody_has_to_say_who_anybody_is(goal: Goal) -> None:
+def test_without_an_authorizer_nothing_is_needed_and_nobody_has_to_say_who_anybody_is(
+    goal: Goal,
+) -> None:
     world = World(FakeAcls(None), said=())
     assert world.found(goal) == []
 
@@ -145,12 +164,42 @@ def test_sinks_need_nothing_of_kip_618() -> None:
             (Goal.PREPARING, Goal.ENABLED),
         ),
         (WORKER[0], "ACL001", "User:w, the workers' principal, lacks Read on Group g", tuple(Goal)),
-        (WORKER[1], "ACL001", "Read, Write and Describe on Topic g-config, g-offsets and g-status", tuple(Goal)),
-        (CLIENTS[0], "ACL002", "User:p, its producer, lacks Write on Topic g-offsets", (Goal.ENABLED,)),
-        (CLIENTS[1], "ACL003", "User:c, its consumer, lacks Read on Topic g-offsets", (Goal.ENABLED,)),
-        (CLIENTS[2], "ACL004", "User:a, its admin, lacks Describe on Topic g-offsets", (Goal.ENABLED,)),
-        (CLIENTS[4], "ACL002", "lacks Write and Describe on TransactionalId g-src-1", (Goal.ENABLED,)),
-        (CLIENTS[5], "ACL004", "lacks Write and Describe on TransactionalId g-src-0", (Goal.ENABLED,)),
+        (
+            WORKER[1],
+            "ACL001",
+            "Read, Write and Describe on Topic g-config, g-offsets and g-status",
+            tuple(Goal),
+        ),
+        (
+            CLIENTS[0],
+            "ACL002",
+            "User:p, its producer, lacks Write on Topic g-offsets",
+            (Goal.ENABLED,),
+        ),
+        (
+            CLIENTS[1],
+            "ACL003",
+            "User:c, its consumer, lacks Read on Topic g-offsets",
+            (Goal.ENABLED,),
+        ),
+        (
+            CLIENTS[2],
+            "ACL004",
+            "User:a, its admin, lacks Describe on Topic g-offsets",
+            (Goal.ENABLED,),
+        ),
+        (
+            CLIENTS[4],
+            "ACL002",
+            "lacks Write and Describe on TransactionalId g-src-1",
+            (Goal.ENABLED,),
+        ),
+        (
+            CLIENTS[5],
+            "ACL004",
+            "lacks Write and Describe on TransactionalId g-src-0",
+            (Goal.ENABLED,),
+        ),
     ],
 )
 def test_what_is_missing_is_told_under_the_wishes_that_need_it(
@@ -180,7 +229,10 @@ def test_write_is_enough_because_it_brings_describe() -> None:
 
 def test_many_ids_are_counted_and_not_listed() -> None:
     (producer, admin) = World(connectors=[source("src", tasks=20)]).found()
-    assert "Write and Describe on TransactionalId g-src-2, g-src-3, g-src-4 and 15 more." in producer.message
+    assert (
+        "Write and Describe on TransactionalId g-src-2, g-src-3, g-src-4 and 15 more."
+        in producer.message
+    )
     assert admin.id == "ACL004"
 
 
@@ -189,8 +241,16 @@ def test_many_ids_are_counted_and_not_listed() -> None:
     [
         (source("src", {"tasks.max": "5"}, tasks=2), None, 5),
         (source("src", {"tasks.max": "1"}, tasks=4), None, 4),
-        (source("src", {"tasks.max": "1"}, tasks=1), ConfiguredConnector("src", {}, task_count=3), 3),
-        (source("src", {"tasks.max": "1"}, tasks=1), ConfiguredConnector("src", {}, task_count_record=7), 7),
+        (
+            source("src", {"tasks.max": "1"}, tasks=1),
+            ConfiguredConnector("src", {}, task_count=3),
+            3,
+        ),
+        (
+            source("src", {"tasks.max": "1"}, tasks=1),
+            ConfiguredConnector("src", {}, task_count_record=7),
+            7,
+        ),
         (source("src", {"tasks.max": "many"}, tasks=0), None, 1),
     ],
 )
@@ -206,7 +266,9 @@ def test_the_ids_of_every_count_of_tasks_are_needed(
 DEDICATED = source("src", {"offsets.storage.topic": "own"})
 
 
-def test_an_offsets_topic_of_its_own_is_needed_in_every_mode_and_created_where_it_is_missing() -> None:
+def test_an_offsets_topic_of_its_own_is_needed_in_every_mode_and_created_where_it_is_missing() -> (
+    None
+):
     missing = World(connectors=[DEDICATED]).found(Goal.NOW)
     assert [(f.id, f.message) for f in missing] == [
         ("ACL002", "User:p, its producer, lacks Write on Topic own."),
@@ -214,7 +276,9 @@ def test_an_offsets_topic_of_its_own_is_needed_in_every_mode_and_created_where_i
         ("ACL004", "User:a, its admin, lacks Describe and Create on Topic own."),
     ]
     there = World(connectors=[DEDICATED]).also(
-        allow(P, WRITE, TOPIC, "own"), allow(C, READ, TOPIC, "own"), allow(A, DESCRIBE, TOPIC, "own")
+        allow(P, WRITE, TOPIC, "own"),
+        allow(C, READ, TOPIC, "own"),
+        allow(A, DESCRIBE, TOPIC, "own"),
     )
     there.acls.topics.add("own")
     assert there.found(Goal.NOW) == []
@@ -222,7 +286,9 @@ def test_an_offsets_topic_of_its_own_is_needed_in_every_mode_and_created_where_i
 
 def test_whoever_may_create_anything_may_create_a_topic() -> None:
     world = World(connectors=[DEDICATED]).also(
-        allow(P, WRITE, TOPIC, "own"), allow(C, READ, TOPIC, "own"), allow(A, DESCRIBE, TOPIC, "own")
+        allow(P, WRITE, TOPIC, "own"),
+        allow(C, READ, TOPIC, "own"),
+        allow(A, DESCRIBE, TOPIC, "own"),
     )
     assert ids(world.found(Goal.NOW)) == ["ACL004"]
     assert world.also(allow(A, CREATE, CLUSTER, "kafka-cluster")).found(Goal.NOW) == []
@@ -242,17 +308,25 @@ def test_target_topics_are_those_that_it_has_written_to() -> None:
 def test_brokers_before_2_8_want_an_acl_for_idempotence() -> None:
     world = World()
     world.acls.old = True
-    assert ["IdempotentWrite on Cluster kafka-cluster" in f.message for f in world.found()] == [True, True]
+    assert ["IdempotentWrite on Cluster kafka-cluster" in f.message for f in world.found()] == [
+        True,
+        True,
+    ]
 
 
 def test_a_deny_is_told_as_such_with_the_command_that_takes_it_away() -> None:
     (finding,) = (
-        World().also(allow("User:*", WRITE, ID, "g-src", prefixed=True, deny=True, host="10.0.0.1")).found()[:1]
+        World()
+        .also(allow("User:*", WRITE, ID, "g-src", prefixed=True, deny=True, host="10.0.0.1"))
+        .found()[:1]
     )
     assert finding.id == "ACL005"
     assert "Deny User:* from 10.0.0.1 Write on TransactionalId g-src… (prefixed)" in finding.message
     assert finding.next_step is not None
-    assert "--remove --force --deny-principal 'User:*' --deny-host 10.0.0.1 --operation Write" in finding.next_step
+    assert (
+        "--remove --force --deny-principal 'User:*' --deny-host 10.0.0.1 --operation Write"
+        in finding.next_step
+    )
     assert "--transactional-id g-src --resource-pattern-type prefixed" in finding.next_step
     assert set(ids(World().also(allow("User:*", ALL, ID, "*", deny=True)).found())) == {"ACL005"}
 
@@ -260,7 +334,9 @@ def test_a_deny_is_told_as_such_with_the_command_that_takes_it_away() -> None:
 def test_an_acl_that_holds_for_some_workers_hosts_only_is_missing_on_the_others() -> None:
     world = World(hosts=("/10.0.0.1", "/10.0.0.2")).without(CLIENTS[0])
     (finding,) = world.also(replace(CLIENTS[0], host="10.0.0.1")).found()
-    assert finding.message.endswith("lacks Write on Topic g-offsets from 10.0.0.2, though other workers have it.")
+    assert finding.message.endswith(
+        "lacks Write on Topic g-offsets from 10.0.0.2, though other workers have it."
+    )
     assert world.also(replace(CLIENTS[0], host="10.0.0.2")).found() == []
 
 
@@ -279,14 +355,19 @@ def test_without_describe_configs_a_worker_sees_less_and_that_is_good_to_know() 
     assert (finding.id, finding.severity) == ("ACL007", Severity.INFO)
 
 
-# ------------------------------------------------------------------------------------------------------------ patterns
+# ----------------------------------------------------------------------------------------- patterns
 
 
 def prefixed(name: str, *more: Connector, **said: Any) -> World:
-    """A world whose producer has its ids by a prefix, beside other connectors with principals of their own."""
+    """A world whose producer has its ids by a prefix, beside other connectors with principals of
+    their own.
+    """
     world = World(connectors=[source("src"), *more], **said).without(CLIENTS[3], CLIENTS[4])
     others = [c.name for c in more]
-    world.said = (*world.said, *(f"{n}:{role}=User:x" for n in others for role in ("producer", "consumer", "admin")))
+    world.said = (
+        *world.said,
+        *(f"{n}:{role}=User:x" for n in others for role in ("producer", "consumer", "admin")),
+    )
     world.also(allow("User:x", ALL, ID, "*"), allow("User:x", ALL, TOPIC, "*"))
     world.also(allow(P, WRITE, ID, name, prefixed=name != "*"))
     return world
@@ -329,12 +410,17 @@ def test_a_prefix_over_connectors_of_the_same_principals_covers_nobody_else() ->
     assert world.found() == []
 
 
-# ------------------------------------------------------------------------------------------------- other clusters, unseen
+# --------------------------------------------------------------------------- other clusters, unseen
 
 
 def elsewhere(**more: str) -> Connector:
     return source(
-        "src", {f"{role}.override.bootstrap.servers": "other:9092" for role in ("producer", "consumer", "admin")} | more
+        "src",
+        {
+            f"{role}.override.bootstrap.servers": "other:9092"
+            for role in ("producer", "consumer", "admin")
+        }
+        | more,
     )
 
 
@@ -356,10 +442,16 @@ def test_another_listener_of_the_same_cluster_is_that_cluster() -> None:
 
 def test_a_cluster_that_cannot_be_asked_is_told_and_the_rest_is_checked() -> None:
     world = World(connectors=[elsewhere()]).without(LEADER[0])
-    world.other.errors["bindings"] = NotAuthorized("no rights", why="lacks Describe on Cluster", next_step="Give it.")
+    world.other.errors["bindings"] = NotAuthorized(
+        "no rights", why="lacks Describe on Cluster", next_step="Give it."
+    )
     facts, unseen = world.look()
     assert unseen == (
-        Unseen("the ACLs of the Kafka cluster at other:9092", "no rights: lacks Describe on Cluster", "Give it."),
+        Unseen(
+            "the ACLs of the Kafka cluster at other:9092",
+            "no rights: lacks Describe on Cluster",
+            "Give it.",
+        ),
     )
     assert facts is not None
     assert ids(list(check(rules, facts, Goal.ENABLED))) == ["ACL001"]
@@ -367,7 +459,9 @@ def test_a_cluster_that_cannot_be_asked_is_told_and_the_rest_is_checked() -> Non
 
 def test_a_principal_that_may_not_list_acls_learns_that_nothing_was_checked() -> None:
     world = World()
-    world.acls.errors["bindings"] = NotAuthorized("no rights", next_step="Give it Describe on Cluster.")
+    world.acls.errors["bindings"] = NotAuthorized(
+        "no rights", next_step="Give it Describe on Cluster."
+    )
     facts, (unseen,) = world.look()
     assert facts is None
     assert unseen.what == "the ACLs of the workers' Kafka cluster"
@@ -380,13 +474,17 @@ def test_the_settings_of_the_authorizer_may_stay_unknown() -> None:
     assert world.found() == []
 
 
-def test_an_authorizer_that_may_decide_by_more_than_acls_is_told_and_makes_errors_warnings() -> None:
+def test_an_authorizer_that_may_decide_by_more_than_acls_is_told_and_makes_errors_warnings() -> (
+    None
+):
     world = World().without(LEADER[0])
     world.acls.settings = Authorizer("com.example.Ranger", frozenset(), False)
     facts, (unseen,) = world.look()
     assert "com.example.Ranger" in unseen.why
     assert facts is not None
-    assert [(f.id, f.severity) for f in check(rules, facts, Goal.ENABLED)] == [("ACL001", Severity.WARNING)]
+    assert [(f.id, f.severity) for f in check(rules, facts, Goal.ENABLED)] == [
+        ("ACL001", Severity.WARNING)
+    ]
 
 
 def test_principals_that_nobody_told_are_told_once_for_each_reason() -> None:
@@ -401,7 +499,10 @@ def test_principals_that_nobody_told_are_told_once_for_each_reason() -> None:
 
 def test_topics_that_workers_do_not_tell_are_told() -> None:
     facts, (unseen,) = World(hosts=(), topics={"src": None}).look()
-    assert (unseen.what, unseen.why) == ("the topics that src write to", "Topic tracking is disabled")
+    assert (unseen.what, unseen.why) == (
+        "the topics that src write to",
+        "Topic tracking is disabled",
+    )
     assert facts is not None
     assert facts.hosts == ("*",)
 
@@ -414,6 +515,7 @@ def test_groups_that_cannot_be_listed_are_told() -> None:
 def test_the_next_step_is_a_command_with_the_same_principals() -> None:
     (finding,) = World().without(CLIENTS[0]).found()
     assert finding.next_step == (
-        "connectctl preflight src --for enabled --principal worker=User:w --principal producer=User:p "
-        "--principal consumer=User:c --principal admin=User:a --emit kafka-acls prints the commands that allow it."
+        "connectctl preflight src --for enabled --principal worker=User:w --principal "
+        "producer=User:p --principal consumer=User:c --principal admin=User:a --emit kafka-acls "
+        "prints the commands that allow it."
     )

@@ -19,7 +19,12 @@ from fakes.acls import FakeAcls, allow
 from fakes.check_context import check_context
 
 TOPIC, GROUP, CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER
-READ, WRITE, CREATE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DESCRIBE
+READ, WRITE, CREATE, DESCRIBE = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DESCRIBE,
+)
 C, P, A = "User:c", "User:p", "User:a"
 SAID = ("consumer=User:c", "producer=User:p", "admin=User:a", "super=User:w", "worker=User:w")
 DEAD_LETTERS = {"topics": "in", "errors.deadletterqueue.topic.name": "dead"}
@@ -31,8 +36,12 @@ class World:
     """A Connect cluster with one sink connector."""
 
     config: dict[str, str] = field(default_factory=lambda: {"topics": "in"})
-    acls: FakeAcls = field(default_factory=lambda: FakeAcls([*READS], topics={"in", "__consumer_offsets"}))
-    other: FakeAcls = field(default_factory=lambda: FakeAcls([], bootstrap="other:9092", id="other"))
+    acls: FakeAcls = field(
+        default_factory=lambda: FakeAcls([*READS], topics={"in", "__consumer_offsets"})
+    )
+    other: FakeAcls = field(
+        default_factory=lambda: FakeAcls([], bootstrap="other:9092", id="other")
+    )
     said: Sequence[str] = SAID
 
     def connect_groups(self) -> Complete[frozenset[str]]:
@@ -60,7 +69,9 @@ class World:
 def test_a_sink_needs_its_group_and_its_topics_whatever_the_workers_support(goal: Goal) -> None:
     assert World().said_of_it(goal) == []
     nothing = World(acls=FakeAcls([]))
-    message = "User:c, its consumer, lacks Read on Group connect-snk; Read and Describe on Topic in."
+    message = (
+        "User:c, its consumer, lacks Read on Group connect-snk; Read and Describe on Topic in."
+    )
     assert nothing.said_of_it(goal) == [("ACL008", message)]
 
 
@@ -80,7 +91,11 @@ def test_dead_letters_need_a_producer_and_an_admin_client_that_creates_their_top
         ("ACL009", "User:p, its producer, lacks Write and Describe on Topic dead."),
         ("ACL009", "User:a, its admin, lacks Describe and Create on Topic dead."),
     ]
-    world.acls.acls = [*READS, allow(P, WRITE, TOPIC, "dead"), allow(A, CREATE, CLUSTER, "kafka-cluster")]
+    world.acls.acls = [
+        *READS,
+        allow(P, WRITE, TOPIC, "dead"),
+        allow(A, CREATE, CLUSTER, "kafka-cluster"),
+    ]
     assert world.said_of_it() == [("ACL009", "User:a, its admin, lacks Describe on Topic dead.")]
     world.acls.topics.add("dead")
     world.acls.acls = [*READS, allow(P, WRITE, TOPIC, "dead"), allow(A, DESCRIBE, TOPIC, "dead")]
@@ -101,7 +116,10 @@ def test_of_a_pattern_those_topics_are_checked_that_are_there() -> None:
     (finding,) = check(rules, facts, Goal.NOW)
     assert unseen == ()
     assert (finding.id, finding.severity) == ("ACL010", Severity.WARNING)
-    message = "User:c, its consumer, lacks Read on Topic orders.a and orders.b, matched by its topics.regex."
+    message = (
+        "User:c, its consumer, lacks Read on Topic orders.a and orders.b, matched by its "
+        "topics.regex."
+    )
     assert finding.message == message
 
 
@@ -124,8 +142,12 @@ def test_a_deny_is_told_as_one() -> None:
 
 
 @pytest.mark.parametrize("prefixed", [False, True])
-@pytest.mark.parametrize("config", [DEAD_LETTERS, {"topics.regex": r"in\.?.*"}, {"topics.regex": "in|out"}])
-def test_after_what_is_printed_is_applied_nothing_is_missing(config: dict[str, str], prefixed: bool) -> None:
+@pytest.mark.parametrize(
+    "config", [DEAD_LETTERS, {"topics.regex": r"in\.?.*"}, {"topics.regex": "in|out"}]
+)
+def test_after_what_is_printed_is_applied_nothing_is_missing(
+    config: dict[str, str], prefixed: bool
+) -> None:
     world = World(config, FakeAcls([], topics={"in", "in.2", "out"}))
     facts, _ = world.look()
     (wanted,) = read(emit(facts, Goal.NOW, "yaml", prefixed=prefixed))

@@ -30,15 +30,24 @@ from hypothesis import strategies as st
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 OVERRIDE = "producer.override.transaction.timeout.ms"
-DENIED = NotAuthorized("Not authorized to ask (Kafka at x)", why="the principal lacks it", next_step="Give it that.")
+DENIED = NotAuthorized(
+    "Not authorized to ask (Kafka at x)", why="the principal lacks it", next_step="Give it that."
+)
 
 
 def log(replicas: int = 3, in_sync: int = 3, leader: int | None = 1, **config: str) -> TopicFacts:
-    """A ``__transaction_state`` whose second partition has ``in_sync`` replicas in sync and is led by ``leader``."""
+    """A ``__transaction_state`` whose second partition has ``in_sync`` replicas in sync and is led
+    by ``leader``.
+    """
     settings = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
     settings |= {name.replace("_", "."): value for name, value in config.items()}
     return TopicFacts(
-        TRANSACTION_STATE, 2, {0: replicas, 1: replicas}, {0: replicas, 1: in_sync}, settings, {0: 1, 1: leader}
+        TRANSACTION_STATE,
+        2,
+        {0: replicas, 1: replicas},
+        {0: replicas, 1: in_sync},
+        settings,
+        {0: 1, 1: leader},
     )
 
 
@@ -66,7 +75,9 @@ def ids(facts: BrokerFacts, goal: Goal = Goal.ENABLED) -> list[tuple[str, Severi
     return [(finding.id, finding.severity) for finding in check(rules, facts, goal)]
 
 
-def version(release: tuple[int, ...] = (4, 3), apis: dict[int, int] | None = None, **features: int) -> BrokerVersion:
+def version(
+    release: tuple[int, ...] = (4, 3), apis: dict[int, int] | None = None, **features: int
+) -> BrokerVersion:
     levels = {"supported": 2, "finalized": 2} | features
     return replace(broker(2, release, **levels), apis=apis or APIS)
 
@@ -82,22 +93,62 @@ def test_brokers_as_they_should_be_give_no_finding(goal: Goal) -> None:
 @pytest.mark.parametrize(
     ("broken", "found"),
     [
-        pytest.param({"versions": {1: version((0, 10, 2), {2: 1})}}, "BROKER001", id="no transactions"),
-        pytest.param({"versions": {1: version((1, 0), {2: 2, 22: 0, 24: 0})}}, "BROKER003", id="no verification"),
-        pytest.param({"versions": {1: broker(), 2: version((4, 2))}}, "BROKER002", id="two releases"),
-        pytest.param({"settings": settings(transaction_partition_verification_enable="false")}, "BROKER003", id="off"),
-        pytest.param({"versions": {2: version(finalized=1)}}, "BROKER004", id="transaction.version 1"),
-        pytest.param({"transaction_state": log(leader=None, in_sync=0)}, "BROKER006", id="a partition without leader"),
+        pytest.param(
+            {"versions": {1: version((0, 10, 2), {2: 1})}}, "BROKER001", id="no transactions"
+        ),
+        pytest.param(
+            {"versions": {1: version((1, 0), {2: 2, 22: 0, 24: 0})}},
+            "BROKER003",
+            id="no verification",
+        ),
+        pytest.param(
+            {"versions": {1: broker(), 2: version((4, 2))}}, "BROKER002", id="two releases"
+        ),
+        pytest.param(
+            {"settings": settings(transaction_partition_verification_enable="false")},
+            "BROKER003",
+            id="off",
+        ),
+        pytest.param(
+            {"versions": {2: version(finalized=1)}}, "BROKER004", id="transaction.version 1"
+        ),
+        pytest.param(
+            {"transaction_state": log(leader=None, in_sync=0)},
+            "BROKER006",
+            id="a partition without leader",
+        ),
         pytest.param({"transaction_state": log(in_sync=1)}, "BROKER007", id="too few in sync"),
         pytest.param({"transaction_state": log(in_sync=2)}, "BROKER008", id="one behind"),
-        pytest.param({"transaction_state": log(1, 1, min_insync_replicas="1")}, "BROKER009", id="one replica"),
-        pytest.param({"transaction_state": log(min_insync_replicas="1")}, "BROKER010", id="acknowledged alone"),
-        pytest.param({"transaction_state": log(unclean_leader_election_enable="true")}, "BROKER011", id="unclean"),
+        pytest.param(
+            {"transaction_state": log(1, 1, min_insync_replicas="1")}, "BROKER009", id="one replica"
+        ),
+        pytest.param(
+            {"transaction_state": log(min_insync_replicas="1")},
+            "BROKER010",
+            id="acknowledged alone",
+        ),
+        pytest.param(
+            {"transaction_state": log(unclean_leader_election_enable="true")},
+            "BROKER011",
+            id="unclean",
+        ),
         pytest.param({"transaction_state": log(2, 2)}, "BROKER012", id="none may be away"),
-        pytest.param({"sources": (ClientTimeout("orders", 900_001, OVERRIDE),)}, "BROKER013", id="timeout"),
-        pytest.param({"leader": ClientTimeout("leader", 900_001, "x")}, "BROKER014", id="the leader's timeout"),
-        pytest.param({"settings": settings(transaction_max_timeout_ms="60000")}, "BROKER015", id="no fencing"),
-        pytest.param({"settings": settings(transactional_id_expiration_ms="3600000")}, "BROKER016", id="expiration"),
+        pytest.param(
+            {"sources": (ClientTimeout("orders", 900_001, OVERRIDE),)}, "BROKER013", id="timeout"
+        ),
+        pytest.param(
+            {"leader": ClientTimeout("leader", 900_001, "x")},
+            "BROKER014",
+            id="the leader's timeout",
+        ),
+        pytest.param(
+            {"settings": settings(transaction_max_timeout_ms="60000")}, "BROKER015", id="no fencing"
+        ),
+        pytest.param(
+            {"settings": settings(transactional_id_expiration_ms="3600000")},
+            "BROKER016",
+            id="expiration",
+        ),
     ],
 )
 def test_each_thing_that_is_wrong_is_found(broken: dict[str, Any], found: str) -> None:
@@ -118,14 +169,18 @@ def test_each_thing_that_is_wrong_is_found(broken: dict[str, Any], found: str) -
 def test_the_log_that_cannot_be_created_is_told_before_anybody_tries(
     own: dict[str, str], count: int, expected: list[str]
 ) -> None:
-    seen = facts(brokers=count, versions={1: broker()}, settings={1: DEFAULTS | own}, transaction_state=None)
+    seen = facts(
+        brokers=count, versions={1: broker()}, settings={1: DEFAULTS | own}, transaction_state=None
+    )
     assert [id_ for id_, _ in ids(seen)] == expected
     assert ids(replace(seen, log_hidden=True)) == []
 
 
 def test_brokers_before_3_7_want_as_many_in_sync_as_they_are_told_however_few_there_are() -> None:
     own = {1: DEFAULTS | {LOG_REPLICAS: "1", LOG_MIN_ISR: "2"}}
-    old = facts(brokers=1, versions={1: broker(release=(3, 6))}, settings=own, transaction_state=None)
+    old = facts(
+        brokers=1, versions={1: broker(release=(3, 6))}, settings=own, transaction_state=None
+    )
     assert [id_ for id_, _ in ids(old)] == ["BROKER005"]
     assert [id_ for id_, _ in ids(replace(old, transaction_state=log(1, 1)))] == ["BROKER007"]
     assert ids(replace(old, transaction_state=log(1, 1), versions={1: broker()})) == []
@@ -157,9 +212,12 @@ def test_without_any_broker_that_tells_its_version_nothing_is_said_of_versions()
 
 
 @given(st.integers(1, 2_000_000), st.integers(1, 2_000_000))
-def test_a_timeout_is_refused_exactly_where_it_is_above_the_brokers(timeout: int, limit: int) -> None:
+def test_a_timeout_is_refused_exactly_where_it_is_above_the_brokers(
+    timeout: int, limit: int
+) -> None:
     seen = facts(
-        settings=settings(transaction_max_timeout_ms=str(limit)), sources=(ClientTimeout("orders", timeout, OVERRIDE),)
+        settings=settings(transaction_max_timeout_ms=str(limit)),
+        sources=(ClientTimeout("orders", timeout, OVERRIDE),),
     )
     refused = [finding for finding in check(rules, seen, Goal.ENABLED) if finding.id == "BROKER013"]
     assert bool(refused) is (timeout > min(limit, 900_000))
@@ -169,11 +227,21 @@ def test_a_timeout_is_refused_exactly_where_it_is_above_the_brokers(timeout: int
 
 def test_what_only_the_next_step_brings_about_is_a_warning_for_preparing() -> None:
     seen = facts(settings={1: DEFAULTS | {MAX_TIMEOUT: "50000"}}, enabled=False)
-    assert ids(seen, Goal.ENABLED) == [("BROKER013", ERROR), ("BROKER014", ERROR), ("BROKER015", ERROR)]
-    assert ids(seen, Goal.PREPARING) == [("BROKER013", WARNING), ("BROKER014", ERROR), ("BROKER015", WARNING)]
+    assert ids(seen, Goal.ENABLED) == [
+        ("BROKER013", ERROR),
+        ("BROKER014", ERROR),
+        ("BROKER015", ERROR),
+    ]
+    assert ids(seen, Goal.PREPARING) == [
+        ("BROKER013", WARNING),
+        ("BROKER014", ERROR),
+        ("BROKER015", WARNING),
+    ]
 
 
-@pytest.mark.parametrize(("workers", "expected"), [(("3.7.0",), []), (("3.7.1",), ["BROKER015"]), ((), ["BROKER015"])])
+@pytest.mark.parametrize(
+    ("workers", "expected"), [(("3.7.0",), []), (("3.7.1",), ["BROKER015"]), ((), ["BROKER015"])]
+)
 def test_workers_before_3_7_1_fence_with_a_timeout_that_every_broker_takes(
     workers: tuple[str, ...], expected: list[str]
 ) -> None:
@@ -181,13 +249,15 @@ def test_workers_before_3_7_1_fence_with_a_timeout_that_every_broker_takes(
     assert [id_ for id_, _ in ids(seen)] == expected
 
 
-# ----------------------------------------------------------------------------------------------------------- observing
+# ---------------------------------------------------------------------------------------- observing
 
 
 def sources(
     fake: FakeBrokers | None = None, told: dict[str, str] | None = None, **configs: dict[str, str]
 ) -> CheckContext:
-    checked = [Connector(name, None, config=config, type="source") for name, config in configs.items()]
+    checked = [
+        Connector(name, None, config=config, type="source") for name, config in configs.items()
+    ]
     return check_context(*checked, brokers=fake, told=told)
 
 
@@ -206,9 +276,14 @@ def test_a_connectors_timeout_is_its_override_else_the_workers_else_kafkas() -> 
     ]
 
 
-def test_a_connector_that_writes_to_another_cluster_is_not_judged_by_these_brokers_and_that_is_said() -> None:
+def test_a_connector_that_writes_to_another_cluster_is_not_judged_by_these_brokers_and_that_is_said() -> (
+    None
+):
     far = {"producer.override.bootstrap.servers": "there:9092", OVERRIDE: "5000000"}
-    seen = observe(sources(far=far, near={"producer.override.bootstrap.servers": "other:1,here:9092"}), Goal.ENABLED)
+    seen = observe(
+        sources(far=far, near={"producer.override.bootstrap.servers": "other:1,here:9092"}),
+        Goal.ENABLED,
+    )
     assert [each.name for each in seen.sources] == ["near"]
     assert [(each.what, each.why) for each in seen.unseen] == [
         ("the brokers at there:9092", "far writes to another Kafka cluster")
@@ -216,7 +291,9 @@ def test_a_connector_that_writes_to_another_cluster_is_not_judged_by_these_broke
 
 
 def test_what_brokers_do_not_tell_is_unseen_and_the_rest_is_judged() -> None:
-    fake = FakeBrokers(known={1: broker(), 2: Unreachable("Kafka does not answer")}, told={1: DENIED, 2: DENIED})
+    fake = FakeBrokers(
+        known={1: broker(), 2: Unreachable("Kafka does not answer")}, told={1: DENIED, 2: DENIED}
+    )
     fake.unseen = {TRANSACTION_STATE}
     seen = observe(sources(fake), Goal.ENABLED)
     assert [each.what for each in seen.unseen] == [
@@ -232,7 +309,11 @@ def test_what_brokers_do_not_tell_is_unseen_and_the_rest_is_judged() -> None:
 @pytest.mark.parametrize("error", [Unreachable("down"), ConnectctlError("broken", why="so")])
 def test_brokers_that_answer_nothing_are_no_error_of_ours(error: ConnectctlError) -> None:
     seen = observe(sources(FakeBrokers(down=error)), Goal.NOW)
-    assert {each.what for each in seen.unseen} == {TRANSACTION_STATE, "the brokers' versions", "the brokers' settings"}
+    assert {each.what for each in seen.unseen} == {
+        TRANSACTION_STATE,
+        "the brokers' versions",
+        "the brokers' settings",
+    }
 
 
 @pytest.mark.parametrize(("enabled", "goal"), [(True, Goal.DOWNGRADE), (False, Goal.NOW)])

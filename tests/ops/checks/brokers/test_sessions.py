@@ -28,9 +28,16 @@ def said(facts: BrokerFacts, goal: Goal = Goal.NOW) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("session", "bound"),
-    [("5999", f"{LEAST} of broker 1 is 6,000 ms"), ("6000", ""), ("1800000", ""), ("1800001", MOST)],
+    [
+        ("5999", f"{LEAST} of broker 1 is 6,000 ms"),
+        ("6000", ""),
+        ("1800000", ""),
+        ("1800001", MOST),
+    ],
 )
-def test_a_session_that_brokers_refuse_is_an_error_with_or_without_transactions(session: str, bound: str) -> None:
+def test_a_session_that_brokers_refuse_is_an_error_with_or_without_transactions(
+    session: str, bound: str
+) -> None:
     found = said(seen(config={SESSION: session}))
     assert [id for id, _ in found] == ["BROKER018"] * bool(bound)
     assert all(bound in message and SESSION in message for _, message in found)
@@ -39,13 +46,21 @@ def test_a_session_that_brokers_refuse_is_an_error_with_or_without_transactions(
 def test_the_workers_property_holds_where_the_sink_has_none_of_its_own() -> None:
     facts = seen(told={"consumer.session.timeout.ms": "1"})
     assert [each.property for each in facts.sessions] == ["consumer.session.timeout.ms"]
-    assert seen(told={"consumer.session.timeout.ms": "1"}, config={SESSION: "9000"}).sessions[0].milliseconds == 9000
+    assert (
+        seen(told={"consumer.session.timeout.ms": "1"}, config={SESSION: "9000"})
+        .sessions[0]
+        .milliseconds
+        == 9000
+    )
 
 
 def test_with_the_default_or_with_the_newer_protocol_nobody_is_asked() -> None:
     down = FakeBrokers(down=NotAuthorized("no"))
     assert seen(down).unseen == ()
-    assert seen(down, config={SESSION: "1", "consumer.override.group.protocol": "consumer"}).unseen == ()
+    assert (
+        seen(down, config={SESSION: "1", "consumer.override.group.protocol": "consumer"}).unseen
+        == ()
+    )
 
 
 def test_bounds_that_a_broker_does_not_describe_are_unknown_and_not_the_default() -> None:
@@ -59,7 +74,10 @@ def test_bounds_that_a_broker_does_not_describe_are_unknown_and_not_the_default(
 
 def test_a_sink_that_reads_elsewhere_is_not_judged_by_these_brokers() -> None:
     facts = seen(config={SESSION: "1", "consumer.override.bootstrap.servers": "other:9092"})
-    assert (said(facts), [each.what for each in facts.unseen]) == ([], [f"{MOST} of the brokers at other:9092"])
+    assert (said(facts), [each.what for each in facts.unseen]) == (
+        [],
+        [f"{MOST} of the brokers at other:9092"],
+    )
 
 
 @pytest.mark.parametrize(("interval", "found"), [("10000", []), ("60000", ["BROKER017"])])
@@ -72,6 +90,8 @@ def test_an_interval_above_ten_seconds_is_a_warning_where_there_are_transactions
 
 
 def test_an_interval_that_is_not_described_is_told() -> None:
-    brokers = FakeBrokers(told={1: {name: value for name, value in DEFAULTS.items() if name != CLEANUP}})
+    brokers = FakeBrokers(
+        told={1: {name: value for name, value in DEFAULTS.items() if name != CLEANUP}}
+    )
     facts = seen(brokers, Goal.ENABLED)
     assert [each.what for each in facts.unseen] == [f"{CLEANUP} of broker 1"]

@@ -37,7 +37,9 @@ def test_a_few_connectors_are_asked_about_one_by_one() -> None:
     assert (len(found), unseen, len(workers.asked)) == (FEW, (), FEW)
 
 
-@pytest.mark.parametrize("error", [None, Unreachable("late"), ConnectctlError("gone", code="not-found")])
+@pytest.mark.parametrize(
+    "error", [None, Unreachable("late"), ConnectctlError("gone", code="not-found")]
+)
 def test_of_many_the_status_topic_tells_with_one_request(error: ConnectctlError | None) -> None:
     workers = Workers(error)
     found, unseen = active_topics(workers, MANY, RECORDED)
@@ -52,12 +54,17 @@ def test_workers_that_keep_no_track_are_believed_and_their_connectors_counted() 
     found, (unseen,) = active_topics(workers, [f"c{n}" for n in range(500)], RECORDED)
     assert (found, len(workers.asked)) == ({}, 1)
     assert unseen.what.endswith(f"c{FEW - 1} and {500 - FEW} more")
-    assert unseen.why == "Topics are not tracked: topic.tracking.enable is off: Topic tracking is disabled"
+    assert (
+        unseen.why
+        == "Topics are not tracked: topic.tracking.enable is off: Topic tracking is disabled"
+    )
     assert "topic.tracking.enable=true" in str(unseen.next_step)
 
 
 def test_the_advice_is_the_one_of_the_fault() -> None:
-    _, (unseen,) = active_topics(Workers(Unreachable("gone", why="refused", next_step="Start it.")), ["c"])
+    _, (unseen,) = active_topics(
+        Workers(Unreachable("gone", why="refused", next_step="Start it.")), ["c"]
+    )
     assert (unseen.why, unseen.next_step) == ("gone: refused", "Start it.")
 
 
@@ -65,4 +72,7 @@ def test_without_the_status_topic_only_so_many_are_asked_about_and_the_others_ar
     workers = Workers()
     found, (unseen,) = active_topics(workers, [f"c{n}" for n in range(MOST + 2)])
     assert (len(found), len(workers.asked)) == (MOST, MOST)
-    assert (unseen.what, unseen.next_step) == (f"the active topics of c{MOST}, c{MOST + 1}", "Name connectors.")
+    assert (unseen.what, unseen.next_step) == (
+        f"the active topics of c{MOST}, c{MOST + 1}",
+        "Name connectors.",
+    )

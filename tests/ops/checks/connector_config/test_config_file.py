@@ -32,7 +32,15 @@ POSTED = {"name": "a", "config": {"connector.class": CLASS, "tasks.max": "1"}}
         (json.dumps(POSTED | {"initial_state": "STOPPED"}), "-"),
         (json.dumps([POSTED]), "-"),
         (
-            json.dumps({"apiVersion": "connectctl/v1", "kind": "Connector", "state": "RUNNING", "owner": "x"} | POSTED),
+            json.dumps(
+                {
+                    "apiVersion": "connectctl/v1",
+                    "kind": "Connector",
+                    "state": "RUNNING",
+                    "owner": "x",
+                }
+                | POSTED
+            ),
             "-",
         ),
         (f"name: a\nconfig:\n  connector.class: {CLASS}\n  tasks.max: 1\n", "a.yaml"),
@@ -47,7 +55,10 @@ POSTED = {"name": "a", "config": {"connector.class": CLASS, "tasks.max": "1"}}
 def test_every_form_and_shape_gives_name_and_properties(text: str, file: str) -> None:
     found = only(text, file)
     assert found.name == "a"
-    assert {k: v for k, v in found.config.items() if k != "name"} == {"connector.class": CLASS, "tasks.max": "1"}
+    assert {k: v for k, v in found.config.items() if k != "name"} == {
+        "connector.class": CLASS,
+        "tasks.max": "1",
+    }
     assert not found.repeated
 
 
@@ -55,12 +66,22 @@ def test_every_form_and_shape_gives_name_and_properties(text: str, file: str) ->
     ("text", "file", "values"),
     [
         (
-            '{"a": 1.50, "b": 1E3, "c": true, "d": null, "e": -0, "f": "", "g": 100000000000000000000}',
+            '{"a": 1.50, "b": 1E3, "c": true, "d": null, "e": -0, "f": "", "g": '
+            "100000000000000000000}",
             "x.json",
-            {"a": "1.50", "b": "1E3", "c": "true", "d": None, "e": "-0", "f": "", "g": "100000000000000000000"},
+            {
+                "a": "1.50",
+                "b": "1E3",
+                "c": "true",
+                "d": None,
+                "e": "-0",
+                "f": "",
+                "g": "100000000000000000000",
+            },
         ),
         (
-            "a: 1.50\nb: True\nc: ~\nd: '1'\ne: 0x10\nf: 2020-01-01\ng: ''\nh: no\ni: null\nj: 'no'",
+            "a: 1.50\nb: True\nc: ~\nd: '1'\ne: 0x10\nf: 2020-01-01\ng: ''\nh: no\ni: null\nj: "
+            "'no'",
             "x.yaml",
             {
                 **{
@@ -76,10 +97,16 @@ def test_every_form_and_shape_gives_name_and_properties(text: str, file: str) ->
                 **{"i": None, "j": "no"},
             },
         ),
-        ("a=\\u00e9\nb=x\\\n   y\nc:\nd= \\ z\ne=\xe9", "x.properties", {"a": "é", "b": "xy", "c": "", "d": " z"}),
+        (
+            "a=\\u00e9\nb=x\\\n   y\nc:\nd= \\ z\ne=\xe9",
+            "x.properties",
+            {"a": "é", "b": "xy", "c": "", "d": " z"},
+        ),
     ],
 )
-def test_values_become_text_as_connect_makes_them(text: str, file: str, values: Mapping[str, str | None]) -> None:
+def test_values_become_text_as_connect_makes_them(
+    text: str, file: str, values: Mapping[str, str | None]
+) -> None:
     found = parse(text.encode("latin-1"), file)[0].config
     assert {name: found[name] for name in values} == values
 
@@ -97,14 +124,18 @@ def test_bytes_of_a_properties_file_are_iso_8859_1_as_for_kafka() -> None:
         ("name: n\nconfig:\n  a: 1\n  a: 3\n", "x.yaml", [3, 4]),
     ],
 )
-def test_properties_that_are_there_twice_are_told_with_their_lines(text: str, file: str, lines: list[int]) -> None:
+def test_properties_that_are_there_twice_are_told_with_their_lines(
+    text: str, file: str, lines: list[int]
+) -> None:
     found = only(text, file)
     assert {name: list(at) for name, at in found.repeated.items()} == {"a": lines}
     assert found.config["a"] == "3"
 
 
 def test_several_configurations_may_be_in_one_file() -> None:
-    text = f"name: a\nconfig: {{connector.class: {CLASS}}}\n---\nname: b\nconnector.class: {CLASS}\n"
+    text = (
+        f"name: a\nconfig: {{connector.class: {CLASS}}}\n---\nname: b\nconnector.class: {CLASS}\n"
+    )
     assert [each.name for each in parse(text.encode(), "x.yaml")] == ["a", "b"]
 
 
@@ -150,7 +181,9 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line() -> None:
 
 @given(
     st.dictionaries(
-        st.text(st.characters(codec="utf-8"), min_size=1), st.text(st.characters(codec="utf-8")), min_size=1
+        st.text(st.characters(codec="utf-8"), min_size=1),
+        st.text(st.characters(codec="utf-8")),
+        min_size=1,
     )
 )
 def test_json_comes_back_as_it_was_written(config: dict[str, str]) -> None:

@@ -8,8 +8,17 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.connector_config import validations
-from connectctl.ops.checks.connector_config.exactly_once_rules import NO_ANSWER_OF_CLASS, NOT_SUPPORTED_BY_CLASS
-from connectctl.ops.checks.connector_config.observe import Subject, comparable, listed, number_problem, topic_problem
+from connectctl.ops.checks.connector_config.exactly_once_rules import (
+    NO_ANSWER_OF_CLASS,
+    NOT_SUPPORTED_BY_CLASS,
+)
+from connectctl.ops.checks.connector_config.observe import (
+    Subject,
+    comparable,
+    listed,
+    number_problem,
+    topic_problem,
+)
 from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate
 from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
@@ -21,7 +30,11 @@ from hypothesis import strategies as st
 
 FILE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-SUPPORT, BOUNDARY, INTERVAL = "exactly.once.support", "transaction.boundary", "transaction.boundary.interval.ms"
+SUPPORT, BOUNDARY, INTERVAL = (
+    "exactly.once.support",
+    "transaction.boundary",
+    "transaction.boundary.interval.ms",
+)
 TIMEOUT = "producer.override.transaction.timeout.ms"
 IDS = {id_ for id_ in rule_docs() if id_.startswith(("CONFIG", "EOS"))}
 
@@ -42,9 +55,15 @@ def validation(
 
 
 def subject(
-    config: Mapping[str, str | None], *answers: Validation, goal: Goal = Goal.NOW, name: str = "c", **more: Any
+    config: Mapping[str, str | None],
+    *answers: Validation,
+    goal: Goal = Goal.NOW,
+    name: str = "c",
+    **more: Any,
 ) -> Subject:
-    return Subject(name, {"connector.class": FILE, "topic": "t"} | dict(config), goal, answers, **more)
+    return Subject(
+        name, {"connector.class": FILE, "topic": "t"} | dict(config), goal, answers, **more
+    )
 
 
 def ids(found: Subject) -> list[str]:
@@ -67,10 +86,14 @@ def test_offsets_on_servers_that_the_context_names_give_no_finding() -> None:
 @pytest.mark.parametrize("goal", Goal)
 @pytest.mark.parametrize("plugin", [PluginAnswer.SUPPORTED, PluginAnswer.UNKNOWN])
 @pytest.mark.parametrize("enabled", [True, False])
-def test_a_connector_in_order_gives_no_finding(goal: Goal, plugin: PluginAnswer, enabled: bool) -> None:
+def test_a_connector_in_order_gives_no_finding(
+    goal: Goal, plugin: PluginAnswer, enabled: bool
+) -> None:
     config = {"connector.class": FILE, "topic": "t", "file": "x", "tasks.max": "1", "name": "c"}
     answers = (validation(enabled=enabled, plugin=plugin),)
-    found = Subject("c", config, goal, answers, group_id="g", offsets_topic="g-offsets", running=True)
+    found = Subject(
+        "c", config, goal, answers, group_id="g", offsets_topic="g-offsets", running=True
+    )
     assert evaluate(found).findings == ()
 
 
@@ -115,10 +138,26 @@ SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
     ({"anything": None}, Goal.NOW, ["CONFIG007"]),
     ({"transforms": "a"}, Goal.NOW, ["CONFIG012"]),
     ({"transforms": "a,a", "transforms.a.type": "x"}, Goal.NOW, ["CONFIG012"]),
-    ({"transforms": "a,,b", "transforms.a.type": "x", "transforms.b.type": "x"}, Goal.NOW, ["CONFIG012"]),
-    ({"transforms": "a", "transforms.a.type": "x", "transforms.a.negate": "true"}, Goal.NOW, ["CONFIG012"]),
-    ({"transforms": "a", "transforms.a.type": "x", "transforms.a.predicate": "p"}, Goal.NOW, ["CONFIG013"]),
-    ({"transforms": "a", "transforms.a.type": "x", "predicates": "p", "predicates.p.type": "y"}, Goal.NOW, []),
+    (
+        {"transforms": "a,,b", "transforms.a.type": "x", "transforms.b.type": "x"},
+        Goal.NOW,
+        ["CONFIG012"],
+    ),
+    (
+        {"transforms": "a", "transforms.a.type": "x", "transforms.a.negate": "true"},
+        Goal.NOW,
+        ["CONFIG012"],
+    ),
+    (
+        {"transforms": "a", "transforms.a.type": "x", "transforms.a.predicate": "p"},
+        Goal.NOW,
+        ["CONFIG013"],
+    ),
+    (
+        {"transforms": "a", "transforms.a.type": "x", "predicates": "p", "predicates.p.type": "y"},
+        Goal.NOW,
+        [],
+    ),
     ({"predicates": "p"}, Goal.NOW, ["CONFIG012"]),
     ({"transforms.a.type": "x"}, Goal.NOW, ["CONFIG014"]),
     ({"predicates.p.type": "x"}, Goal.NOW, ["CONFIG014"]),
@@ -134,7 +173,11 @@ SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
     ({"producer.override.acks": "1"}, Goal.ENABLED, ["CONFIG021"]),
     ({"producer.override.acks": "-1"}, Goal.ENABLED, []),
     ({"producer.override.acks": "1"}, Goal.PREPARING, []),
-    ({"producer.override.acks": "0", "producer.override.enable.idempotence": "true"}, Goal.PREPARING, ["CONFIG021"]),
+    (
+        {"producer.override.acks": "0", "producer.override.enable.idempotence": "true"},
+        Goal.PREPARING,
+        ["CONFIG021"],
+    ),
     ({"producer.override.retries": "0"}, Goal.ENABLED, ["CONFIG021"]),
     ({"producer.override.max.in.flight.requests.per.connection": "6"}, Goal.ENABLED, ["CONFIG021"]),
     ({"producer.override.max.in.flight.requests.per.connection": "5"}, Goal.ENABLED, []),
@@ -147,7 +190,11 @@ SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
     ({"producer.override.bootstrap.servers": " "}, Goal.NOW, ["CONFIG024"]),
     ({"admin.override.retry.backoff.ms": "-1"}, Goal.ENABLED, ["CONFIG024"]),
     ({"admin.override.retry.backoff.ms": "-1"}, Goal.PREPARING, []),
-    ({"admin.override.retry.backoff.ms": "-1", "offsets.storage.topic": "o"}, Goal.PREPARING, ["CONFIG024"]),
+    (
+        {"admin.override.retry.backoff.ms": "-1", "offsets.storage.topic": "o"},
+        Goal.PREPARING,
+        ["CONFIG024"],
+    ),
     ({ELSEWHERE: "there:9092"}, Goal.ENABLED, ["CONFIG029"]),
     ({ELSEWHERE: "there:9092"}, Goal.PREPARING, []),
     ({ELSEWHERE: "there:9092", "offsets.storage.topic": "o"}, Goal.PREPARING, ["CONFIG029"]),
@@ -164,7 +211,9 @@ SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
 
 
 @pytest.mark.parametrize(("config", "goal", "expected"), SOURCE_TABLE)
-def test_what_is_found_about_a_source(config: dict[str, str | None], goal: Goal, expected: list[str]) -> None:
+def test_what_is_found_about_a_source(
+    config: dict[str, str | None], goal: Goal, expected: list[str]
+) -> None:
     assert ids(subject(config, goal=goal, offsets_topic="workers-offsets")) == expected
 
 
@@ -190,7 +239,9 @@ def test_what_is_found_about_a_source(config: dict[str, str | None], goal: Goal,
     ],
 )
 @pytest.mark.parametrize("goal", [Goal.NOW, Goal.ENABLED])
-def test_what_is_found_about_a_sink(config: dict[str, str | None], expected: list[str], goal: Goal) -> None:
+def test_what_is_found_about_a_sink(
+    config: dict[str, str | None], expected: list[str], goal: Goal
+) -> None:
     whole = {"connector.class": SINK, "topics": "a"} | config
     assert ids(Subject("c", whole, goal, group_id="workers")) == expected
 
@@ -243,18 +294,26 @@ def test_what_the_plugin_says(
     said = (*(() if enabled else (NOT_ENABLED,)), *([texts[plugin]] if plugin in texts else []))
     errors = {SUPPORT: said} if support == "required" and said else {}
     detail = "An unexpected error" if plugin is PluginAnswer.FAILS else None
-    found = subject({SUPPORT: support}, validation(errors, enabled=enabled, plugin=plugin, detail=detail))
+    found = subject(
+        {SUPPORT: support}, validation(errors, enabled=enabled, plugin=plugin, detail=detail)
+    )
     assert (ids(found), evaluate(found).outcome) == (expected, outcome)
 
 
 def test_a_boundary_that_the_connector_does_not_define_is_told_in_the_workers_words() -> None:
-    text = "The connector does not support connector-defined transaction boundaries with the given configuration."
+    text = (
+        "The connector does not support connector-defined transaction boundaries with the "
+        "given configuration."
+    )
     (found,) = evaluate(subject({BOUNDARY: "connector"}, validation({BOUNDARY: (text,)}))).findings
     assert (found.id, found.message) == ("EOS008", text)
 
 
 def test_the_words_to_choose_from_are_in_the_workers_order_and_told_once() -> None:
-    text = "Invalid value never for configuration transaction.boundary: String must be one of (case insensitive): "
+    text = (
+        "Invalid value never for configuration transaction.boundary: String must be one of "
+        "(case insensitive): "
+    )
     theirs = f"{text}INTERVAL, POLL, CONNECTOR"
     (found,) = evaluate(subject({BOUNDARY: "never"}, validation({BOUNDARY: (theirs,)}))).findings
     assert (found.id, found.message) == ("EOS007", theirs)
@@ -262,7 +321,9 @@ def test_the_words_to_choose_from_are_in_the_workers_order_and_told_once() -> No
 
 def test_what_validation_decides_counts_for_nothing_where_workers_do_not_say_it() -> None:
     assert ids(subject({"errors.tolerance": "ALL"}, validation())) == []
-    gave_up = validation({"": ("Invalid value x for configuration linger.ms: Not a number of type LONG",)})
+    gave_up = validation(
+        {"": ("Invalid value x for configuration linger.ms: Not a number of type LONG",)}
+    )
     assert ids(subject({"errors.tolerance": "ALL"}, gave_up)) == ["CONFIG006", "CONFIG030"]
 
 
@@ -276,12 +337,17 @@ def test_an_error_that_no_rule_knows_is_the_workers_own() -> None:
 
 
 def test_errors_that_follow_from_others_are_left_out() -> None:
-    texts = ("Invalid value x for configuration n: Not a number", "Invalid value null for configuration n: must be")
+    texts = (
+        "Invalid value x for configuration n: Not a number",
+        "Invalid value null for configuration n: must be",
+    )
     assert ids(subject({"n": "x"}, validation({"n": texts}))) == ["CONFIG030"]
 
 
 def test_a_refused_override_is_the_policys_and_for_enabled_before_it_is_asked() -> None:
-    text = "The 'None' policy does not allow 'acks' to be overridden in the connector configuration."
+    text = (
+        "The 'None' policy does not allow 'acks' to be overridden in the connector configuration."
+    )
     name = "producer.override.acks"
     assert ids(subject({name: "all"}, validation({name: (text,)}))) == ["CONFIG025"]
     later = validation(enabled=False, once_enabled={"admin.override.retries": (text,)})
@@ -303,24 +369,35 @@ def test_a_refused_override_is_the_policys_and_for_enabled_before_it_is_asked() 
 def test_overrides_that_the_default_of_a_later_release_refuses(
     release: tuple[int, int] | None, policy: str | None, expected: list[str]
 ) -> None:
-    config = {"producer.override.linger.ms": "5", "admin.override.retries": "9", "offsets.storage.topic": "own"}
+    config = {
+        "producer.override.linger.ms": "5",
+        "admin.override.retries": "9",
+        "offsets.storage.topic": "own",
+    }
     found = evaluate(subject(config, validation(), release=release, policy=policy)).findings
     assert [f.id for f in found] == expected
     if found:
         assert "producer.override.linger.ms, admin.override.retries" in found[0].message
-        assert "connector.client.config.override.allowlist=linger.ms,retries" in str(found[0].next_step)
+        assert "connector.client.config.override.allowlist=linger.ms,retries" in str(
+            found[0].next_step
+        )
 
 
 def test_overrides_of_clients_that_a_connector_has_not_are_not_asked_about() -> None:
     found = subject({"admin.override.retries": "9"}, goal=Goal.PREPARING, release=(5, 0))
     assert ids(found) == []
-    assert ids(subject({"admin.override.retries": "9"}, goal=Goal.ENABLED, release=(5, 0))) == ["CONFIG028"]
+    assert ids(subject({"admin.override.retries": "9"}, goal=Goal.ENABLED, release=(5, 0))) == [
+        "CONFIG028"
+    ]
     sink = {"connector.class": "x.Sink", "topics": "t", "consumer.override.max.poll.records": "9"}
     assert "CONFIG028" in ids(subject(sink, release=(5, 0)))
 
 
 def test_a_class_that_no_worker_has_is_told_without_the_list_of_all_others() -> None:
-    text = "Failed to find any class that implements Connector and which name matches x, available connectors are: y, z"
+    text = (
+        "Failed to find any class that implements Connector and which name matches x, "
+        "available connectors are: y, z"
+    )
     (found,) = evaluate(subject({}, validation({"": (text,)}))).findings
     assert found.id == "CONFIG001"
     assert "available" not in found.message
@@ -331,7 +408,9 @@ def test_workers_that_disagree_are_named_with_what_they_say() -> None:
     two = validation(worker="two:8083")
     found = evaluate(subject({SUPPORT: "required"}, one, two)).findings
     assert [finding.id for finding in found] == ["EOS001", "EOS015"]
-    assert found[1].message == f"one:8083 reports: {NOT_ENABLED} two:8083 accepts it.".replace(". two", "; two")
+    assert found[1].message == f"one:8083 reports: {NOT_ENABLED} two:8083 accepts it.".replace(
+        ". two", "; two"
+    )
 
 
 def test_plugins_that_answer_differently_are_a_disagreement() -> None:
@@ -342,7 +421,9 @@ def test_plugins_that_answer_differently_are_a_disagreement() -> None:
 
 
 @pytest.mark.parametrize("goal", [Goal.PREPARING, Goal.DOWNGRADE])
-@pytest.mark.parametrize("plugin", [PluginAnswer.SUPPORTED, PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS])
+@pytest.mark.parametrize(
+    "plugin", [PluginAnswer.SUPPORTED, PluginAnswer.UNSUPPORTED, PluginAnswer.FAILS]
+)
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
     goal: Goal, plugin: PluginAnswer, enabled: bool
@@ -353,7 +434,9 @@ def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
     assert (found.id, found.severity) == ("EOS001", Severity.WARNING)
     assert "keeps running" in found.message
     assert "requested" in str(found.next_step)
-    (created,) = evaluate(subject({SUPPORT: "required"}, validation(plugin=PluginAnswer.SUPPORTED), goal=goal)).findings
+    (created,) = evaluate(
+        subject({SUPPORT: "required"}, validation(plugin=PluginAnswer.SUPPORTED), goal=goal)
+    ).findings
     assert (created.id, created.severity) == ("EOS001", Severity.ERROR)
 
 
@@ -368,7 +451,9 @@ def test_for_enabled_and_for_preparing_do_not_depend_on_what_workers_are(enabled
 def test_secrets_appear_in_no_finding_even_where_a_worker_looked_them_up() -> None:
     config = {"database.password": "hunter22", "db.url": "${file:/x:url}", "other": "x"}
     errors = {
-        "database.password": ("Invalid value hunter22 for configuration database.password: too short",),
+        "database.password": (
+            "Invalid value hunter22 for configuration database.password: too short",
+        ),
         "db.url": ("Invalid value jdbc:a:b@c for configuration db.url: no",),
         "other": ("cannot log in with hunter22",),
     }
@@ -392,7 +477,9 @@ def test_secrets_appear_in_no_finding_even_where_a_worker_looked_them_up() -> No
         ("", "LONG", None, False),
     ],
 )
-def test_numbers_are_read_as_java_reads_them(value: str, type_: str, least: int | None, fine: bool) -> None:
+def test_numbers_are_read_as_java_reads_them(
+    value: str, type_: str, least: int | None, fine: bool
+) -> None:
     assert (number_problem("x", value, type_, least) is None) == fine
 
 
@@ -409,7 +496,9 @@ def test_lists_are_split_as_connect_splits_them() -> None:
 
 @given(st.permutations(["A", "B", "C"]))
 def test_the_order_of_words_makes_no_difference(words: list[str]) -> None:
-    assert comparable(f"x must be one of: {', '.join(words)}") == comparable("x must be one of: A, B, C")
+    assert comparable(f"x must be one of: {', '.join(words)}") == comparable(
+        "x must be one of: A, B, C"
+    )
 
 
 @given(st.text(max_size=300))
@@ -428,7 +517,11 @@ NAMES = st.sampled_from(
 )
 
 
-@given(st.dictionaries(NAMES, st.none() | st.text(max_size=8), max_size=8), st.text(max_size=5), st.sampled_from(Goal))
+@given(
+    st.dictionaries(NAMES, st.none() | st.text(max_size=8), max_size=8),
+    st.text(max_size=5),
+    st.sampled_from(Goal),
+)
 def test_any_configuration_is_judged_and_every_finding_can_be_explained(
     config: dict[str, str | None], name: str, goal: Goal
 ) -> None:
@@ -438,7 +531,7 @@ def test_any_configuration_is_judged_and_every_finding_can_be_explained(
         assert finding.why
 
 
-# ---------------------------------------------------------------------------------------------------- asking the workers
+# ------------------------------------------------------------------------------- asking the workers
 
 
 class Calls:
@@ -453,7 +546,13 @@ class Calls:
         raise AssertionError
 
     def send(
-        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        url: str | None = None,
+        timeout: float | None = None,
     ) -> Any:
         assert method == "PUT"
         self.asked.append((url or "", path, body))
@@ -465,18 +564,33 @@ class Calls:
 
 
 def source(
-    *, enabled: bool = True, plugin: tuple[str, ...] = (), more: Mapping[str, tuple[str, ...]] | None = None
+    *,
+    enabled: bool = True,
+    plugin: tuple[str, ...] = (),
+    more: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Any:
     def answer(config: Mapping[str, str]) -> Any:
-        own = (*(() if enabled else (NOT_ENABLED,)), *plugin) if config.get(SUPPORT) == "required" else ()
+        own = (
+            (*(() if enabled else (NOT_ENABLED,)), *plugin)
+            if config.get(SUPPORT) == "required"
+            else ()
+        )
         errors = {SUPPORT: own} | dict(more or {})
-        return {"configs": [{"value": {"name": name, "errors": list(texts)}} for name, texts in errors.items()]}
+        return {
+            "configs": [
+                {"value": {"name": name, "errors": list(texts)}} for name, texts in errors.items()
+            ]
+        }
 
     return answer
 
 
-def ask(answers: Mapping[str, Any], config: Mapping[str, str | None] | None = None) -> tuple[Validation, ...]:
-    return validations.ask(Calls(answers), tuple(answers), {"c": {"connector.class": FILE} | dict(config or {})})["c"]
+def ask(
+    answers: Mapping[str, Any], config: Mapping[str, str | None] | None = None
+) -> tuple[Validation, ...]:
+    return validations.ask(
+        Calls(answers), tuple(answers), {"c": {"connector.class": FILE} | dict(config or {})}
+    )["c"]
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -493,12 +607,19 @@ def test_the_plugins_answer_is_known_on_any_worker(
     said: tuple[str, ...], expected: PluginAnswer, enabled: bool
 ) -> None:
     (found,) = ask({"http://one:8083": source(enabled=enabled, plugin=said)})
-    assert (found.worker, found.plugin, found.kind, found.errors) == ("one:8083", expected, "source", {})
+    assert (found.worker, found.plugin, found.kind, found.errors) == (
+        "one:8083",
+        expected,
+        "source",
+        {},
+    )
     assert found.support is (Support.ENABLED if enabled else Support.NOT_ENABLED)
 
 
 def test_a_sink_is_not_asked_about_exactly_once() -> None:
-    calls = Calls({"http://one:8083": {"configs": [{"value": {"name": "topics.regex", "errors": ["no"]}}]}})
+    calls = Calls(
+        {"http://one:8083": {"configs": [{"value": {"name": "topics.regex", "errors": ["no"]}}]}}
+    )
     (found,) = validations.ask(calls, calls.urls, {"c": {"connector.class": SINK}})["c"]
     assert (found.kind, found.errors, len(calls.asked)) == ("sink", {"topics.regex": ("no",)}, 1)
 
@@ -511,7 +632,10 @@ def test_a_worker_before_3_3_supports_nothing() -> None:
 def test_overrides_of_clients_to_come_are_checked_with_an_offsets_topic() -> None:
     calls = Calls({"u": source(enabled=False)})
     validations.ask(calls, ("u",), {"c": {"connector.class": FILE, "admin.override.retries": "5"}})
-    assert [body.get("offsets.storage.topic") for _, _, body in calls.asked] == [None, "connectctl-probe"]
+    assert [body.get("offsets.storage.topic") for _, _, body in calls.asked] == [
+        None,
+        "connectctl-probe",
+    ]
 
 
 def test_a_probe_that_the_worker_gives_up_on_does_not_hide_the_plugins_answer() -> None:
@@ -520,16 +644,26 @@ def test_a_probe_that_the_worker_gives_up_on_does_not_hide_the_plugins_answer() 
     def answer(config: Mapping[str, str]) -> Any:
         if "offsets.storage.topic" in config:
             return ConnectctlError(
-                "500", why=f"org.apache.kafka.common.config.ConfigException: {text}", code="worker-error"
+                "500",
+                why=f"org.apache.kafka.common.config.ConfigException: {text}",
+                code="worker-error",
             )
         return source(enabled=False)(config)
 
     (found,) = ask({"u": answer}, {"admin.override.retries": "x"})
-    assert (found.plugin, found.once_enabled, found.errors) == (PluginAnswer.SUPPORTED, {"": (text,)}, {})
+    assert (found.plugin, found.once_enabled, found.errors) == (
+        PluginAnswer.SUPPORTED,
+        {"": (text,)},
+        {},
+    )
 
 
-def test_what_a_worker_answers_instead_of_a_validation_is_an_error_of_the_whole_configuration() -> None:
-    error = ConnectctlError("500", why="org.apache.kafka.x.BadRequestException: no such class", code="worker-error")
+def test_what_a_worker_answers_instead_of_a_validation_is_an_error_of_the_whole_configuration() -> (
+    None
+):
+    error = ConnectctlError(
+        "500", why="org.apache.kafka.x.BadRequestException: no such class", code="worker-error"
+    )
     (found,) = ask({"u": error})
     assert (found.errors, found.problem) == ({"": ("no such class",)}, None)
 
@@ -558,7 +692,10 @@ def test_a_worker_without_an_answer_is_a_problem_and_no_pass(answer: Any) -> Non
 
 def test_a_configuration_without_a_class_is_asked_about_nowhere() -> None:
     calls = Calls({"u": source()})
-    assert validations.ask(calls, ("u",), {"c": {"connector.class": " "}, "d": {}}) == {"c": (), "d": ()}
+    assert validations.ask(calls, ("u",), {"c": {"connector.class": " "}, "d": {}}) == {
+        "c": (),
+        "d": (),
+    }
     assert calls.asked == []
 
 
@@ -570,7 +707,7 @@ def test_the_name_is_sent_whatever_the_file_says() -> None:
     }
 
 
-# ------------------------------------------------------------------------------------------- asking many about much
+# --------------------------------------------------------------------------- asking many about much
 
 WORKERS = [f"http://w{n}:8083" for n in range(50)]
 
@@ -594,7 +731,9 @@ def test_no_worker_is_asked_more_in_a_check_however_many_connectors_there_are(co
     by_worker = Counter(url for _, url in pairs)
     assert len(pairs) <= 1_000
     assert max(by_worker.values()) <= 20
-    everywhere = [name for name, n in Counter(name for name, _ in pairs).items() if n == len(WORKERS)]
+    everywhere = [
+        name for name, n in Counter(name for name, _ in pairs).items() if n == len(WORKERS)
+    ]
     assert everywhere[:3] == ["c0", "c1", "c2"]
     assert f"c{count - 1}" in {name for name, _ in pairs}
 
@@ -603,7 +742,10 @@ def test_many_classes_are_each_asked_about_once_at_least() -> None:
     configs = many(700, *(f"x.C{n}" for n in range(700)))
     pairs = validations.assignments(WORKERS, configs, 1_000)
     assert len({name for name, _ in pairs}) == 510
-    assert len(validations.assignments([f"http://w{n}" for n in range(2_000)], many(2), 1_000)) == 1_000
+    assert (
+        len(validations.assignments([f"http://w{n}" for n in range(2_000)], many(2), 1_000))
+        == 1_000
+    )
 
 
 def test_what_no_worker_was_asked_about_is_told_with_how_to_ask() -> None:
@@ -617,8 +759,12 @@ def test_what_no_worker_was_asked_about_is_told_with_how_to_ask() -> None:
     assert list(validations.not_validated(WORKERS[:1], {"none": ()}, {"none": {}})) == []
 
 
-def test_workers_that_were_not_asked_about_a_configuration_are_known_by_what_they_prove_elsewhere() -> None:
+def test_workers_that_were_not_asked_about_a_configuration_are_known_by_what_they_prove_elsewhere() -> (
+    None
+):
     assert Subject("c", {}, supports=frozenset({Support.ENABLED, Support.UNKNOWN})).modes == {True}
     asked = (Validation("w", support=Support.NOT_ENABLED),)
-    assert Subject("c", {}, validations=asked, supports=frozenset({Support.ENABLED})).modes == {False}
+    assert Subject("c", {}, validations=asked, supports=frozenset({Support.ENABLED})).modes == {
+        False
+    }
     assert Subject("c", {}).modes == frozenset()

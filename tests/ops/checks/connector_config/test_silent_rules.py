@@ -1,4 +1,6 @@
-"""Settings that workers ignore, take literally, or lose records with; and the intervals that may be too long."""
+"""Settings that workers ignore, take literally, or lose records with; and the intervals that may be
+too long.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ FILTER = {"transforms": "f", "transforms.f.type": "org.apache.kafka.connect.tran
 BY_INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "60000"}
 
 
-def found(config: Mapping[str, str | None], kind: str = SOURCE, name: str = "c", **more: Any) -> dict[str, list[str]]:
+def found(
+    config: Mapping[str, str | None], kind: str = SOURCE, name: str = "c", **more: Any
+) -> dict[str, list[str]]:
     """The messages of the findings by id."""
     base = {"connector.class": kind, "topic" if kind == SOURCE else "topics": "t"}
     messages: dict[str, list[str]] = {}
@@ -42,7 +46,9 @@ def found(config: Mapping[str, str | None], kind: str = SOURCE, name: str = "c",
         ("consumer.overrides.max.poll.records", "consumer.override.max.poll.records"),
     ],
 )
-def test_a_misspelt_property_of_connect_is_reported_with_what_is_meant(name: str, meant: str) -> None:
+def test_a_misspelt_property_of_connect_is_reported_with_what_is_meant(
+    name: str, meant: str
+) -> None:
     (message,) = found({name: "1"})["CONFIG016"]
     assert f"workers ignore {name}; do you mean {meant}?" in message
 
@@ -67,17 +73,29 @@ def test_what_the_plugin_defines_or_what_is_set_as_well_is_no_mistake() -> None:
 
 
 def test_a_placeholder_without_a_colon_is_literal_text() -> None:
-    literal = found({"tasks.max": "${TASKS_MAX}", "topic": "${TOPIC}", "file": "/tmp/${FILE}"}, name="${NAME}")
+    literal = found(
+        {"tasks.max": "${TASKS_MAX}", "topic": "${TOPIC}", "file": "/tmp/${FILE}"}, name="${NAME}"
+    )
     assert "Invalid value ${TASKS_MAX} for configuration tasks.max" in literal["CONFIG004"][0]
     assert "'${TOPIC}' contains one or more characters other than" in literal["CONFIG027"][0]
-    assert [message.split(",")[0] for message in literal["CONFIG017"]] == ["name has ${NAME}", "file has ${FILE}"]
+    assert [message.split(",")[0] for message in literal["CONFIG017"]] == [
+        "name has ${NAME}",
+        "file has ${FILE}",
+    ]
 
 
 @pytest.mark.parametrize(
     "config",
-    [{"tasks.max": "${env:TASKS}"}, {"topic": "${file:/a:b}"}, {"table.name.format": "kafka_${topic}"}, {"x": "$A"}],
+    [
+        {"tasks.max": "${env:TASKS}"},
+        {"topic": "${file:/a:b}"},
+        {"table.name.format": "kafka_${topic}"},
+        {"x": "$A"},
+    ],
 )
-def test_a_reference_and_the_pattern_of_a_connector_are_no_placeholder(config: dict[str, str | None]) -> None:
+def test_a_reference_and_the_pattern_of_a_connector_are_no_placeholder(
+    config: dict[str, str | None],
+) -> None:
     assert not found(config).keys() & {"CONFIG004", "CONFIG017", "CONFIG027"}
 
 
@@ -92,7 +110,11 @@ def test_a_reference_and_the_pattern_of_a_connector_are_no_placeholder(config: d
         (SINK, {"errors.tolerance": "all"}, True),
         (SINK, {"errors.tolerance": "all", DLQ: "d"}, False),
         (SINK, FILTER, True),
-        (SINK, FILTER | {"transforms.f.predicate": "p", "predicates": "p", "predicates.p.type": "x"}, False),
+        (
+            SINK,
+            FILTER | {"transforms.f.predicate": "p", "predicates": "p", "predicates.p.type": "x"},
+            False,
+        ),
         (SOURCE, {"event.processing.failure.handling.mode": "skip"}, True),
         (SOURCE, {"event.processing.failure.handling.mode": "warn"}, False),
         (SOURCE, {"producer.override.acks": "1"}, False),
@@ -110,7 +132,10 @@ def test_debezium_connectors_are_sources_where_no_worker_tells() -> None:
         "postgresql.PostgresConnector", "mongodb.MongoDbSinkConnector", "jdbc.JdbcSinkConnector", "jdbc.Jdbc"
     )}  # fmt: skip
     assert list(kinds.values()) == ["source", "sink", "sink", "sink"]
-    creates = {"connector.class": f"{base}mysql.MySqlConnector", "topic.creation.default.partitions": "6"}
+    creates = {
+        "connector.class": f"{base}mysql.MySqlConnector",
+        "topic.creation.default.partitions": "6",
+    }
     assert "topic.creation.default.replication.factor" in found(creates)["CONFIG015"][0]
 
 
@@ -119,9 +144,19 @@ def test_debezium_connectors_are_sources_where_no_worker_tells() -> None:
     ("59999", "error", "the broker rolls them back after 59999 ms"),
     ("60001", None, ""),
 ])  # fmt: skip
-def test_an_interval_as_long_as_the_timeout_may_be_rolled_back(timeout: str, severity: str | None, words: str) -> None:
-    config = {"connector.class": SOURCE, **BY_INTERVAL, "producer.override.transaction.timeout.ms": timeout}
-    told = [each for each in evaluate(Subject("c", config, Goal.ENABLED)).findings if each.id == "EOS011"]
+def test_an_interval_as_long_as_the_timeout_may_be_rolled_back(
+    timeout: str, severity: str | None, words: str
+) -> None:
+    config = {
+        "connector.class": SOURCE,
+        **BY_INTERVAL,
+        "producer.override.transaction.timeout.ms": timeout,
+    }
+    told = [
+        each
+        for each in evaluate(Subject("c", config, Goal.ENABLED)).findings
+        if each.id == "EOS011"
+    ]
     assert [each.severity for each in told] == ([severity] if severity else [])
     assert all(words in each.message for each in told)
 

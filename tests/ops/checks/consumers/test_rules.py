@@ -57,9 +57,14 @@ class Topics:
         raise AssertionError("nothing is changed")
 
 
-def sources(*connectors: Connector, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
+def sources(
+    *connectors: Connector, fake: FakeBrokers | None = None, **changes: Any
+) -> CheckContext:
     """A cluster with these connectors, and a source called ``src`` that writes to ``orders``."""
-    clean: dict[str, Any] = {"calls": Topics(), "transactions": FakeCoordinators(partitions=dict(OPEN))}
+    clean: dict[str, Any] = {
+        "calls": Topics(),
+        "transactions": FakeCoordinators(partitions=dict(OPEN)),
+    }
     return check_context(source("src"), *connectors, brokers=fake, **(clean | changes))
 
 
@@ -90,7 +95,9 @@ def found(given: CheckContext, goal: Goal = Goal.ENABLED) -> list[Finding]:
 
 
 def ids(given: CheckContext, goal: Goal = Goal.ENABLED) -> list[tuple[str, str]]:
-    return [(finding.id, finding.subject) for finding in found(given, goal) if finding.id != "SINK001"]
+    return [
+        (finding.id, finding.subject) for finding in found(given, goal) if finding.id != "SINK001"
+    ]
 
 
 @pytest.mark.parametrize("goal", Goal)
@@ -99,10 +106,12 @@ def test_a_cluster_without_sinks_and_readers_gives_no_finding(goal: Goal) -> Non
     assert observe(sources(), goal).unseen == ()
 
 
-# --------------------------------------------------------------------------------------------------------------- sinks
+# -------------------------------------------------------------------------------------------- sinks
 
 
-@pytest.mark.parametrize(("goal", "said"), [(Goal.NOW, 0), (Goal.PREPARING, 1), (Goal.ENABLED, 1), (Goal.DOWNGRADE, 0)])
+@pytest.mark.parametrize(
+    ("goal", "said"), [(Goal.NOW, 0), (Goal.PREPARING, 1), (Goal.ENABLED, 1), (Goal.DOWNGRADE, 0)]
+)
 @pytest.mark.parametrize("enabled", [True, False, None])
 def test_that_sinks_are_untouched_is_said_once(goal: Goal, said: int, enabled: bool | None) -> None:
     given = sources(sink("a"), sink("b"), enabled=enabled)
@@ -115,19 +124,39 @@ def test_that_sinks_are_untouched_is_said_once(goal: Goal, said: int, enabled: b
     ("config", "told", "judged"),
     [
         pytest.param({}, None, True, id="Kafka's default"),
-        pytest.param({OVERRIDE: "read_uncommitted"}, "read_committed", True, id="the override wins"),
+        pytest.param(
+            {OVERRIDE: "read_uncommitted"}, "read_committed", True, id="the override wins"
+        ),
         pytest.param({OVERRIDE: "read_committed"}, None, False, id="read_committed"),
         pytest.param({}, "read_committed", False, id="read_committed by the workers"),
         pytest.param({"topics": "other"}, None, False, id="another topic"),
         pytest.param({"topics": "", "topics.regex": "ord.*"}, None, True, id="by a pattern"),
-        pytest.param({"topics": "", "topics.regex": "ord"}, None, False, id="a pattern fits whole names"),
-        pytest.param({"topics": "", "topics.regex": "(?!x)orders++"}, None, True, id="a pattern of Java's"),
-        pytest.param({"topics": "", "topics.regex": "\\p{L}+"}, None, True, id="one that Python does not know"),
-        pytest.param({"consumer.override.bootstrap.servers": "there:9092"}, None, False, id="of another cluster"),
+        pytest.param(
+            {"topics": "", "topics.regex": "ord"}, None, False, id="a pattern fits whole names"
+        ),
+        pytest.param(
+            {"topics": "", "topics.regex": "(?!x)orders++"}, None, True, id="a pattern of Java's"
+        ),
+        pytest.param(
+            {"topics": "", "topics.regex": "\\p{L}+"},
+            None,
+            True,
+            id="one that Python does not know",
+        ),
+        pytest.param(
+            {"consumer.override.bootstrap.servers": "there:9092"},
+            None,
+            False,
+            id="of another cluster",
+        ),
     ],
 )
-def test_a_sink_without_read_committed_is_told(config: dict[str, str], told: str | None, judged: bool) -> None:
-    given = sources(sink("snk", SINK | config), told={"consumer.isolation.level": told} if told else {})
+def test_a_sink_without_read_committed_is_told(
+    config: dict[str, str], told: str | None, judged: bool
+) -> None:
+    given = sources(
+        sink("snk", SINK | config), told={"consumer.isolation.level": told} if told else {}
+    )
     assert ids(given) == ([("READER001", "snk")] if judged else [])
 
 
@@ -143,7 +172,7 @@ def test_a_sinks_group_is_told_with_the_sink_and_not_once_more() -> None:
     assert ids(given) == [("READER001", "snk"), ("READER001", "own")]
 
 
-# -------------------------------------------------------------------------------------------------------------- mirrors
+# ------------------------------------------------------------------------------------------ mirrors
 
 
 @pytest.mark.parametrize(
@@ -152,7 +181,13 @@ def test_a_sinks_group_is_told_with_the_sink_and_not_once_more() -> None:
         ({}, True),
         ({"source.consumer.isolation.level": "read_committed"}, False),
         ({"consumer.isolation.level": "read_committed"}, False),
-        ({"consumer.isolation.level": "read_committed", "source.consumer.isolation.level": "read_uncommitted"}, True),
+        (
+            {
+                "consumer.isolation.level": "read_committed",
+                "source.consumer.isolation.level": "read_uncommitted",
+            },
+            True,
+        ),
         ({"topics": "or.*, x"}, True),
         ({"topics": "x"}, False),
         ({"topics.exclude": "orders"}, False),
@@ -160,7 +195,9 @@ def test_a_sinks_group_is_told_with_the_sink_and_not_once_more() -> None:
         ({"source.cluster.bootstrap.servers": "there:9092"}, False),
     ],
 )
-def test_a_mirror_of_this_cluster_without_read_committed_is_told(config: dict[str, str], judged: bool) -> None:
+def test_a_mirror_of_this_cluster_without_read_committed_is_told(
+    config: dict[str, str], judged: bool
+) -> None:
     assert ids(sources(mirror(**config))) == ([("READER002", "mirror")] if judged else [])
 
 
@@ -169,7 +206,7 @@ def test_what_a_mirror_reads_is_not_taken_for_what_it_writes() -> None:
     assert seen.sources == {"src": {"orders"}, "mirror": set()}
 
 
-# --------------------------------------------------------------------------------------------------------------- groups
+# ------------------------------------------------------------------------------------------- groups
 
 
 @given(st.integers(0, 120))
@@ -180,7 +217,8 @@ def test_only_a_commit_above_the_last_stable_offset_proves_read_uncommitted(offs
 
 
 @pytest.mark.parametrize(
-    ("offset", "state", "doubt"), [(END, "Empty", True), (END, "Stable", False), (END - 1, "Empty", False)]
+    ("offset", "state", "doubt"),
+    [(END, "Empty", True), (END, "Stable", False), (END - 1, "Empty", False)],
 )
 def test_offsets_at_the_end_of_a_group_that_nobody_reads_in_may_have_been_set_by_hand(
     offset: int, state: str, doubt: bool
@@ -190,16 +228,23 @@ def test_offsets_at_the_end_of_a_group_that_nobody_reads_in_may_have_been_set_by
 
 
 def test_the_proof_names_who_reads() -> None:
-    group = replace(committed("app", 95), members=(ReaderMember("billing", "/10.0.0.7", frozenset({"orders"})),))
+    group = replace(
+        committed("app", 95), members=(ReaderMember("billing", "/10.0.0.7", frozenset({"orders"})),)
+    )
     (finding,) = found(sources(fake=reading(group)))
     assert finding.message == (
-        "It committed 95 on orders-0; read_committed readers get no further than 90. Its members: billing at 10.0.0.7."
+        "It committed 95 on orders-0; read_committed readers get no further than 90. Its members: "
+        "billing at 10.0.0.7."
     )
 
 
 def test_groups_of_which_nothing_shows_are_named_for_each_source() -> None:
     member = ReaderGroup("new", members=(ReaderMember("x", "/h", frozenset({"orders"})),))
-    fake = reading(committed("app", 50), member, ReaderGroup("apart", committed={TopicPartition("other", 0): 1}))
+    fake = reading(
+        committed("app", 50),
+        member,
+        ReaderGroup("apart", committed={TopicPartition("other", 0): 1}),
+    )
     (finding,) = found(sources(source("quiet", topic="nowhere"), fake=fake))
     assert (finding.id, finding.severity, finding.subject) == ("READER005", Severity.INFO, "src")
     assert "app, new;" in finding.message
@@ -207,7 +252,11 @@ def test_groups_of_which_nothing_shows_are_named_for_each_source() -> None:
 
 def test_share_groups_are_named_because_nobody_looks_at_what_they_read() -> None:
     (finding,) = found(sources(fake=reading(ReaderGroup("queue", "share"))))
-    assert (finding.id, finding.severity, finding.subject) == ("READER005", Severity.INFO, "share groups")
+    assert (finding.id, finding.severity, finding.subject) == (
+        "READER005",
+        Severity.INFO,
+        "share groups",
+    )
     assert finding.message.startswith("queue: ")
     assert "share.isolation.level=read_committed" in (finding.next_step or "")
 
@@ -230,12 +279,14 @@ def test_many_groups_are_counted() -> None:
         (True, Goal.DOWNGRADE, False),
     ],
 )
-def test_readers_matter_where_there_are_or_will_be_transactions(enabled: bool | None, goal: Goal, asked: bool) -> None:
+def test_readers_matter_where_there_are_or_will_be_transactions(
+    enabled: bool | None, goal: Goal, asked: bool
+) -> None:
     given = sources(sink(), fake=reading(committed("app", 95)), enabled=enabled)
     assert ids(given, goal) == ([("READER001", "snk"), ("READER003", "app")] if asked else [])
 
 
-# -------------------------------------------------------------------------------------------------------- what is unseen
+# ----------------------------------------------------------------------------------- what is unseen
 
 
 def unseen(given: CheckContext) -> list[str]:
@@ -252,14 +303,21 @@ def test_where_no_worker_tells_topics_the_status_topic_does() -> None:
     assert (set(observe(given, Goal.ENABLED).topics), unseen(given)) == ({"orders", "payments"}, [])
     nothing: tuple[Any, ...] = (None, {})
     for told in nothing:
-        assert unseen(sources(calls=Topics(error=TRACKING_OFF), recorded=told)) == ["the active topics of src"]
+        assert unseen(sources(calls=Topics(error=TRACKING_OFF), recorded=told)) == [
+            "the active topics of src"
+        ]
 
 
 def test_records_of_the_status_topic_that_are_no_topics_are_passed_over() -> None:
     said = {"topic": {"name": "t", "connector": "a"}}
-    odd = [ConsumerRecord(b"status-topic-x:connector-a", b"{", 0, 9), ConsumerRecord(None, b"1", 0, 10)]
+    odd = [
+        ConsumerRecord(b"status-topic-x:connector-a", b"{", 0, 9),
+        ConsumerRecord(None, b"1", 0, 10),
+    ]
     some = records(
-        ("status-task-a-0", {"state": "RUNNING"}), ("status-topic-t:connector-a", said), ("status-topic-y", None)
+        ("status-task-a-0", {"state": "RUNNING"}),
+        ("status-topic-t:connector-a", said),
+        ("status-topic-y", None),
     )
     assert recorded_topics([*some, *odd]) == {"a": {"t"}}
 
@@ -272,10 +330,16 @@ def test_a_source_that_writes_to_another_cluster_is_said_to_be_out_of_sight() ->
 @pytest.mark.parametrize(
     ("fake", "said"),
     [
-        (FakeBrokers(down=Unreachable("down")), ["consumer groups", "who reads the topics of source connectors"]),
+        (
+            FakeBrokers(down=Unreachable("down")),
+            ["consumer groups", "who reads the topics of source connectors"],
+        ),
         (reading(complete=False), ["all consumer groups"]),
         (reading(problems={2: Unreachable("down")}), ["the groups of broker 2"]),
-        (reading(ReaderGroup("app", problem=NotAuthorized("denied"))), ["the topics that app reads"]),
+        (
+            reading(ReaderGroup("app", problem=NotAuthorized("denied"))),
+            ["the topics that app reads"],
+        ),
         (FakeBrokers(unseen={"orders"}), ["who reads orders"]),
     ],
 )
@@ -301,7 +365,9 @@ def test_facts_without_anything_give_no_finding() -> None:
 
 def test_the_readers_of_a_cluster_are_gone_through_once_however_many_connectors_write() -> None:
     written = {f"c{n}": frozenset({f"t{n}", "shared"}) for n in range(100)}
-    groups = Counted(ReaderGroup(f"g{n}", committed={TopicPartition(f"t{n}", 0): 1}) for n in range(100))
+    groups = Counted(
+        ReaderGroup(f"g{n}", committed={TopicPartition(f"t{n}", 0): 1}) for n in range(100)
+    )
     told = list(check(rules, ReaderFacts(written, groups=groups, enabled=True), Goal.ENABLED))
     assert sorted(f.subject for f in told if f.id == "READER005") == sorted(written)
     assert groups.passes < 5

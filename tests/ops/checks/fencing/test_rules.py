@@ -1,4 +1,6 @@
-"""How long a round of fencing will take, whose ids collide and who else uses them: tables, and looks at fakes."""
+"""How long a round of fencing will take, whose ids collide and who else uses them: tables, and
+looks at fakes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.fencing import rules
-from connectctl.ops.checks.fencing.observe import Coordinators, FencedSource, FencingFacts, ids_of, observe
+from connectctl.ops.checks.fencing.observe import (
+    Coordinators,
+    FencedSource,
+    FencingFacts,
+    ids_of,
+    observe,
+)
 from connectctl.ops.checks.fencing.rules import seconds
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect import config_topic
@@ -61,7 +69,11 @@ def test_ids_are_counted_at_the_broker_that_leads_their_partition() -> None:
     ids = [task_id("g", "c", n) for n in range(100)]
     load = Coordinators({0: 1, 1: 2, 2: 1, 3: None}, 2).load(ids)
     expected = [coordinator_partition(id, 4) for id in ids]
-    assert load == {1: expected.count(0) + expected.count(2), 2: expected.count(1), None: expected.count(3)}
+    assert load == {
+        1: expected.count(0) + expected.count(2),
+        2: expected.count(1),
+        None: expected.count(3),
+    }
     assert Coordinators({}, 3).load(ids).total() == 100
     assert set(Coordinators({}, 3).load(ids)) == {0, 1, 2}
 
@@ -79,17 +91,23 @@ def test_ids_are_counted_at_the_broker_that_leads_their_partition() -> None:
         (40, ("3.6.2",), 3.9),
     ],
 )
-def test_the_time_is_near_what_was_measured(ids: int, versions: tuple[str, ...], measured: float) -> None:
+def test_the_time_is_near_what_was_measured(
+    ids: int, versions: tuple[str, ...], measured: float
+) -> None:
     assert seconds(ids, Backoff(), versions) == pytest.approx(measured, rel=0.3, abs=0.2)
 
 
-def fenced(ids: int, by_broker: dict[int | None, int] | str | None = "one", **config: str) -> FencedSource:
+def fenced(
+    ids: int, by_broker: dict[int | None, int] | str | None = "one", **config: str
+) -> FencedSource:
     load = {1: ids} if by_broker == "one" else by_broker
     named = {name.replace("_", "."): value for name, value in config.items()}
     return FencedSource("c", ids, load, Backoff.of(named))  # type: ignore[arg-type]
 
 
-def facts(*connectors: FencedSource, enabled: bool | None = True, workers: int = 2, **more: Any) -> FencingFacts:
+def facts(
+    *connectors: FencedSource, enabled: bool | None = True, workers: int = 2, **more: Any
+) -> FencingFacts:
     return replace(FencingFacts("g", connectors, NONE, enabled, ("4.3.1",), workers), **more)
 
 
@@ -156,30 +174,39 @@ def test_on_another_kafka_cluster_only_the_worst_is_known() -> None:
         (None, Goal.NOW, None),
     ],
 )
-def test_nothing_is_fenced_without_exactly_once(enabled: bool | None, goal: Goal, severity: str | None) -> None:
+def test_nothing_is_fenced_without_exactly_once(
+    enabled: bool | None, goal: Goal, severity: str | None
+) -> None:
     finding = one(facts(fenced(110), enabled=enabled), goal)
     assert (finding.severity if finding else None) == severity
 
 
 def test_a_round_that_is_due_is_told_instead_of_one_that_will_be() -> None:
     due = FencingRound("c", (110,), (100,), 5.0, Backoff(), 2)
-    assert [finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.NOW)] == ["FENCE008"]
-    assert [finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.ENABLED)] == ["FENCE010"]
+    assert [
+        finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.NOW)
+    ] == ["FENCE008"]
+    assert [
+        finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.ENABLED)
+    ] == ["FENCE010"]
 
 
 @pytest.mark.parametrize(
-    ("version", "told"), [("3.2.0", False), ("3.3.0", True), ("3.7.0", True), ("3.7.1", False), ("4.3.1", False)]
+    ("version", "told"),
+    [("3.2.0", False), ("3.3.0", True), ("3.7.0", True), ("3.7.1", False), ("4.3.1", False)],
 )
 def test_versions_that_fail_to_fence_open_transactions_are_told(version: str, told: bool) -> None:
     finding = one(facts(fenced(1), versions=(version,)))
     assert (finding.id if finding else None) == ("FENCE011" if told else None)
 
 
-# ---------------------------------------------------------------------------------------------------------- collisions
+# --------------------------------------------------------------------------------------- collisions
 
 
 def colliding(name: str, ours: str, others: dict[str, set[str]], ids: int = 1) -> list[Finding]:
-    directory = TransactionalIdIndex({ours: frozenset((name,))} | {g: frozenset(names) for g, names in others.items()})
+    directory = TransactionalIdIndex(
+        {ours: frozenset((name,))} | {g: frozenset(names) for g, names in others.items()}
+    )
     connector = FencedSource(name, ids, {1: ids}, Backoff())
     return list(check(rules, FencingFacts(ours, (connector,), directory, True), Goal.NOW))
 
@@ -195,7 +222,10 @@ def test_two_groups_whose_names_run_into_each_other_share_their_ids() -> None:
 
 def test_a_task_whose_id_is_a_leaders_is_told() -> None:
     (finding,) = colliding("cluster-x", "connect", {"x-0": set()})
-    assert "Its task 0 has the same transactional id as the leader of x-0: connect-cluster-x-0" in finding.message
+    assert (
+        "Its task 0 has the same transactional id as the leader of x-0: connect-cluster-x-0"
+        in finding.message
+    )
     assert colliding("cluster-x", "connect", {"x-3": set()}, ids=3) == [], "it has no task 3"
 
 
@@ -204,10 +234,12 @@ def test_names_that_only_look_alike_do_not_collide(others: dict[str, set[str]]) 
     assert colliding("b-1", "a", others) == []
 
 
-# ------------------------------------------------------------------------------------------------------------- looking
+# ------------------------------------------------------------------------------------------ looking
 
 
-def sources(transactions: FakeCoordinators, enabled: bool | None = True, **more: Any) -> CheckContext:
+def sources(
+    transactions: FakeCoordinators, enabled: bool | None = True, **more: Any
+) -> CheckContext:
     state = config_topic.parse(
         records(
             ("connector-c", {"properties": {"connector.class": "x.Source"}}),
@@ -218,7 +250,9 @@ def sources(transactions: FakeCoordinators, enabled: bool | None = True, **more:
         ),
         "cfg",
     )
-    connector = Connector("c", None, {0: Status("RUNNING"), 1: Status("RUNNING")}, {"topic": "lines"})
+    connector = Connector(
+        "c", None, {0: Status("RUNNING"), 1: Status("RUNNING")}, {"topic": "lines"}
+    )
     return check_context(connector, transactions=transactions, state=state, enabled=enabled, **more)
 
 
@@ -229,12 +263,21 @@ def ongoing(id: str, *topics: str) -> Transaction:
 
 @pytest.mark.parametrize(
     ("record", "committed", "running", "tasks_max", "ids"),
-    [(3, 2, 2, "2", 3), (2, 5, 5, "5", 5), (None, 0, 0, "110", 110), (None, 0, 0, "many", 1), (None, 4, 2, "9", 4)],
+    [
+        (3, 2, 2, "2", 3),
+        (2, 5, 5, "5", 5),
+        (None, 0, 0, "110", 110),
+        (None, 0, 0, "many", 1),
+        (None, 4, 2, "9", 4),
+    ],
 )
 def test_ids_reach_as_far_as_anything_says(
     record: int | None, committed: int, running: int, tasks_max: str, ids: int
 ) -> None:
-    said: list[tuple[str, Any]] = [("connector-c", {"properties": {}}), ("commit-c", {"tasks": committed})]
+    said: list[tuple[str, Any]] = [
+        ("connector-c", {"properties": {}}),
+        ("commit-c", {"tasks": committed}),
+    ]
     said += [("tasks-fencing-c", {"task-count": record})] if record is not None else []
     tasks = dict.fromkeys(range(running), Status("RUNNING"))
     each = Connector("c", None, tasks, {"tasks.max": tasks_max})
@@ -242,7 +285,10 @@ def test_ids_reach_as_far_as_anything_says(
 
 
 def test_a_round_that_the_config_topic_says_is_due_is_seen() -> None:
-    known = {id: Transaction(id, "CompleteCommit", 1, 1, 60_000, coordinator=7) for id in ("g-c-0", "g-c-1", "g-c-2")}
+    known = {
+        id: Transaction(id, "CompleteCommit", 1, 1, 60_000, coordinator=7)
+        for id in ("g-c-0", "g-c-1", "g-c-2")
+    }
     seen = observe(sources(FakeCoordinators(known), written={"commit-c": 100.0}), 110.0)
     (due,) = seen.rounds
     assert (due.connector, due.ids, due.since) == ("c", (3,), 10.0)

@@ -22,10 +22,16 @@ from fakes.kafkareads import FakeKafka
 INTERNAL = {"config": "cfg", "offsets": "off", "status": "sta"}
 
 
-def topic(name: str = "off", partitions: int = 2, replicas: int = 3, in_sync: int = 3, **more: Any) -> TopicFacts:
+def topic(
+    name: str = "off", partitions: int = 2, replicas: int = 3, in_sync: int = 3, **more: Any
+) -> TopicFacts:
     """A topic whose last partition has ``in_sync`` replicas in sync and is led by ``leader``."""
     leader = more.pop("leader", 1)
-    config = {"cleanup.policy": "compact", "min.insync.replicas": "2", "delete.retention.ms": "86400000"}
+    config = {
+        "cleanup.policy": "compact",
+        "min.insync.replicas": "2",
+        "delete.retention.ms": "86400000",
+    }
     config |= {key.replace("_", "."): value for key, value in more.items()}
     all_ = range(partitions)
     there = dict.fromkeys(all_, replicas) | {partitions - 1: in_sync}
@@ -39,14 +45,19 @@ def topic(name: str = "off", partitions: int = 2, replicas: int = 3, in_sync: in
     )
 
 
-def ids(*topics: TopicFacts, roles: dict[str, str] | None = None, brokers: int = 3, bounded: bool = True) -> list[str]:
+def ids(
+    *topics: TopicFacts, roles: dict[str, str] | None = None, brokers: int = 3, bounded: bool = True
+) -> list[str]:
     named = {name: role for role, name in INTERNAL.items()} if roles is None else roles
     return [finding.id for finding in check(rules, TopicsSeen(topics, named, brokers, bounded))]
 
 
 def test_topics_as_they_should_be_give_no_finding() -> None:
     assert ids(topic("cfg", 1), topic("off"), topic("sta")) == []
-    alone = [topic(name, 1 if name == "cfg" else 5, 1, 1, min_insync_replicas="1") for name in INTERNAL.values()]
+    alone = [
+        topic(name, 1 if name == "cfg" else 5, 1, 1, min_insync_replicas="1")
+        for name in INTERNAL.values()
+    ]
     assert ids(*alone, brokers=1) == []
 
 
@@ -59,7 +70,11 @@ def test_topics_as_they_should_be_give_no_finding() -> None:
         pytest.param(topic(unclean_leader_election_enable="true"), ["TOPIC010"], id="unclean"),
         pytest.param(topic(replicas=2, in_sync=2), ["TOPIC011"], id="none may be away"),
         pytest.param(topic(min_insync_replicas="5"), ["TOPIC011"], id="wants more than there are"),
-        pytest.param(topic(min_insync_replicas="5", in_sync=2), ["TOPIC008", "TOPIC011"], id="and one is away"),
+        pytest.param(
+            topic(min_insync_replicas="5", in_sync=2),
+            ["TOPIC008", "TOPIC011"],
+            id="and one is away",
+        ),
         pytest.param(topic(partitions=1), ["TOPIC012"], id="one partition"),
         pytest.param(topic(delete_retention_ms="1000"), ["TOPIC013"], id="tombstones go early"),
         pytest.param(topic("cfg", 1), [], id="the config topic has one partition"),
@@ -75,7 +90,9 @@ def test_brokers_before_3_7_refuse_writes_to_a_topic_that_wants_more_in_sync_tha
     alone = topic(replicas=1, in_sync=1)
     assert (ids(alone), ids(alone, bounded=False)) == ([], ["TOPIC008"])
     for release, bounded in (((3, 6), False), ((3, 7), True)):
-        seen = observe(sources(kafka(), brokers=FakeBrokers(known={1: broker(), 2: broker(2, release)})), 0.0)
+        seen = observe(
+            sources(kafka(), brokers=FakeBrokers(known={1: broker(), 2: broker(2, release)})), 0.0
+        )
         assert seen.bounded is bounded
 
 
@@ -102,14 +119,16 @@ def test_a_topic_whose_settings_are_hidden_is_judged_by_its_layout_alone() -> No
     assert ids(hidden) == []
 
 
-# ----------------------------------------------------------------------------------------------------------- observing
+# ---------------------------------------------------------------------------------------- observing
 
 
 @dataclass
 class DownKafka(FakeKafka):
     """One that does not answer."""
 
-    error: Unreachable = field(default_factory=lambda: Unreachable("Kafka does not answer", why="refused"))
+    error: Unreachable = field(
+        default_factory=lambda: Unreachable("Kafka does not answer", why="refused")
+    )
 
     def topics(self, names: Any) -> Any:
         raise self.error
@@ -121,26 +140,36 @@ def sources(
     brokers: FakeBrokers | None = None,
     **configs: dict[str, str],
 ) -> CheckContext:
-    checked = [Connector(name, None, config=config, type="source") for name, config in configs.items()]
-    return check_context(*checked, kafka=kafka, transactions=calls, brokers=brokers, internal=INTERNAL)
+    checked = [
+        Connector(name, None, config=config, type="source") for name, config in configs.items()
+    ]
+    return check_context(
+        *checked, kafka=kafka, transactions=calls, brokers=brokers, internal=INTERNAL
+    )
 
 
 def kafka(**configs: dict[str, str]) -> FakeKafka:
     names = ("cfg", "off", "sta", "own")
     return FakeKafka(
-        records={name: [] for name in names}, partitions={"off": 5, "own": 5}, config={"cfg": {}} | configs
+        records={name: [] for name in names},
+        partitions={"off": 5, "own": 5},
+        config={"cfg": {}} | configs,
     )
 
 
 def test_the_workers_topics_and_dedicated_ones_on_their_cluster_are_looked_at() -> None:
     far = {"offsets.storage.topic": "far-away", "producer.override.bootstrap.servers": "there:9092"}
-    seen = observe(sources(kafka(), a={"offsets.storage.topic": "own"}, b=far, c={}, d=far | {}), 0.0)
+    seen = observe(
+        sources(kafka(), a={"offsets.storage.topic": "own"}, b=far, c={}, d=far | {}), 0.0
+    )
     assert seen.roles == {"own": DEDICATED, "cfg": "config", "off": "offsets", "sta": "status"}
     assert {facts.name for facts in seen.topics} == {"cfg", "off", "sta", "own"}
 
 
 def test_a_connector_that_names_the_workers_own_topic_makes_it_no_dedicated_one() -> None:
-    assert observe(sources(kafka(), a={"offsets.storage.topic": "off"}), 0.0).roles["off"] == "offsets"
+    assert (
+        observe(sources(kafka(), a={"offsets.storage.topic": "off"}), 0.0).roles["off"] == "offsets"
+    )
 
 
 def test_settings_that_may_not_be_seen_are_said_to_be_unseen() -> None:
@@ -157,14 +186,21 @@ def test_brokers_that_do_not_answer_are_no_error_of_ours() -> None:
     ]
 
 
-def test_a_transaction_that_holds_an_offsets_topic_for_long_is_told_and_one_that_hangs_is_an_error() -> None:
+def test_a_transaction_that_holds_an_offsets_topic_for_long_is_told_and_one_that_hangs_is_an_error() -> (
+    None
+):
     places = {
         TopicPartition("off", 0): (PartitionProducer(7, 0, 0, 0, 90),),
         TopicPartition("own", 0): (PartitionProducer(8, 0, 0, 0, 90),),
     }
     known = Transaction("app", "Ongoing", 7, 0, 600_000, 0, (TopicPartition("off", 0),))
     calls = FakeCoordinators(known={"app": known}, partitions=dict(places))
-    seen = observe(sources(kafka(cfg={"cleanup.policy": "compact"}), calls, a={"offsets.storage.topic": "own"}), 100.0)
+    seen = observe(
+        sources(
+            kafka(cfg={"cleanup.policy": "compact"}), calls, a={"offsets.storage.topic": "own"}
+        ),
+        100.0,
+    )
     assert {(finding.id, finding.severity, finding.subject) for finding in check(rules, seen)} == {
         ("TXN004", Severity.WARNING, "off-0"),
         ("TXN001", Severity.ERROR, "own-0"),

@@ -1,4 +1,6 @@
-"""Which offset store a connector has, and everything that can be wrong with it, from facts made by hand."""
+"""Which offset store a connector has, and everything that can be wrong with it, from facts made by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,24 @@ import pytest
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.offset_stores import rules
-from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreCluster, StoreFacts, observe, target_mode
+from connectctl.ops.checks.offset_stores.observe import (
+    ConnectorStore,
+    StoreCluster,
+    StoreFacts,
+    observe,
+    target_mode,
+)
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Kind, Store, StoreMode, store_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
-from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset, effective, worker_reads
+from connectctl.ops.connect.source_offsets import (
+    ConnectorOffsets,
+    SourceOffset,
+    StoredOffset,
+    effective,
+    worker_reads,
+)
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import check
@@ -27,7 +41,9 @@ from hypothesis import strategies as st
 HERE, THERE = "a:9092,b:9092", "far:9092"
 GLOBAL = "connect-offsets"
 NAMED, ELSEWHERE = {"offsets.storage.topic": "own"}, {"producer.override.bootstrap.servers": THERE}
-ALL_ELSEWHERE = {f"{client}.override.bootstrap.servers": THERE for client in ("producer", "consumer", "admin")}
+ALL_ELSEWHERE = {
+    f"{client}.override.bootstrap.servers": THERE for client in ("producer", "consumer", "admin")
+}
 NOW_MS = 1_000_000_000
 SEPARATE, OWN, WORKERS = Kind.SEPARATE, Kind.OWN_CLIENTS, Kind.WORKERS
 
@@ -43,12 +59,18 @@ SEPARATE, OWN, WORKERS = Kind.SEPARATE, Kind.OWN_CLIENTS, Kind.WORKERS
         (StoreMode.ENABLED, {}, Store(OWN, GLOBAL)),
         (StoreMode.ENABLED, {"offsets.storage.topic": GLOBAL}, Store(OWN, GLOBAL)),
         (StoreMode.ENABLED, ELSEWHERE, Store(SEPARATE, GLOBAL, THERE, implicit=True)),
-        (StoreMode.ENABLED, {"offsets.storage.topic": GLOBAL} | ELSEWHERE, Store(SEPARATE, GLOBAL, THERE)),
+        (
+            StoreMode.ENABLED,
+            {"offsets.storage.topic": GLOBAL} | ELSEWHERE,
+            Store(SEPARATE, GLOBAL, THERE),
+        ),
         (StoreMode.ENABLED, NAMED, Store(SEPARATE, "own")),
         (StoreMode.STANDALONE, NAMED | ELSEWHERE, Store(WORKERS, GLOBAL)),
     ],
 )
-def test_the_store_is_the_one_that_the_worker_chooses(mode: StoreMode, config: dict[str, str], store: Store) -> None:
+def test_the_store_is_the_one_that_the_worker_chooses(
+    mode: StoreMode, config: dict[str, str], store: Store
+) -> None:
     assert store_of(mode, config, GLOBAL, HERE) == store
 
 
@@ -72,7 +94,9 @@ def test_bootstrap_servers_are_compared_as_sets_of_texts(servers: str, same: boo
 
 
 def test_the_workers_own_producer_servers_count_where_the_connector_has_none() -> None:
-    assert store_of(StoreMode.ENABLED, {}, GLOBAL, HERE, THERE) == Store(SEPARATE, GLOBAL, THERE, implicit=True)
+    assert store_of(StoreMode.ENABLED, {}, GLOBAL, HERE, THERE) == Store(
+        SEPARATE, GLOBAL, THERE, implicit=True
+    )
     config = {"producer.override.bootstrap.servers": HERE}
     assert store_of(StoreMode.ENABLED, config, GLOBAL, HERE, THERE).kind is OWN
 
@@ -101,17 +125,31 @@ def test_preparing_is_the_way_to_enabled_and_the_way_back(
     assert target_mode(mode, goal) == leads_to
 
 
-# ------------------------------------------------------------------------------------------------------------- the rules
+# ---------------------------------------------------------------------------------------- the rules
 
 
-def entry(global_: Any = None, dedicated: Any = None, *, ages: tuple[int, int] = (0, 0), separate: bool = True) -> Any:
+def entry(
+    global_: Any = None,
+    dedicated: Any = None,
+    *,
+    ages: tuple[int, int] = (0, 0),
+    separate: bool = True,
+) -> Any:
     """One source partition; ``ages`` in seconds of the global and the dedicated record."""
     key = parse_key(b'["c",{"t":"x"}]')
     assert isinstance(key, SourceKey)
-    left = None if global_ is None else StoredOffset({"pos": global_}, NOW_MS - ages[0] * 1000, 0, 0)
-    right = None if dedicated is None else StoredOffset({"pos": dedicated}, NOW_MS - ages[1] * 1000, 0, 0)
+    left = (
+        None if global_ is None else StoredOffset({"pos": global_}, NOW_MS - ages[0] * 1000, 0, 0)
+    )
+    right = (
+        None
+        if dedicated is None
+        else StoredOffset({"pos": dedicated}, NOW_MS - ages[1] * 1000, 0, 0)
+    )
     value, origin = effective(left, right)
-    return SourceOffset(key, left, right, value, origin, worker_reads(key, left, right, has_dedicated=separate))
+    return SourceOffset(
+        key, left, right, value, origin, worker_reads(key, left, right, has_dedicated=separate)
+    )
 
 
 def layout(name: str, replicas: int = 1) -> TopicFacts:
@@ -128,12 +166,17 @@ def facts(
     targets: tuple[str, ...] = (),
     **more: Any,
 ) -> StoreFacts:
-    """A connector ``c`` with this configuration and these offsets; ``there`` is the cluster at ``far``."""
+    """A connector ``c`` with this configuration and these offsets; ``there`` is the cluster at
+    ``far``.
+    """
     now = store_of(mode, config, GLOBAL, HERE)
     then = store_of(target_mode(mode, goal) or mode, config, GLOBAL, HERE)
     own = then if then.kind is SEPARATE else now
     offsets = ConnectorOffsets("c", own.topic if own.kind is SEPARATE else None, entries)
-    clients = {c: config.get(f"{c}.override.bootstrap.servers", HERE) for c in ("producer", "consumer", "admin")}
+    clients = {
+        c: config.get(f"{c}.override.bootstrap.servers", HERE)
+        for c in ("producer", "consumer", "admin")
+    }
     here = StoreCluster("here", 3, {name: layout(name, 3) for name in (GLOBAL, *topics)})
     found = StoreFacts(
         (ConnectorStore("c", config, now, then, offsets, frozenset(targets), clients),),
@@ -164,7 +207,9 @@ FAR = StoreCluster("far", 3, {GLOBAL: layout(GLOBAL, 3)})
 @pytest.mark.parametrize("goal", list(Goal))
 @pytest.mark.parametrize("mode", [StoreMode.ENABLED, StoreMode.NOT_ENABLED])
 def test_a_connector_without_overrides_gives_no_finding(mode: StoreMode, goal: Goal) -> None:
-    found = facts({"topic": "lines"}, entry(5, separate=False), mode=mode, goal=goal, targets=("lines",))
+    found = facts(
+        {"topic": "lines"}, entry(5, separate=False), mode=mode, goal=goal, targets=("lines",)
+    )
     assert list(check(rules, found, goal)) == []
 
 
@@ -178,7 +223,12 @@ def test_a_dedicated_topic_that_is_not_seeded_loses_the_place() -> None:
 
 def test_a_seeded_topic_loses_nothing_and_one_that_is_half_seeded_is_told_by_its_offsets() -> None:
     assert ids(facts(NAMED, entry(5, 5))) == {"STORE012"}
-    half = facts(NAMED, entry(5, 5), entry(6), offsets_findings=(Finding("OFFSETS001", Severity.ERROR, "c", "half"),))
+    half = facts(
+        NAMED,
+        entry(5, 5),
+        entry(6),
+        offsets_findings=(Finding("OFFSETS001", Severity.ERROR, "c", "half"),),
+    )
     assert ids(half) == {"STORE012", "OFFSETS001"}
     none = replace(facts(NAMED, entry(6)), offsets_findings=half.offsets_findings)
     assert ids(none) == {"STORE012", "STORE001"}, "not said twice"
@@ -191,7 +241,9 @@ def test_an_implicit_topic_is_foreseen_for_enabled_and_only_warned_of_for_prepar
     finding = only(of(Goal.ENABLED), "STORE001", Goal.ENABLED)
     assert finding.severity == "error"
     assert "implicitly" in finding.message
-    assert "set offsets.storage.topic=c-offsets on it, then connectctl offsets merge c" in (finding.next_step or "")
+    assert "set offsets.storage.topic=c-offsets on it, then connectctl offsets merge c" in (
+        finding.next_step or ""
+    )
     assert only(of(Goal.PREPARING), "STORE001", Goal.PREPARING).severity == "warning"
     assert ids(of(Goal.NOW)) == set()
     assert ids(of(Goal.DOWNGRADE), Goal.DOWNGRADE) == set()
@@ -203,7 +255,13 @@ def test_an_old_implicit_topic_wins_when_exactly_once_comes_back() -> None:
     finding = only(found, "STORE002", Goal.ENABLED)
     assert "99990 s older" in finding.message
     assert finding.severity == "error"
-    same = facts(ALL_ELSEWHERE, entry(5, 5, ages=(10, 99)), mode=StoreMode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
+    same = facts(
+        ALL_ELSEWHERE,
+        entry(5, 5, ages=(10, 99)),
+        mode=StoreMode.NOT_ENABLED,
+        goal=Goal.ENABLED,
+        there=FAR,
+    )
     assert "STORE002" not in ids(same, Goal.ENABLED)
 
 
@@ -222,14 +280,19 @@ def test_a_topic_that_cannot_be_created_is_an_error_and_one_that_can_an_info() -
 def test_two_spellings_of_the_workers_own_cluster_make_a_needless_store() -> None:
     there = StoreCluster("here", 3, {GLOBAL: layout(GLOBAL)})
     found = facts(
-        ELSEWHERE, entry(5, 5), there=there, offsets_findings=(Finding("OFFSETS015", Severity.WARNING, "c", "x"),)
+        ELSEWHERE,
+        entry(5, 5),
+        there=there,
+        offsets_findings=(Finding("OFFSETS015", Severity.WARNING, "c", "x"),),
     )
     finding = only(found, "STORE005")
     assert "unless the workers use the same spelling" in finding.message
     assert "unless" not in only(replace(found, bootstrap_configured=True), "STORE005").message
     assert ids(found) == {"STORE005", "STORE012"}
     assert "STORE005" not in ids(facts(ELSEWHERE, entry(5, 5), there=FAR))
-    assert "STORE005" not in ids(facts(NAMED | ELSEWHERE, entry(5, 5), there=there)), "a topic of its own is wanted"
+    assert "STORE005" not in ids(facts(NAMED | ELSEWHERE, entry(5, 5), there=there)), (
+        "a topic of its own is wanted"
+    )
 
 
 @pytest.mark.parametrize(("topic", "role"), [("cfg", "config"), ("sta", "status")])
@@ -240,11 +303,17 @@ def test_the_workers_other_topics_are_no_offsets_topics(topic: str, role: str) -
 
 def test_clients_on_different_clusters_are_told_apart() -> None:
     finding = only(facts(ELSEWHERE, entry(5, 5), there=FAR), "STORE007")
-    assert "its consumer and admin connect to a:9092,b:9092, another Kafka cluster" in finding.message
+    assert (
+        "its consumer and admin connect to a:9092,b:9092, another Kafka cluster" in finding.message
+    )
     assert "admin.override.bootstrap.servers=far:9092" in (finding.next_step or "")
     assert "STORE007" not in ids(facts(ALL_ELSEWHERE, entry(5, 5), there=FAR))
-    assert "STORE007" not in ids(facts(ELSEWHERE, entry(5, 5), there=replace(FAR, id="here"))), "spelled otherwise only"
-    assert ids(facts(ELSEWHERE, mode=StoreMode.NOT_ENABLED, there=FAR)) == set(), "the workers' own clients do it"
+    assert "STORE007" not in ids(facts(ELSEWHERE, entry(5, 5), there=replace(FAR, id="here"))), (
+        "spelled otherwise only"
+    )
+    assert ids(facts(ELSEWHERE, mode=StoreMode.NOT_ENABLED, there=FAR)) == set(), (
+        "the workers' own clients do it"
+    )
 
 
 def test_a_connector_that_writes_to_its_own_offsets_topic_fails_with_exactly_once() -> None:
@@ -277,7 +346,9 @@ def test_an_implicit_topic_without_anything_to_lose_is_good_to_know() -> None:
 def test_a_global_topic_that_is_behind_is_told_before_a_downgrade(
     global_: int | None, dedicated: int, ages: tuple[int, int], told: bool
 ) -> None:
-    found = facts(ALL_ELSEWHERE, entry(global_, dedicated, ages=ages), goal=Goal.DOWNGRADE, there=FAR)
+    found = facts(
+        ALL_ELSEWHERE, entry(global_, dedicated, ages=ages), goal=Goal.DOWNGRADE, there=FAR
+    )
     assert ("STORE010" in ids(found, Goal.DOWNGRADE)) is told
     assert "STORE010" not in ids(found)
 
@@ -298,24 +369,40 @@ def test_connectors_that_share_a_topic_are_named() -> None:
     assert "c, d" in finding.message
 
 
-@pytest.mark.parametrize(("version", "told"), [("3.7.2", False), ("3.8.0", True), ("4.3.1", True), (None, False)])
+@pytest.mark.parametrize(
+    ("version", "told"), [("3.7.2", False), ("3.8.0", True), ("4.3.1", True), (None, False)]
+)
 def test_a_reset_that_the_workers_cannot_do_is_told_once(version: str | None, told: bool) -> None:
     assert ("STORE012" in ids(facts(NAMED, version=version))) is told
     assert "STORE012" not in ids(facts(NAMED, version=version, mode=StoreMode.NOT_ENABLED))
 
 
 def test_properties_that_name_targets_are_told_from_those_that_do_not() -> None:
-    config = {"topic": "a", "kafka.topic": "b", "topics": "c, d", "offsets.storage.topic": "own", "errors.topic": "e"}
-    assert configured_topics(config | {"transforms.r.topic": "f", "topic.prefix": "g"}) == {"a", "b", "c", "d"}
+    config = {
+        "topic": "a",
+        "kafka.topic": "b",
+        "topics": "c, d",
+        "offsets.storage.topic": "own",
+        "errors.topic": "e",
+    }
+    assert configured_topics(config | {"transforms.r.topic": "f", "topic.prefix": "g"}) == {
+        "a",
+        "b",
+        "c",
+        "d",
+    }
 
 
-# ---------------------------------------------------------------------------------------------------------------- looking
+# ------------------------------------------------------------------------------------------ looking
 
 
 def sources(config: dict[str, str], enabled: bool | None = True) -> CheckContext:
     kafka = FakeKafka()
     named = {"properties": config | {"connector.class": "x.Source"}}
-    kafka.records |= {"cfg": records(("connector-c", named)), GLOBAL: records(('["c",{"t":"x"}]', {"pos": 5}))}
+    kafka.records |= {
+        "cfg": records(("connector-c", named)),
+        GLOBAL: records(('["c",{"t":"x"}]', {"pos": 5})),
+    }
 
     def nobody(bootstrap: str, overrides: Any) -> FakeKafka:
         raise Unreachable(f"Kafka at {bootstrap} does not answer", why="connection refused")
@@ -340,7 +427,9 @@ def test_a_cluster_that_cannot_be_reached_is_no_silent_pass() -> None:
 
 
 def test_workers_that_do_not_tell_their_mode_are_no_silent_pass() -> None:
-    assert [unseen.what for unseen in observe(sources({}, None), Goal.NOW, 0.0).unseen] == ["offset stores"]
+    assert [unseen.what for unseen in observe(sources({}, None), Goal.NOW, 0.0).unseen] == [
+        "offset stores"
+    ]
 
 
 def test_an_offsets_topic_that_may_not_be_read_is_no_silent_pass() -> None:

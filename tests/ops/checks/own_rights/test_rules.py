@@ -6,14 +6,22 @@ from dataclasses import replace
 
 import pytest
 from connectctl.ops.checks.own_rights import observe, rules
-from connectctl.ops.checks.own_rights.rules import CommandVerdict, OfCommand, ResourceNames, RightState, commands
+from connectctl.ops.checks.own_rights.rules import (
+    CommandVerdict,
+    OfCommand,
+    ResourceNames,
+    RightState,
+    commands,
+)
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.rights import COMMANDS, Name
 from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Permission, Resource
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.rights import ME, FakeRights
 
-TOPICS = frozenset({"connect-run-status", "cfg", "off", "sta", "own", "target", "__transaction_state"})
+TOPICS = frozenset(
+    {"connect-run-status", "cfg", "off", "sta", "own", "target", "__transaction_state"}
+)
 PLACES = ResourceNames(
     {
         Name.GROUP: ("connect",),
@@ -40,7 +48,9 @@ def allow(operation: Operation, resource: Resource, name: str = ANY) -> Binding:
     return Binding(resource, name, Pattern.LITERAL, ME, ANY, operation, Permission.ALLOW)
 
 
-EVERYTHING = tuple(allow(OP.ALL, resource) for resource in (R.TOPIC, R.GROUP, R.CLUSTER, R.TRANSACTIONAL_ID))
+EVERYTHING = tuple(
+    allow(OP.ALL, resource) for resource in (R.TOPIC, R.GROUP, R.CLUSTER, R.TRANSACTIONAL_ID)
+)
 
 
 def verdicts(rights: FakeRights, places: ResourceNames = PLACES) -> dict[str, CommandVerdict]:
@@ -56,13 +66,15 @@ def missing(found: OfCommand) -> set[str]:
     return {str(each.right) for each in found.of(RightState.MISSING)}
 
 
-def test_a_principal_with_every_right_can_do_everything_but_writing_with_an_id_is_not_proven() -> None:
+def test_a_principal_with_every_right_can_do_everything_but_writing_with_an_id_is_not_proven() -> (
+    None
+):
     rights = FakeRights(EVERYTHING, TOPICS)
     found = verdicts(rights)
     assert set(found.values()) == {CommandVerdict.WHOLE, CommandVerdict.UNKNOWN}
-    assert {found[c] for c in ("cluster show", "offsets backup", "transactions hanging", "preflight")} == {
-        CommandVerdict.WHOLE
-    }
+    assert {
+        found[c] for c in ("cluster show", "offsets backup", "transactions hanging", "preflight")
+    } == {CommandVerdict.WHOLE}
     unknown = {str(each.right) for each in one(rights, "offsets set").of(RightState.UNKNOWN)}
     ids = ("connect-c-0", "connectctl-offsets-connect")
     assert unknown == {f"Write on TransactionalId {id_}" for id_ in ids}
@@ -71,7 +83,11 @@ def test_a_principal_with_every_right_can_do_everything_but_writing_with_an_id_i
 def test_a_principal_without_any_right_is_refused_and_never_told_that_it_works() -> None:
     found = verdicts(FakeRights((), TOPICS))
     useful = {command for command, needs in COMMANDS.items() if needs}
-    assert {command for command in useful if found[command] in (CommandVerdict.WHOLE, CommandVerdict.UNKNOWN)} == set()
+    assert {
+        command
+        for command in useful
+        if found[command] in (CommandVerdict.WHOLE, CommandVerdict.UNKNOWN)
+    } == set()
     assert {found[command] for command in COMMANDS.keys() - useful} == {CommandVerdict.WHOLE}
 
 
@@ -88,10 +104,16 @@ def test_a_kind_of_right_taken_away_is_named(resource: Resource) -> None:
     found = {each.command: each for each in commands(*(FakeRights(left, TOPICS),) * 2, places)}
     for command, needs in COMMANDS.items():
         # Groups that may not be described alone are listed for whoever may describe the cluster.
-        about = [n for n in needs if n.resource is resource and n.name is not Name.ANY_GROUP and n.when == "always"]
+        about = [
+            n
+            for n in needs
+            if n.resource is resource and n.name is not Name.ANY_GROUP and n.when == "always"
+        ]
         if about:
             assert found[command].verdict in (CommandVerdict.PART, CommandVerdict.REFUSED), command
-            assert all(each.right.resource is resource for each in found[command].of(RightState.MISSING))
+            assert all(
+                each.right.resource is resource for each in found[command].of(RightState.MISSING)
+            )
 
 
 def test_a_denial_counts_and_hides_what_a_listing_leaves_out() -> None:
@@ -103,44 +125,62 @@ def test_a_denial_counts_and_hides_what_a_listing_leaves_out() -> None:
     assert (shown.verdict, missing(shown)) == (CommandVerdict.REFUSED, {"Read on Topic off"})
 
 
-def test_what_a_listing_shows_is_not_known_without_seeing_the_denials_and_missing_without_the_right() -> None:
+def test_what_a_listing_shows_is_not_known_without_seeing_the_denials_and_missing_without_the_right() -> (
+    None
+):
     some = (allow(OP.DESCRIBE, R.TRANSACTIONAL_ID), allow(OP.DESCRIBE, R.GROUP))
     unproven = one(FakeRights(some), "transactions list").of(RightState.UNKNOWN)
-    assert {str(each.right) for each in unproven} == {"Describe on TransactionalId *", "Describe on Group *"}
-    prefixed = Binding(R.TRANSACTIONAL_ID, "connect-", Pattern.PREFIXED, ME, ANY, OP.DESCRIBE, Permission.ALLOW)
+    assert {str(each.right) for each in unproven} == {
+        "Describe on TransactionalId *",
+        "Describe on Group *",
+    }
+    prefixed = Binding(
+        R.TRANSACTIONAL_ID, "connect-", Pattern.PREFIXED, ME, ANY, OP.DESCRIBE, Permission.ALLOW
+    )
     found = one(FakeRights((prefixed,)), "transactions list")
     assert missing(found) >= {"Describe on TransactionalId *", "Describe on Group *"}
 
 
 def test_rights_on_names_that_could_not_be_found_out_are_not_known() -> None:
-    names: dict[Name, tuple[str, ...]] = {n: value for n, value in PLACES.names.items() if n is not Name.OFFSETS}
+    names: dict[Name, tuple[str, ...]] = {
+        n: value for n, value in PLACES.names.items() if n is not Name.OFFSETS
+    }
     lost = replace(PLACES, names=names, lost={Name.OFFSETS: "No topic looks like it"}, named=False)
     found = one(FakeRights(EVERYTHING, TOPICS), "offsets show", lost)
-    assert (found.verdict, found.of(RightState.UNKNOWN)[0].why) == (CommandVerdict.UNKNOWN, "No topic looks like it")
+    assert (found.verdict, found.of(RightState.UNKNOWN)[0].why) == (
+        CommandVerdict.UNKNOWN,
+        "No topic looks like it",
+    )
 
 
 def test_a_topic_that_is_to_be_created_needs_create_on_it_or_on_the_cluster() -> None:
     places = replace(PLACES, exist=TOPICS - {"own"})
     there = TOPICS - {"own"}
-    topics = tuple(allow(op, R.TOPIC) for op in (OP.READ, OP.WRITE, OP.DESCRIBE, OP.DESCRIBE_CONFIGS))
+    topics = tuple(
+        allow(op, R.TOPIC) for op in (OP.READ, OP.WRITE, OP.DESCRIBE, OP.DESCRIBE_CONFIGS)
+    )
     rest = (*topics, allow(OP.ALL, R.GROUP), allow(OP.ALL, R.TRANSACTIONAL_ID))
     assert "Create on Topic own" in missing(one(FakeRights(rest, there), "offsets merge", places))
     for more in (allow(OP.CREATE, R.TOPIC, "own"), allow(OP.CREATE, R.CLUSTER)):
-        assert "Create on Topic own" not in missing(one(FakeRights((*rest, more), there), "offsets merge", places))
+        assert "Create on Topic own" not in missing(
+            one(FakeRights((*rest, more), there), "offsets merge", places)
+        )
 
 
 def test_who_may_act_as_a_broker_may_end_transactions() -> None:
     acting = (*EVERYTHING[:2], EVERYTHING[3], allow(OP.CLUSTER_ACTION, R.CLUSTER))
     assert one(FakeRights(acting, TOPICS), "transactions commit").verdict is CommandVerdict.WHOLE
-    assert missing(one(FakeRights((*EVERYTHING[:2], EVERYTHING[3]), TOPICS), "transactions commit")) == {
-        "Alter on Cluster kafka-cluster"
-    }
+    assert missing(
+        one(FakeRights((*EVERYTHING[:2], EVERYTHING[3]), TOPICS), "transactions commit")
+    ) == {"Alter on Cluster kafka-cluster"}
 
 
 def test_findings_name_the_commands_and_what_is_emitted_are_the_missing_rights() -> None:
     left = tuple(binding for binding in EVERYTHING if binding.resource is not R.GROUP)
     left += (allow(OP.READ, R.GROUP, "connectctl-lock-connect"),)
-    found = commands(*(FakeRights(left, TOPICS),) * 2, PLACES, ["cluster show", "offsets show", "offsets set"])
+    found = commands(
+        *(FakeRights(left, TOPICS),) * 2, PLACES, ["cluster show", "offsets show", "offsets set"]
+    )
     told = list(rules.findings(found))
     assert [(f.id, f.severity.value, f.subject) for f in told] == [
         ("RIGHT001", "error", "Describe on Group connect"),
@@ -152,11 +192,14 @@ def test_findings_name_the_commands_and_what_is_emitted_are_the_missing_rights()
     lines = list(rules.emitted(found, ME, "fake:9092"))
     run = [line for line in lines if not line.startswith("#")]
     assert len(run) == 1
-    assert "--allow-principal User:me --operation Describe --group connect --group connectctl-run-connect-c" in run[0]
+    assert (
+        "--allow-principal User:me --operation Describe --group connect --group "
+        "connectctl-run-connect-c" in run[0]
+    )
     assert any(line.startswith("# kafka-acls.sh") and "--operation Write" in line for line in lines)
 
 
-# ------------------------------------------------------------------------------------------------------------ the names
+# ---------------------------------------------------------------------------------------- the names
 
 
 def cluster() -> FakeKafka:
@@ -186,19 +229,27 @@ def test_the_names_are_those_of_the_cluster() -> None:
         observe.observe(cluster(), None, connect_group("connect"), named, ["z"])
 
 
-def test_a_transform_writes_to_its_output_with_the_ids_of_its_tasks_and_reads_in_its_group() -> None:
+def test_a_transform_writes_to_its_output_with_the_ids_of_its_tasks_and_reads_in_its_group() -> (
+    None
+):
     kafka = cluster()
     config = {"connector.class": "shouting:Shout", "topics": "in", "topic": "out"}
-    kafka.records["cfg"] += records(("connector-t", {"properties": config}), ("commit-t", {"tasks": 2}))
+    kafka.records["cfg"] += records(
+        ("connector-t", {"properties": config}), ("commit-t", {"tasks": 2})
+    )
     java = {"connector.class": "org.x.Copy", "topics": "in2", "topic": "no"}
     kafka.records["cfg"] += records(("connector-j", {"properties": java}))
     named: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "sta"}
-    places = observe.observe(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["t", "j"])
+    places = observe.observe(
+        kafka, None, connect_group("connect", one=[("c", 0)]), named, ["t", "j"]
+    )
     assert places.names[Name.TASKS] == ("connect-t-0", "connect-t-1")
     assert places.names[Name.TARGETS] == ("out",)
     assert places.names[Name.PRESENCE] == ("connectctl-run-connect-t",)
     assert places.names[Name.SINK_GROUPS] == ("connect-j", "connect-t")
-    found = one(FakeRights((), TOPICS), "run job", replace(PLACES, names={**PLACES.names, **places.names}))
+    found = one(
+        FakeRights((), TOPICS), "run job", replace(PLACES, names={**PLACES.names, **places.names})
+    )
     assert missing(found) >= {
         "Read on Group connect-t",
         "Read on Topic in",
@@ -208,15 +259,27 @@ def test_a_transform_writes_to_its_output_with_the_ids_of_its_tasks_and_reads_in
     }
 
 
-def test_an_archive_writes_its_manifest_with_the_ids_of_its_tasks_and_sinks_write_dead_letters() -> None:
+def test_an_archive_writes_its_manifest_with_the_ids_of_its_tasks_and_sinks_write_dead_letters() -> (
+    None
+):
     kafka = cluster()
-    config = {"connector.class": "ParquetArchive", "topics": "in", "errors.deadletterqueue.topic.name": "bad"}
-    kafka.records["cfg"] += records(("connector-a", {"properties": config}), ("commit-a", {"tasks": 2}))
+    config = {
+        "connector.class": "ParquetArchive",
+        "topics": "in",
+        "errors.deadletterqueue.topic.name": "bad",
+    }
+    kafka.records["cfg"] += records(
+        ("connector-a", {"properties": config}), ("commit-a", {"tasks": 2})
+    )
     kafka.records["bad"] = []
     plain = {"connector.class": "FileStreamSink", "topics": "in2"}
-    kafka.records["cfg"] += records(("connector-f", {"properties": plain}), ("commit-f", {"tasks": 1}))
+    kafka.records["cfg"] += records(
+        ("connector-f", {"properties": plain}), ("commit-f", {"tasks": 1})
+    )
     named: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "sta"}
-    places = observe.observe(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["a", "f"])
+    places = observe.observe(
+        kafka, None, connect_group("connect", one=[("c", 0)]), named, ["a", "f"]
+    )
     assert places.names[Name.TASKS] == ("connect-a-0", "connect-a-1")
     assert places.names[Name.SINK_OUTPUTS] == ("a-archive", "bad")
     assert places.names[Name.PRESENCE] == ("connectctl-run-connect-a", "connectctl-run-connect-f")

@@ -21,7 +21,10 @@ from fakes.counted import Counted
 HERE = "a:9092,b:9092"
 NOW = 1_000.0
 BY_INTERVAL = {"transaction.boundary": "Interval"}
-EXPIRED = "The task c-0 was unable to finish writing records to Kafka before its producer transaction expired. It may"
+EXPIRED = (
+    "The task c-0 was unable to finish writing records to Kafka before its producer "
+    "transaction expired. It may"
+)
 
 
 def sources(
@@ -55,7 +58,8 @@ def one(found: TransactionFacts, goal: Goal = Goal.NOW) -> Finding | None:
     ("config", "flush_ms", "severity"),
     [
         ({}, None, None),
-        ({INTERVAL: "600000"}, None, None),  # the boundary is poll, and nobody looks at the interval
+        # the boundary is poll, and nobody looks at the interval
+        ({INTERVAL: "600000"}, None, None),
         (BY_INTERVAL, None, "warning"),  # both defaults are 60 s, and the workers' may be another
         (BY_INTERVAL, 1_000, None),
         (BY_INTERVAL, 60_000, "warning"),  # coordinators look every 10 s: it may be rolled back
@@ -73,7 +77,9 @@ def one(found: TransactionFacts, goal: Goal = Goal.NOW) -> Finding | None:
 def test_an_interval_is_held_against_the_time_out(
     config: dict[str, str], flush_ms: int | None, severity: str | None
 ) -> None:
-    finding = one(look(config, told={"offset.flush.interval.ms": str(flush_ms)} if flush_ms else {}))
+    finding = one(
+        look(config, told={"offset.flush.interval.ms": str(flush_ms)} if flush_ms else {})
+    )
     assert (finding.severity if finding else None) == severity
     if finding:
         assert (finding.id, finding.subject) == ("TXN005", "c")
@@ -100,16 +106,24 @@ def test_the_remedy_is_within_what_brokers_allow() -> None:
         (True, Goal.DOWNGRADE, None),
     ],
 )
-def test_boundaries_matter_only_with_exactly_once(enabled: bool | None, goal: Goal, severity: str | None) -> None:
+def test_boundaries_matter_only_with_exactly_once(
+    enabled: bool | None, goal: Goal, severity: str | None
+) -> None:
     finding = one(look(BY_INTERVAL | {INTERVAL: "90000"}, enabled=enabled), goal)
     assert (finding.severity if finding else None) == severity
 
 
 def test_the_time_out_is_the_coordinators_where_the_configuration_says_none() -> None:
     (paced,) = look({}, open_for(1, timeout_ms=5_000)).connectors
-    assert (paced.timeout_ms, paced.timeout_configured, paced.boundary) == (5_000, True, Boundary.POLL)
+    assert (paced.timeout_ms, paced.timeout_configured, paced.boundary) == (
+        5_000,
+        True,
+        Boundary.POLL,
+    )
     (fenced,) = look({}, open_for(1, timeout_ms=30_000, state="Empty")).connectors
-    assert (fenced.timeout_ms, fenced.timeout_configured) == (60_000, False), "that is the time-out of who fenced it"
+    assert (fenced.timeout_ms, fenced.timeout_configured) == (60_000, False), (
+        "that is the time-out of who fenced it"
+    )
     (told,) = look({TIMEOUT: "7000"}, open_for(1, timeout_ms=5_000)).connectors
     assert told.timeout_ms == 7_000
 
@@ -120,9 +134,19 @@ def test_the_time_out_is_the_coordinators_where_the_configuration_says_none() ->
         ({}, 10, 60_000, None),
         ({}, 31, 60_000, f"Set {TIMEOUT}=240000 or smaller batches of the connector on c"),
         ({}, 500, 900_000, "Set smaller batches of the connector on c"),
-        ({"transaction.boundary": "connector"}, 40, 60_000, f"Set {TIMEOUT}=240000 or transaction.boundary=poll on c"),
+        (
+            {"transaction.boundary": "connector"},
+            40,
+            60_000,
+            f"Set {TIMEOUT}=240000 or transaction.boundary=poll on c",
+        ),
         (BY_INTERVAL | {INTERVAL: "40000"}, 35, 60_000, None),
-        (BY_INTERVAL | {INTERVAL: "40000"}, 45, 60_000, f"Set {TIMEOUT}=240000 or {INTERVAL}=10000"),
+        (
+            BY_INTERVAL | {INTERVAL: "40000"},
+            45,
+            60_000,
+            f"Set {TIMEOUT}=240000 or {INTERVAL}=10000",
+        ),
     ],
 )
 def test_a_transaction_that_is_open_for_long_is_told_with_remedies(
@@ -172,7 +196,9 @@ def test_a_running_task_whose_transaction_was_aborted_writes_nothing(
 
 
 def test_what_has_failed_is_told_for_every_wish() -> None:
-    found = look({}, open_for(0, state="CompleteAbort"), status=Status("FAILED", "w", EXPIRED), enabled=False)
+    found = look(
+        {}, open_for(0, state="CompleteAbort"), status=Status("FAILED", "w", EXPIRED), enabled=False
+    )
     assert all(one(found, goal) for goal in Goal)
 
 
@@ -181,7 +207,11 @@ def test_what_has_failed_is_told_for_every_wish() -> None:
     [
         ({TIMEOUT: "600000"}, {}, True),
         ({TIMEOUT: "600000"}, {"offsets.storage.topic": "own"}, False),
-        ({TIMEOUT: "600000", "offsets.storage.topic": "own"}, {"offsets.storage.topic": "own"}, True),
+        (
+            {TIMEOUT: "600000", "offsets.storage.topic": "own"},
+            {"offsets.storage.topic": "own"},
+            True,
+        ),
         ({TIMEOUT: "600000"}, {"producer.override.bootstrap.servers": "b:9092, a:9092"}, True),
         ({TIMEOUT: "60000"}, {}, False),
         ({}, {}, False),
@@ -207,9 +237,12 @@ def test_transactions_on_another_cluster_are_no_silent_pass() -> None:
 
 def test_connectors_are_not_held_against_each_other_one_by_one() -> None:
     connectors = Counted(
-        TransactionPacing(f"c{n}", Boundary.POLL, 1, True, 600_000, True, store=("offsets", HERE)) for n in range(100)
+        TransactionPacing(f"c{n}", Boundary.POLL, 1, True, 600_000, True, store=("offsets", HERE))
+        for n in range(100)
     )
     findings = list(check(rules, TransactionFacts(connectors, True, NOW), Goal.NOW))
-    assert {f.message.partition("where ")[2] for f in findings} == {"99 other connectors have offsets, too."}
+    assert {f.message.partition("where ")[2] for f in findings} == {
+        "99 other connectors have offsets, too."
+    }
     assert len(findings) == 100
     assert connectors.passes < 10, "once for each rule, and not for each connector"

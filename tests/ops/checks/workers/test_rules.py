@@ -5,7 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, LeaderWrite, newest_write
+from connectctl.ops.checks.internal_topics.config_topic_writers import (
+    ConfigTopic,
+    LeaderWrite,
+    newest_write,
+)
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules
@@ -30,8 +34,15 @@ ID = "connect-cluster-connect"
 ON, OFF, OLD, ANY = Support.ENABLED, Support.NOT_ENABLED, Support.NOT_SUPPORTED, Support.UNKNOWN
 GROUP = connect_group("connect", one=[("a", -1), ("a", 0)], two=[])
 LEADER = Transaction(ID, "CompleteCommit", 7, 3)
-WROTE = ConfigTopic("cfg", frozenset({"a"}), LeaderWrite("commit-a", 5, NOW - 90, outside=False), leader_wrote=NOW - 90)
-PLAIN = replace(WROTE, newest=LeaderWrite("commit-a", 9, NOW - 10, outside=True), leader_wrote=NOW - 900)
+WROTE = ConfigTopic(
+    "cfg",
+    frozenset({"a"}),
+    LeaderWrite("commit-a", 5, NOW - 90, outside=False),
+    leader_wrote=NOW - 90,
+)
+PLAIN = replace(
+    WROTE, newest=LeaderWrite("commit-a", 9, NOW - 10, outside=True), leader_wrote=NOW - 900
+)
 HIDDEN = Gap("the leader's id", Reason.NO_ANSWER)
 NEVER = replace(WROTE, leader_wrote=None)
 
@@ -77,8 +88,12 @@ NO_WISH: list[str] = []
         (seen(ANY, ANY), {}),
     ],
 )
-def test_the_modes_are_judged_by_the_wish(view: WorkersSeen, by_wish: Mapping[Goal, list[str]]) -> None:
-    assert {goal: ids(view, goal) for goal in Goal} == {goal: by_wish.get(goal, NO_WISH) for goal in Goal}
+def test_the_modes_are_judged_by_the_wish(
+    view: WorkersSeen, by_wish: Mapping[Goal, list[str]]
+) -> None:
+    assert {goal: ids(view, goal) for goal in Goal} == {
+        goal: by_wish.get(goal, NO_WISH) for goal in Goal
+    }
 
 
 @pytest.mark.parametrize(
@@ -98,10 +113,22 @@ def test_the_modes_are_judged_by_the_wish(view: WorkersSeen, by_wish: Mapping[Go
         (seen(OFF, ON), Goal.NOW, []),
         (seen(ON, ON, leader=None), Goal.NOW, ["WORKER007"]),
         (seen(ON, ON, leader_id=HIDDEN), Goal.NOW, []),
-        (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 61) * 1000)), Goal.NOW, ["WORKER008"]),
-        (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 5) * 1000)), Goal.NOW, []),
+        (
+            seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 61) * 1000)),
+            Goal.NOW,
+            ["WORKER008"],
+        ),
+        (
+            seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 5) * 1000)),
+            Goal.NOW,
+            [],
+        ),
         (seen(ON, leader=replace(LEADER, partitions=(TopicPartition("cfg", 0),))), Goal.NOW, []),
-        (seen(ON, leader=replace(LEADER, partitions=(TopicPartition("data", 0),))), Goal.NOW, ["WORKER009"]),
+        (
+            seen(ON, leader=replace(LEADER, partitions=(TopicPartition("data", 0),))),
+            Goal.NOW,
+            ["WORKER009"],
+        ),
         (seen(ON, config=PLAIN), Goal.NOW, ["WORKER011"]),
         (seen(ON, config=replace(PLAIN, leader_wrote=NOW - 50)), Goal.NOW, []),
         (seen(ON, config=NEVER), Goal.NOW, []),
@@ -134,7 +161,10 @@ def writer(number: int, *, seconds_ago: float = 0, opened: int | None = None) ->
     ],
 )
 def test_other_writers_are_told_by_what_is_known_of_them(
-    producer: PartitionProducer, owners: Mapping[int, str], version: str, said: tuple[str, str] | None
+    producer: PartitionProducer,
+    owners: Mapping[int, str],
+    version: str,
+    said: tuple[str, str] | None,
 ) -> None:
     config = replace(WROTE, foreign=(producer,), owners=owners)
     found = list(check(rules, seen(ON, config=config, version=version), Goal.NOW))
@@ -160,14 +190,18 @@ NEIGHBOUR = connect_group("other", three=[("a", -1), ("a", 0)])
         ({"statuses": {("a", 0): "gone:8083", ("b", 0): "three:8083"}}, []),
     ],
 )
-def test_another_group_on_our_topics(more: Mapping[str, Any], expected: list[tuple[str, str]]) -> None:
+def test_another_group_on_our_topics(
+    more: Mapping[str, Any], expected: list[tuple[str, str]]
+) -> None:
     view = seen(ON, other_groups=(NEIGHBOUR,), **more)
     assert [(f.id, f.severity.value) for f in check(rules, view, Goal.NOW)] == expected
 
 
 def test_another_leader_that_writes_makes_a_shared_topic_certain() -> None:
     config = replace(WROTE, foreign=(writer(9),), owners={9: "connect-cluster-other"})
-    view = seen(ON, other_groups=(NEIGHBOUR,), groups_sharing_topics=frozenset({"other"}), config=config)
+    view = seen(
+        ON, other_groups=(NEIGHBOUR,), groups_sharing_topics=frozenset({"other"}), config=config
+    )
     assert {(f.id, f.severity.value) for f in check(rules, view, Goal.NOW)} == {
         ("WORKER010", "error"),
         ("WORKER013", "error"),
@@ -176,22 +210,32 @@ def test_another_leader_that_writes_makes_a_shared_topic_certain() -> None:
 
 def test_messages_name_workers_and_evidence() -> None:
     assert text(seen(OFF, ON, leader=None)).startswith(
-        f"w0:8083: The leader is disabled, and w1:8083 enabled. The transactional id {ID}, which a preparing"
+        f"w0:8083: The leader is disabled, and w1:8083 enabled. The transactional id {ID}, which "
+        "a preparing"
     )
-    assert "It wrote commit-a to the config topic without" in text(seen(OFF, config=PLAIN), Goal.ENABLED)
-    assert "w1 does not list b" in text(seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")}))
+    assert "It wrote commit-a to the config topic without" in text(
+        seen(OFF, config=PLAIN), Goal.ENABLED
+    )
+    assert "w1 does not list b" in text(
+        seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")})
+    )
     many = {"w0": frozenset("abcde"), "w1": frozenset()}
     assert "w1 does not list a, b, c and 2 more" in text(seen(ON, lists=many))
     assert "whether w1:8083, w2:8083 also are" in text(seen(ON, OFF, OFF), Goal.ENABLED)
 
 
-# --------------------------------------------------------------------------------------------------------------- facts
+# -------------------------------------------------------------------------------------------- facts
 
 
 def image(*records: tuple[int, str, float], end: int, superseded: Sequence[int] = ()) -> TopicImage:
-    made = [ConsumerRecord(key.encode(), b"{}", 0, offset, int(at * 1000)) for offset, key, at in records]
+    made = [
+        ConsumerRecord(key.encode(), b"{}", 0, offset, int(at * 1000))
+        for offset, key, at in records
+    ]
     older = tuple(r for r in made if r.offset in superseded)
-    return TopicImage("cfg", len(made), tuple(r for r in made if r not in older), {0: end}, superseded=older)
+    return TopicImage(
+        "cfg", len(made), tuple(r for r in made if r not in older), {0: end}, superseded=older
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,13 +243,29 @@ def image(*records: tuple[int, str, float], end: int, superseded: Sequence[int] 
     [
         (image(end=0), None),
         (image((0, "connector-a", 1), end=1), None),
-        (image((0, "connector-a", 1), (1, "commit-a", 2), end=2), LeaderWrite("commit-a", 1, 2.0, outside=True)),
-        (image((0, "connector-a", 1), (1, "commit-a", 2), end=3), LeaderWrite("commit-a", 1, 2.0, outside=False)),
-        (image((1, "commit-a", 2), (2, "target-state-a", 3), end=3), LeaderWrite("commit-a", 1, 2.0, outside=True)),
-        (image((1, "commit-a", 2), (3, "target-state-a", 3), end=4), LeaderWrite("commit-a", 1, 2.0, outside=False)),
+        (
+            image((0, "connector-a", 1), (1, "commit-a", 2), end=2),
+            LeaderWrite("commit-a", 1, 2.0, outside=True),
+        ),
+        (
+            image((0, "connector-a", 1), (1, "commit-a", 2), end=3),
+            LeaderWrite("commit-a", 1, 2.0, outside=False),
+        ),
+        (
+            image((1, "commit-a", 2), (2, "target-state-a", 3), end=3),
+            LeaderWrite("commit-a", 1, 2.0, outside=True),
+        ),
+        (
+            image((1, "commit-a", 2), (3, "target-state-a", 3), end=4),
+            LeaderWrite("commit-a", 1, 2.0, outside=False),
+        ),
         (
             image(
-                (1, "session-key", 2), (2, "logger-cluster-x", 3), (9, "logger-cluster-x", 3), end=10, superseded=[2]
+                (1, "session-key", 2),
+                (2, "logger-cluster-x", 3),
+                (9, "logger-cluster-x", 3),
+                end=10,
+                superseded=[2],
             ),
             LeaderWrite("session-key", 1, 2.0, outside=True),
         ),
@@ -223,7 +283,9 @@ STATUS = b'{"state":"RUNNING","trace":null,"worker_id":"three:8083","generation"
 
 def kafka(*, other_groups: Mapping[str, ConnectGroup] | None = None) -> FakeKafka:
     config = [
-        ConsumerRecord(b"connector-a", b'{"properties":{"connector.class":"x.Source"}}', 0, 0, int(NOW * 1000)),
+        ConsumerRecord(
+            b"connector-a", b'{"properties":{"connector.class":"x.Source"}}', 0, 0, int(NOW * 1000)
+        ),
         ConsumerRecord(b"task-a-0", b'{"properties":{}}', 0, 1, int(NOW * 1000)),
         ConsumerRecord(b"commit-a", b'{"tasks":1}', 0, 2, int(NOW * 1000)),
     ]
@@ -234,7 +296,9 @@ def kafka(*, other_groups: Mapping[str, ConnectGroup] | None = None) -> FakeKafk
 def coordinators(*producers: PartitionProducer, **known: Transaction) -> FakeCoordinators:
     ids = {transaction.id: transaction for transaction in (LEADER, *known.values())}
     return FakeCoordinators(
-        known=ids, partitions={TopicPartition("cfg", 0): producers}, groups=frozenset({"connect", "other"})
+        known=ids,
+        partitions={TopicPartition("cfg", 0): producers},
+        groups=frozenset({"connect", "other"}),
     )
 
 
@@ -274,7 +338,11 @@ def test_a_clean_cluster_is_seen_whole_and_clean() -> None:
     view = observe(kafka(), calls(), coordinators(writer(7)))
     assert (view.unseen, view.proof, view.leader) == ((), Proof.PREPARING, LEADER)
     assert view.config is not None
-    assert (view.config.connectors, view.config.foreign, view.config.leader_wrote) == (frozenset("a"), (), NOW)
+    assert (view.config.connectors, view.config.foreign, view.config.leader_wrote) == (
+        frozenset("a"),
+        (),
+        NOW,
+    )
     assert {goal: ids(view, goal) for goal in Goal} == {goal: [] for goal in Goal}
 
 
@@ -306,7 +374,10 @@ def test_foreign_writers_are_named_by_their_transactional_ids() -> None:
 
 def test_a_neighbour_with_our_connectors_and_no_topic_of_its_own_shares_ours() -> None:
     view = observe(kafka(other_groups={"other": NEIGHBOUR}), calls(), coordinators(writer(7)))
-    assert (view.groups_sharing_topics, ids(view)) == (frozenset({"other"}), ["WORKER013", "WORKER014"])
+    assert (view.groups_sharing_topics, ids(view)) == (
+        frozenset({"other"}),
+        ["WORKER013", "WORKER014"],
+    )
     reads = kafka(other_groups={"other": NEIGHBOUR})
     reads.records["theirs"] = list(reads.records["cfg"])
     reads.records["sta"] = []

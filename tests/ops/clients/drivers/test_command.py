@@ -17,20 +17,25 @@ def driver(**lines: str) -> Command:
 
 
 def test_placeholders_are_the_workers(tmp_path: Path) -> None:
-    found = driver(change=f"echo {{worker}} {{host}} {{port}} {{url}} {{property}} {{value}} > {tmp_path}/out")
+    found = driver(
+        change=f"echo {{worker}} {{host}} {{port}} {{url}} {{property}} {{value}} > {tmp_path}/out"
+    )
     found.change("[::1]:8083", KEY, "a b")
     assert (tmp_path / "out").read_text() == f"[::1]:8083 ::1 8083 https://[::1]:8083 {KEY} a b\n"
 
 
 def test_the_last_line_printed_is_what_came_of_it() -> None:
     assert (
-        driver(restart="echo stopping; echo started with password=x").restart("w:1") == "started with password=******"
+        driver(restart="echo stopping; echo started with password=x").restart("w:1")
+        == "started with password=******"
     )
     assert driver(restart="true").restart("w:1") is None
 
 
 def test_the_plan_shows_the_commands_as_they_will_run_without_secrets() -> None:
-    said = driver(change="set {property} {value} --token=abc", restart="r {host}").describe("w:1", KEY, "enabled")
+    said = driver(change="set {property} {value} --token=abc", restart="r {host}").describe(
+        "w:1", KEY, "enabled"
+    )
     assert said == f"set {KEY}=enabled by: set {KEY} enabled --token=******, then run: r w"
 
 

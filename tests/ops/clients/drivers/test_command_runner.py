@@ -1,4 +1,6 @@
-"""Commands of the operator: however they end, and whatever they print, connectctl goes on and tells no secret."""
+"""Commands of the operator: however they end, and whatever they print, connectctl goes on and tells
+no secret.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def test_words_are_run_without_a_shell() -> None:
     assert Commands(FAST).run(["printf", "%s", "$HOME; ls"], "It").out == "$HOME; ls"
 
 
-def test_a_command_gets_the_environment_and_nothing_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_gets_the_environment_and_nothing_on_standard_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OF_THE_OPERATOR", "here")
     assert Commands(FAST).run("cat; echo $OF_THE_OPERATOR", "It").out == "here\n"
 
@@ -103,7 +107,9 @@ def test_a_command_that_is_killed_tells_the_signal() -> None:
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(background: Path) -> None:
     with pytest.raises(TimedOut) as error:
-        Commands(1.0).run(f"sleep 600 & echo $! > {background}; echo begun; wait", "The restart of w:1")
+        Commands(1.0).run(
+            f"sleep 600 & echo $! > {background}; echo begun; wait", "The restart of w:1"
+        )
     assert "took longer than 1 s and was ended" in str(error.value)
     assert "it printed: begun" in str(error.value)
     assert gone(pid_in(background))
@@ -135,15 +141,23 @@ def test_megabytes_of_output_are_read_and_only_the_end_is_kept() -> None:
 
 
 def test_output_that_is_no_text_does_no_harm() -> None:
-    error = failure(f'{sys.executable} -c "import sys; sys.stdout.buffer.write(bytes(range(256)) * 100); sys.exit(2)"')
+    error = failure(
+        f'{sys.executable} -c "import sys; sys.stdout.buffer.write(bytes(range(256)) * 100); '
+        'sys.exit(2)"'
+    )
     assert "exit status 2" in str(error)
     assert "\n" not in str(error)
 
 
-def test_secrets_are_hidden_in_the_command_and_in_what_it_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_hidden_in_the_command_and_in_what_it_prints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SSHPASS", "from-environment")
     commands = Commands(FAST, lambda: ["known-secret"])
-    line = "echo use known-secret; echo got from-environment; echo password=other-secret; false --token third-secret"
+    line = (
+        "echo use known-secret; echo got from-environment; echo password=other-secret; false "
+        "--token third-secret"
+    )
     error = failure(line, commands)
     for secret in ("known-secret", "from-environment", "other-secret", "third-secret"):
         assert secret not in str(error), str(error)
@@ -165,7 +179,9 @@ def test_secrets_are_only_asked_for_when_there_is_something_to_hide() -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """^C as Python has it: a Spark session of an earlier test may have left a handler of its own."""
+    """^C as Python has it: a Spark session of an earlier test may have left a handler of its
+    own.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -21,7 +21,9 @@ CHANGE, RESTART = "set {host} {property} {value}", "restart {url}"
 
 
 def driver(around: DriverContext | None = None, **section: Any) -> WorkerDriver:
-    return opened(WorkersSection.model_validate(section), around or DriverContext(print, SandboxWorkers))
+    return opened(
+        WorkersSection.model_validate(section), around or DriverContext(print, SandboxWorkers)
+    )
 
 
 def of(found: WorkerDriver, worker: str) -> WorkerDriver:
@@ -37,9 +39,16 @@ def test_each_driver_is_opened_with_what_the_section_says() -> None:
     file = driver(driver="properties-file", file="/etc/{host}", restart=RESTART)
     assert isinstance(file, PropertiesFile)
     assert file.file == "/etc/{host}"
-    strimzi = driver(driver="strimzi", resource="c", namespace="n", kubectl="oc", apply=False, roll_timeout=9)
+    strimzi = driver(
+        driver="strimzi", resource="c", namespace="n", kubectl="oc", apply=False, roll_timeout=9
+    )
     assert isinstance(strimzi, Strimzi)
-    assert (strimzi.resource, strimzi.namespace, strimzi.kubectl, strimzi.apply) == ("c", "n", "oc", False)
+    assert (strimzi.resource, strimzi.namespace, strimzi.kubectl, strimzi.apply) == (
+        "c",
+        "n",
+        "oc",
+        False,
+    )
     assert strimzi.roll_timeout == 9
     sandbox = driver(driver="sandbox", sandbox="s")
     assert isinstance(sandbox, SandboxWorkers)
@@ -72,8 +81,8 @@ def test_workers_of_one_kafkaconnect_share_its_driver() -> None:
 def test_a_worker_that_nothing_is_said_about_is_told_by_the_check_and_refused() -> None:
     found = driver(driver="properties-file", restart=RESTART, each={"w1": {"file": "/a"}})
     assert found.check("w2:1") == (
-        "Unknown how to change and restart worker w2:1: the driver properties-file requires file. Add it to the context "
-        "under workers, or w2:1 under workers.each."
+        "Unknown how to change and restart worker w2:1: the driver properties-file requires file. "
+        "Add it to the context under workers, or w2:1 under workers.each."
     )
     with pytest.raises(BadInput, match="Unknown how to change and restart worker w2:1"):
         found.change("w2:1", "p", "v")
@@ -97,10 +106,10 @@ def test_the_session_opens_the_contexts_driver_and_hides_its_secrets(
     monkeypatch.setenv("OF_REST", "rest-secret")
     opened_ = session(
         tmp_path,
-        "contexts:\n  p:\n    rest: ['https://w1:8083']\n    client: {sasl.password: kafka-secret}\n"
-        "    rest_auth: {password: {env: OF_REST}, token: {env: NOT_THERE}}\n"
-        "    workers:\n      driver: command\n      change: set {property} {value}\n"
-        "      restart: echo {url} kafka-secret rest-secret; exit 1\n",
+        "contexts:\n  p:\n    rest: ['https://w1:8083']\n    client: {sasl.password: "
+        "kafka-secret}\n    rest_auth: {password: {env: OF_REST}, token: {env: NOT_THERE}}\n    "
+        "workers:\n      driver: command\n      change: set {property} {value}\n      restart: "
+        "echo {url} kafka-secret rest-secret; exit 1\n",
         "p",
     ).driver()
     with pytest.raises(Exception, match="failed") as error:
@@ -114,10 +123,15 @@ def test_without_a_section_a_person_does_it_and_hears_of_it(tmp_path: Path) -> N
     found = session(tmp_path, "contexts: {p: {group_id: g}}", "p").driver(heard.append)
     found.change("w1:8083", "a", "b")
     found.restart("w1:8083")
-    assert heard == ["Set a=b in the properties of worker w1:8083.", "Restart worker w1:8083, and no other."]
+    assert heard == [
+        "Set a=b in the properties of worker w1:8083.",
+        "Restart worker w1:8083, and no other.",
+    ]
 
 
 def test_a_sandboxes_context_has_the_sandboxes_driver(tmp_path: Path) -> None:
     for section in ("", ", workers: {driver: sandbox}"):
-        found = session(tmp_path, f"contexts: {{sandbox-s: {{group_id: g{section}}}}}", "sandbox-s").driver()
+        found = session(
+            tmp_path, f"contexts: {{sandbox-s: {{group_id: g{section}}}}}", "sandbox-s"
+        ).driver()
         assert found == SandboxWorkers("s", "g")

@@ -53,7 +53,9 @@ def test_only_the_value_changes_and_what_it_was_lies_beside_it(file: Path) -> No
 def test_there_is_one_backup_for_all_changes_of_a_run_and_none_is_ever_overwritten(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectctl.ops.clients.drivers.atomic_file.time.strftime", lambda *_: "20260101T000000Z")
+    monkeypatch.setattr(
+        "connectctl.ops.clients.drivers.atomic_file.time.strftime", lambda *_: "20260101T000000Z"
+    )
     first = driver(file)
     for value in ("preparing", "preparing", "enabled"):
         first.change("worker-1:8083", KEY, value)
@@ -149,7 +151,8 @@ def test_what_cannot_be_edited_is_told_before_anything_is_done(tmp_path: Path, f
         "none": "file not found",
         "directory": "is a directory",
         "pipe": "not a regular file",
-        "bad": "line 2 has a \\u that is not followed by four hexadecimal digits, and no worker starts with it",
+        "bad": "line 2 has a \\u that is not followed by four hexadecimal digits, and no worker "
+        "starts with it",
         "dangling": "a link to",
     }
     for name, why in expected.items():

@@ -34,18 +34,30 @@ def driver(fake: FakeKubectl, **told: Any) -> Strimzi:
 
 
 def test_all_workers_are_restarted_together(kubectl: FakeKubectl) -> None:
-    assert driver(kubectl).restart_mode(WORKER) == RestartMode(together="KafkaConnect kafka/connect")
-    assert "Strimzi then restarts all its workers in turn" in driver(kubectl).describe(WORKER, KEY, "preparing")
+    assert driver(kubectl).restart_mode(WORKER) == RestartMode(
+        together="KafkaConnect kafka/connect"
+    )
+    assert "Strimzi then restarts all its workers in turn" in driver(kubectl).describe(
+        WORKER, KEY, "preparing"
+    )
 
 
 def test_the_change_is_a_patch_and_the_restart_waits_for_the_roll(kubectl: FakeKubectl) -> None:
     found = driver(kubectl)
     assert found.change(WORKER, KEY, "preparing") == "patched KafkaConnect kafka/connect"
-    assert found.configured(WORKER, KEY) == ConfiguredValue("preparing", "KafkaConnect kafka/connect")
+    assert found.configured(WORKER, KEY) == ConfiguredValue(
+        "preparing", "KafkaConnect kafka/connect"
+    )
     assert kubectl.read()["rolled"] == []
-    assert found.restart(WORKER) == "Strimzi has restarted the workers of KafkaConnect kafka/connect"
+    assert (
+        found.restart(WORKER) == "Strimzi has restarted the workers of KafkaConnect kafka/connect"
+    )
     assert [config[KEY] for config in kubectl.read()["rolled"]] == ["preparing"]
-    assert kubectl.config == {"group.id": "connect", "offset.flush.interval.ms": 1000, KEY: "preparing"}
+    assert kubectl.config == {
+        "group.id": "connect",
+        "offset.flush.interval.ms": 1000,
+        KEY: "preparing",
+    }
 
 
 def test_the_second_worker_finds_it_done(kubectl: FakeKubectl) -> None:
@@ -68,7 +80,9 @@ def test_a_restart_without_a_change_is_asked_for_once_for_all_workers(kubectl: F
     assert kubectl.patches == 0
 
 
-def test_a_roll_that_was_over_before_it_was_waited_for_is_not_asked_for_again(kubectl: FakeKubectl) -> None:
+def test_a_roll_that_was_over_before_it_was_waited_for_is_not_asked_for_again(
+    kubectl: FakeKubectl,
+) -> None:
     found = driver(kubectl)
     found.change(WORKER, KEY, "preparing")
     for _ in range(5):
@@ -81,7 +95,10 @@ def test_a_roll_that_was_over_before_it_was_waited_for_is_not_asked_for_again(ku
 def test_without_leave_to_apply_a_person_asks_for_the_roll(kubectl: FakeKubectl) -> None:
     heard: list[str] = []
     assert driver(kubectl, apply=False, tell=heard.append).restart(WORKER) == "requested"
-    assert "annotate strimzipodsets.core.strimzi.io/connect-connect strimzi.io/manual-rolling-update=true" in heard[0]
+    assert (
+        "annotate strimzipodsets.core.strimzi.io/connect-connect "
+        "strimzi.io/manual-rolling-update=true" in heard[0]
+    )
     assert kubectl.read()["rolled"] == []
 
 
@@ -115,13 +132,22 @@ def test_a_roll_that_does_not_end_is_told_with_what_strimzi_says(kubectl: FakeKu
     kubectl.edit(stuck=True)
     found = driver(kubectl, roll_timeout=0.05)
     found.change(WORKER, KEY, "preparing")
-    with pytest.raises(TimedOut, match="generation 2 is not applied yet, the last applied one is 1"):
+    with pytest.raises(
+        TimedOut, match="generation 2 is not applied yet, the last applied one is 1"
+    ):
         found.restart(WORKER)
     state = kubectl.read()
-    condition = {"type": "NotReady", "status": "True", "reason": "TimeoutException", "message": "pod is not ready"}
+    condition = {
+        "type": "NotReady",
+        "status": "True",
+        "reason": "TimeoutException",
+        "message": "pod is not ready",
+    }
     state["resource"]["status"] = {"observedGeneration": 2, "conditions": [condition]}
     kubectl.write(state)
-    with pytest.raises(TimedOut, match="it is not ready; its condition is TimeoutException: pod is not ready"):
+    with pytest.raises(
+        TimedOut, match="it is not ready; its condition is TimeoutException: pod is not ready"
+    ):
         found.restart(WORKER)
 
 
@@ -138,7 +164,9 @@ def test_an_api_server_that_is_away_for_a_moment_does_no_harm(kubectl: FakeKubec
 def test_what_stands_in_the_way_is_told_before(kubectl: FakeKubectl) -> None:
     assert driver(kubectl).check(WORKER) is None
     assert driver(kubectl).check("connect-connect-0.connect-connect.kafka.svc:8083") is None
-    assert "is not a worker of" in str(driver(kubectl).check("other-connect-0.other-connect.kafka.svc:8083"))
+    assert "is not a worker of" in str(
+        driver(kubectl).check("other-connect-0.other-connect.kafka.svc:8083")
+    )
     assert "NotFound" in str(driver(kubectl, namespace="else").check(WORKER))
     assert "cannot be started" in str(driver(kubectl, kubectl="/no/kubectl").check(WORKER))
     kubectl.edit(may_patch=False)
@@ -152,11 +180,15 @@ def test_what_stands_in_the_way_is_told_before(kubectl: FakeKubectl) -> None:
 
 def test_a_worker_of_another_resource_is_refused(kubectl: FakeKubectl) -> None:
     with pytest.raises(BadInput, match="is not a worker of"):
-        driver(kubectl).change("connect2-connect-0.connect2-connect.kafka.svc:8083", KEY, "preparing")
+        driver(kubectl).change(
+            "connect2-connect-0.connect2-connect.kafka.svc:8083", KEY, "preparing"
+        )
     assert kubectl.patches == 0
 
 
-@pytest.mark.parametrize("said", ["nothing", "[]", '{"metadata": {}}', '{"metadata": [], "spec": {}}'])
+@pytest.mark.parametrize(
+    "said", ["nothing", "[]", '{"metadata": {}}', '{"metadata": [], "spec": {}}']
+)
 def test_a_kubectl_that_prints_something_else_is_told(tmp_path: Path, said: str) -> None:
     program = tmp_path / "kubectl"
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
@@ -167,6 +199,10 @@ def test_a_kubectl_that_prints_something_else_is_told(tmp_path: Path, said: str)
 
 def test_kubectl_may_have_options_of_its_own(tmp_path: Path) -> None:
     kubectl = FakeKubectl.made(tmp_path)
-    words = Strimzi("connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01, tell=print)
-    assert words.configured(WORKER, "offset.flush.interval.ms") == ConfiguredValue("1000", "KafkaConnect connect")
+    words = Strimzi(
+        "connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01, tell=print
+    )
+    assert words.configured(WORKER, "offset.flush.interval.ms") == ConfiguredValue(
+        "1000", "KafkaConnect connect"
+    )
     assert words.configured(WORKER, KEY) == ConfiguredValue(None, "KafkaConnect connect")

@@ -27,13 +27,17 @@ def fetcher(**more: Any) -> BatchFetcher:
     return made
 
 
-def part(place: TopicPartition, *, code: int = 0, end: int = 9, batches: bytes = b"", **more: Any) -> PartitionData:
+def part(
+    place: TopicPartition, *, code: int = 0, end: int = 9, batches: bytes = b"", **more: Any
+) -> PartitionData:
     data = np.frombuffer(batches + bytes(8), np.uint8) if batches else None
     return PartitionData(place, code, end, 0, data, len(batches), **more)
 
 
 def batch(offset: int, records: int, epoch: int = 6) -> bytes:
-    return HEADER.pack(offset, HEADER.size - LENGTH.size, epoch, 2, 0, 0, records - 1, 5, 5, -1, -1, -1, records)
+    return HEADER.pack(
+        offset, HEADER.size - LENGTH.size, epoch, 2, 0, 0, records - 1, 5, 5, -1, -1, -1, records
+    )
 
 
 def test_what_was_fetched_is_the_position_of_the_next_request_and_goes_behind_the_others() -> None:
@@ -101,7 +105,11 @@ def test_a_leader_that_moves_leaves_its_partition_behind_until_another_answers()
 def test_an_offset_that_the_log_does_not_have_is_told(more: Any) -> None:
     with pytest.raises(OutOfRange) as raised:
         fetcher()._took(part(A, **more))
-    assert (raised.value.place, raised.value.offset, raised.value.diverged) == (A, 4, "diverged" in more)
+    assert (raised.value.place, raised.value.offset, raised.value.diverged) == (
+        A,
+        4,
+        "diverged" in more,
+    )
 
 
 def test_a_right_that_is_missing_is_named() -> None:
@@ -129,7 +137,9 @@ def test_leaders_of_what_was_refused_are_looked_up(monkeypatch: pytest.MonkeyPat
     assert (made._leaders, made._unled, made.behind) == ({A: 2}, set(), True)
 
 
-def test_what_is_refused_for_longer_than_the_time_out_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_refused_for_longer_than_the_time_out_is_told_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = fetcher()
     made._refuse(A, "NOT_LEADER_OR_FOLLOWER")
     made._timeout = -1.0
@@ -175,5 +185,9 @@ def test_a_connection_that_broke_refuses_its_leaders_partitions() -> None:
 
 def test_how_much_is_fetched_is_bounded_by_what_a_person_gives() -> None:
     assert fetcher()._limits == (8 << 20, 8 << 20, 100)
-    given = {"fetch.max.bytes": "5000", "max.partition.fetch.bytes": "9000", "fetch.wait.max.ms": "7"}
+    given = {
+        "fetch.max.bytes": "5000",
+        "max.partition.fetch.bytes": "9000",
+        "fetch.wait.max.ms": "7",
+    }
     assert fetcher(**given)._limits == (5000, 5000, 7)

@@ -1,4 +1,6 @@
-"""A producer of batches under transaction version 2 and before it, with a coordinator in memory that follows KIP-890."""
+"""A producer of batches under transaction version 2 and before it, with a coordinator in memory
+that follows KIP-890.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ PLACE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @dataclass
 class Coordinator:
-    """Takes requests in place of a connection. ``faults`` happen to those of a name: ``lost`` is performed and not
-    answered, ``dropped`` is not performed, ``moved`` is answered before another broker becomes the coordinator, which
-    does not know the epoch before; a code is the answer.
+    """Takes requests in place of a connection. ``faults`` happen to those of a name: ``lost`` is
+    performed and not answered, ``dropped`` is not performed, ``moved`` is answered before another
+    broker becomes the coordinator, which does not know the epoch before; a code is the answer.
     """
 
     who: int = 7
@@ -59,7 +61,11 @@ class Coordinator:
         fault = faults.pop(0) if faults else None
         if fault == "dropped":
             raise Unreachable("no answer")
-        answer = SimpleNamespace(error_code=fault) if isinstance(fault, int) else getattr(self, name)(request)
+        answer = (
+            SimpleNamespace(error_code=fault)
+            if isinstance(fault, int)
+            else getattr(self, name)(request)
+        )
         if fault == "moved":
             self.last = -1
         if fault == "lost":
@@ -71,14 +77,18 @@ class Coordinator:
 
     def ApiVersions(self, request: Any) -> Any:
         known = (
-            [] if self.level is None else [SimpleNamespace(name="transaction.version", max_version_level=self.level)]
+            []
+            if self.level is None
+            else [SimpleNamespace(name="transaction.version", max_version_level=self.level)]
         )
         return SimpleNamespace(error_code=0, finalized_features=known, finalized_features_epoch=9)
 
     def AddPartitionsToTxn(self, request: Any) -> Any:
         code = self._added(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
         part = SimpleNamespace(partition_error_code=code)
-        return SimpleNamespace(results_by_topic_v3_and_below=[SimpleNamespace(results_by_partition=[part])])
+        return SimpleNamespace(
+            results_by_topic_v3_and_below=[SimpleNamespace(results_by_partition=[part])]
+        )
 
     def AddOffsetsToTxn(self, request: Any) -> Any:
         return SimpleNamespace(error_code=self._added(request.producer_id, request.producer_epoch))
@@ -114,7 +124,9 @@ class Coordinator:
         if self.level != 2:
             self.state, self.ended = done, [*self.ended, request.committed]
             return SimpleNamespace(error_code=0)
-        again = given == (self.who, self.epoch - 1) or (given == (self.before, LAST_EPOCH) and self.epoch == 0)
+        again = given == (self.who, self.epoch - 1) or (
+            given == (self.before, LAST_EPOCH) and self.epoch == 0
+        )
         if self.state.startswith("Complete") and again:
             return self._told(Code.NONE if self.state == done else Code.INVALID_TXN_STATE)
         if given != (self.who, self.epoch):
@@ -129,7 +141,9 @@ class Coordinator:
         return self._told(Code.NONE)
 
     def _told(self, code: Code) -> Any:
-        return SimpleNamespace(error_code=int(code), producer_id=self.who, producer_epoch=self.epoch)
+        return SimpleNamespace(
+            error_code=int(code), producer_id=self.who, producer_epoch=self.epoch
+        )
 
 
 class Sender(BatchSender):
@@ -142,7 +156,13 @@ class Sender(BatchSender):
         self.refused = False
 
     def send(
-        self, leader: int, place: TopicPartition, batch: Parts, named: Any = None, count: int = 0, answered: Any = None
+        self,
+        leader: int,
+        place: TopicPartition,
+        batch: Parts,
+        named: Any = None,
+        count: int = 0,
+        answered: Any = None,
     ) -> None:
         self.sent.append((place, batch))
         if not self.refused:
@@ -158,7 +178,9 @@ def coordinator() -> Coordinator:
 @pytest.fixture
 def made(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> BatchProducer:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    producer = BatchProducer({"bootstrap.servers": "localhost:1"}, "id", transaction_timeout_ms=500, timeout=0.2)
+    producer = BatchProducer(
+        {"bootstrap.servers": "localhost:1"}, "id", transaction_timeout_ms=500, timeout=0.2
+    )
     wire: Any = coordinator
     monkeypatch.setattr(coordinator, "newest", lambda request: 12, raising=False)
     producer._wire, producer._sender = wire, Sender(coordinator)
@@ -174,7 +196,9 @@ def sent(made: BatchProducer) -> list[tuple[TopicPartition, bytes]]:
 def give(made: BatchProducer, *places: TopicPartition) -> None:
     made.add(places)
     for place in places:
-        made.send(place, 5, lambda stamp: [b"%d %d %d" % (stamp.producer_id, stamp.epoch, stamp.sequence)])
+        made.send(
+            place, 5, lambda stamp: [b"%d %d %d" % (stamp.producer_id, stamp.epoch, stamp.sequence)]
+        )
 
 
 def test_a_transaction_costs_its_produce_requests_and_one_end_and_has_an_epoch_of_its_own(
@@ -204,7 +228,8 @@ def test_where_the_feature_is_off_partitions_are_added_and_the_epoch_stays_whate
     made.end(commit=True)
     give(made, PLACE)
     assert coordinator.asked == ["AddPartitionsToTxn", "EndTxn", "AddPartitionsToTxn"]
-    assert [batch for _, batch in sent(made)] == [b"7 4 0", b"7 4 5"]  # sequences go on with the epoch
+    # sequences go on with the epoch
+    assert [batch for _, batch in sent(made)] == [b"7 4 0", b"7 4 5"]
 
 
 def test_brokers_without_the_versions_are_not_asked_for_the_feature(
@@ -234,7 +259,11 @@ def test_features_that_nobody_has_agreed_on_are_none() -> None:
         ["dropped", "lost", "lost"],
         [int(Code.CONCURRENT_TRANSACTIONS)] * 3,
         ["lost", int(Code.CONCURRENT_TRANSACTIONS)],
-        [int(Code.NOT_COORDINATOR), int(Code.COORDINATOR_LOAD_IN_PROGRESS), int(Code.COORDINATOR_NOT_AVAILABLE)],
+        [
+            int(Code.NOT_COORDINATOR),
+            int(Code.COORDINATOR_LOAD_IN_PROGRESS),
+            int(Code.COORDINATOR_NOT_AVAILABLE),
+        ],
     ],
 )
 def test_a_commit_is_asked_for_until_it_is_answered_and_happens_once(
@@ -296,7 +325,8 @@ def test_a_commit_of_what_the_coordinator_has_aborted_meanwhile_says_that_the_pr
 ) -> None:
     made.initialise(1)
     give(made, PLACE)
-    # Who fences it has the transaction aborted first, with the epoch behind ours, and then takes the one behind that.
+    # Who fences it has the transaction aborted first, with the epoch behind ours, and then takes
+    # the one behind that.
     coordinator.epoch, coordinator.last, coordinator.state = 5, -1, "CompleteFalse"
     with pytest.raises(Refusal) as told:
         made.end(commit=True)
@@ -316,7 +346,9 @@ def test_before_version_2_neither_a_commit_nor_an_abort_is_repeated(
     assert coordinator.asked.count("EndTxn") == 2
 
 
-def test_behind_the_last_epoch_comes_another_producer_id(made: BatchProducer, coordinator: Coordinator) -> None:
+def test_behind_the_last_epoch_comes_another_producer_id(
+    made: BatchProducer, coordinator: Coordinator
+) -> None:
     coordinator.epoch = LAST_EPOCH - 2
     made.initialise(1)
     states = []
@@ -334,7 +366,10 @@ def test_behind_the_last_epoch_comes_another_producer_id(made: BatchProducer, co
     ("unknown", "asked"),
     [
         (False, ["AddPartitionsToTxn", "EndTxn"]),
-        (True, ["AddPartitionsToTxn", "EndTxn", "FindCoordinator", "InitProducerId", "ApiVersions"]),
+        (
+            True,
+            ["AddPartitionsToTxn", "EndTxn", "FindCoordinator", "InitProducerId", "ApiVersions"],
+        ),
     ],
 )
 def test_an_abort_of_what_may_not_have_begun_takes_only_an_epoch_that_follows_its_own(
@@ -350,17 +385,26 @@ def test_an_abort_of_what_may_not_have_begun_takes_only_an_epoch_that_follows_it
 
 
 @pytest.mark.parametrize("begun", [False, True])
-@pytest.mark.parametrize("faults", [["moved"], ["lost", Code.NOT_COORDINATOR, "moved"], [Code.NOT_COORDINATOR]])
+@pytest.mark.parametrize(
+    "faults", [["moved"], ["lost", Code.NOT_COORDINATOR, "moved"], [Code.NOT_COORDINATOR]]
+)
 @pytest.mark.parametrize("not_found", [0, 2])
 def test_another_coordinator_behind_an_abort_is_no_fence(
-    made: BatchProducer, coordinator: Coordinator, begun: bool, faults: list[str | int], not_found: int
+    made: BatchProducer,
+    coordinator: Coordinator,
+    begun: bool,
+    faults: list[str | int],
+    not_found: int,
 ) -> None:
     made.initialise(1)
     cast(Sender, made._sender).refused = True
     give(made, PLACE)
     coordinator.state = "Ongoing" if begun else "Empty"
     unavailable: list[str | int] = [int(Code.COORDINATOR_NOT_AVAILABLE)] * not_found
-    coordinator.faults, coordinator.moved = {"EndTxn": list(faults), "FindCoordinator": unavailable}, 1
+    coordinator.faults, coordinator.moved = (
+        {"EndTxn": list(faults), "FindCoordinator": unavailable},
+        1,
+    )
     if "lost" in faults:
         with pytest.raises(Unreachable):
             made.end(commit=False)
@@ -378,7 +422,9 @@ def test_an_abort_of_offsets_that_were_not_answered_adds_their_group(
     made.initialise(1)
     coordinator.faults["TxnOffsetCommit"] = ["dropped"]
     with pytest.raises(Unreachable):
-        made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5)
+        made.send_group_offsets(
+            GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5
+        )
     del coordinator.asked[:]
     made.end(commit=False)
     assert (coordinator.asked, made._who) == (["AddOffsetsToTxn", "EndTxn"], (7, 5))
@@ -390,8 +436,8 @@ def test_it_never_takes_the_epoch_of_an_older_client_that_took_its_id_over(
     made.initialise(1)
     cast(Sender, made._sender).refused = True
     give(made, PLACE)
-    # A client of before KIP-890 initialised the id and aborted, and still has the epoch that it began with. To the
-    # coordinator our abort looks like a repetition of one that it has performed.
+    # A client of before KIP-890 initialised the id and aborted, and still has the epoch that it
+    # began with. To the coordinator our abort looks like a repetition of one that it has performed.
     coordinator.epoch, coordinator.last, coordinator.state = 5, -1, "CompleteFalse"
     with pytest.raises(Refusal) as told:
         made.end(commit=False)
@@ -403,7 +449,9 @@ def test_offsets_of_a_group_need_no_request_of_their_own_to_add_the_group(
 ) -> None:
     made.initialise(1)
     del coordinator.asked[:]
-    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5)
+    made.send_group_offsets(
+        GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5
+    )
     made.end(commit=True)
     assert coordinator.asked == ["FindCoordinator", "TxnOffsetCommit", "EndTxn"]
     assert made._who == (7, 5)
@@ -415,7 +463,9 @@ def test_partitions_and_leaders_are_looked_up_again_between_two_transactions_onc
     now = [1000.0]
     made.initialise(1)
     monkeypatch.setattr(
-        partition_leaders, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
+        partition_leaders,
+        "time",
+        SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None),
     )
     made.forget_leaders()
     known = made._leaders
@@ -452,7 +502,9 @@ def test_requests_take_no_longer_than_there_is_patience(
         assert 0 < patience <= limit
 
 
-def test_a_transaction_without_anything_is_none(made: BatchProducer, coordinator: Coordinator) -> None:
+def test_a_transaction_without_anything_is_none(
+    made: BatchProducer, coordinator: Coordinator
+) -> None:
     made.initialise(1)
     del coordinator.asked[:]
     made.end(commit=True)
@@ -460,7 +512,7 @@ def test_a_transaction_without_anything_is_none(made: BatchProducer, coordinator
     assert coordinator.asked == []
 
 
-# --------------------------------------------------------------------------------------------------- Produce requests
+# --------------------------------------------------------------------------------- Produce requests
 
 
 class Connection:
@@ -480,8 +532,13 @@ class Connection:
     def allow(self, seconds: float) -> None:
         self.allowed.append(seconds)
 
-    def send_parts(self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool) -> int:
-        assert (key, flexible) == (ProduceRequest.API_KEY, ProduceRequest.flexible_version_q(version))
+    def send_parts(
+        self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool
+    ) -> int:
+        assert (key, flexible) == (
+            ProduceRequest.API_KEY,
+            ProduceRequest.flexible_version_q(version),
+        )
         self.requests.append(ProduceRequest[version].decode(b"".join(parts)))
         self.waiting.append(len(self.requests))
         return len(self.requests)
@@ -493,7 +550,9 @@ class Connection:
         return self.answer(self.codes.pop(0) if self.codes else 0)
 
     def answer(self, code: int) -> bytearray:
-        """The ``code`` for the first partition of the oldest request without an answer, none for its others."""
+        """The ``code`` for the first partition of the oldest request without an answer, none for
+        its others.
+        """
         topic = ProduceResponse.TopicProduceResponse
         request = self.requests[self.answered]
         self.answered += 1
@@ -517,7 +576,10 @@ class Connection:
 
     @property
     def batches(self) -> list[Any]:
-        return [b"+".join(part.records for part in r.topic_data[0].partition_data) for r in self.requests]
+        return [
+            b"+".join(part.records for part in r.topic_data[0].partition_data)
+            for r in self.requests
+        ]
 
 
 @pytest.fixture
@@ -558,8 +620,11 @@ def test_a_flush_waits_no_longer_than_it_is_told_and_each_answer_no_longer_than_
     with pytest.raises(Unacknowledged):
         made.flush(0.5)
     assert (made.unacknowledged, len(asked), 0 < asked[0] <= 0.5) == (3, 1, True)
-    monkeypatch.setattr(connection, "await_answer", lambda number: _raise(TimeoutError("timed out")))
-    with pytest.raises(TimeoutError, match="timed out"):  # the request's own time is over before the patience
+    monkeypatch.setattr(
+        connection, "await_answer", lambda number: _raise(TimeoutError("timed out"))
+    )
+    # the request's own time is over before the patience
+    with pytest.raises(TimeoutError, match="timed out"):
         made.flush(60.0)
     assert len(asked) == 1
 
@@ -603,7 +668,9 @@ def test_a_broker_that_does_not_know_yet_that_it_leads_a_new_topic_is_asked_agai
         made.flush()
 
 
-def test_where_a_produce_adds_no_partition_only_the_first_batch_of_all_is_waited_for(connection: Connection) -> None:
+def test_where_a_produce_adds_no_partition_only_the_first_batch_of_all_is_waited_for(
+    connection: Connection,
+) -> None:
     made = sender(connection, adds=False)
     made.send(1, PLACE, [b"first"])
     made.flush()
@@ -613,11 +680,15 @@ def test_where_a_produce_adds_no_partition_only_the_first_batch_of_all_is_waited
     assert connection.batches == [b"first", b"0", b"1", b"2"]
 
 
-def test_what_is_answered_for_each_batch_is_told_with_its_offset_once(connection: Connection) -> None:
+def test_what_is_answered_for_each_batch_is_told_with_its_offset_once(
+    connection: Connection,
+) -> None:
     made, told = sender(connection), list[tuple[str, int, int, int]]()
     connection.codes = [Code.CONCURRENT_TRANSACTIONS, Code.MESSAGE_TOO_LARGE]
     for name, place in (("refused", PLACE), ("arrived", OTHER)):
-        made.send(1, place, [b"x"], None, 5, lambda *answer, name=name: told.append((name, *answer)))
+        made.send(
+            1, place, [b"x"], None, 5, lambda *answer, name=name: told.append((name, *answer))
+        )
     assert made.unacknowledged == 10
     with pytest.raises(Refusal):
         made.flush()
@@ -625,7 +696,9 @@ def test_what_is_answered_for_each_batch_is_told_with_its_offset_once(connection
     assert made.unacknowledged == 0
 
 
-def test_a_broker_that_reads_nothing_for_a_while_is_waited_for_so_much_longer(connection: Connection) -> None:
+def test_a_broker_that_reads_nothing_for_a_while_is_waited_for_so_much_longer(
+    connection: Connection,
+) -> None:
     made = sender(connection)
     connection.throttles = [2500, 0]
     made.send(1, PLACE, [b"one"])
@@ -652,7 +725,11 @@ def test_of_several_first_batches_the_one_that_is_refused_is_told_and_nothing_is
     with pytest.raises(Refusal) as told:
         made.flush()
     assert told.value.named is not None
-    assert (told.value.code, told.value.named(0), made.opened) == (Code.MESSAGE_TOO_LARGE, "row 0", {OTHER})
+    assert (told.value.code, told.value.named(0), made.opened) == (
+        Code.MESSAGE_TOO_LARGE,
+        "row 0",
+        {OTHER},
+    )
     assert told.value.alone == "t"
     made.settle()
     assert len(connection.requests) == 1
@@ -667,7 +744,9 @@ def test_what_waits_for_others_is_not_sent_by_an_abort(connection: Connection) -
     assert connection.requests == []
 
 
-def test_behind_its_first_batch_a_partition_has_several_on_their_way(connection: Connection) -> None:
+def test_behind_its_first_batch_a_partition_has_several_on_their_way(
+    connection: Connection,
+) -> None:
     made = sender(connection)
     for number in range(4):
         made.send(1, PLACE, [b"%d" % number])
@@ -677,7 +756,9 @@ def test_behind_its_first_batch_a_partition_has_several_on_their_way(connection:
 
 
 @pytest.mark.parametrize("adds", [False, True])
-def test_a_busy_coordinator_is_an_error_for_any_other_batch(connection: Connection, adds: bool) -> None:
+def test_a_busy_coordinator_is_an_error_for_any_other_batch(
+    connection: Connection, adds: bool
+) -> None:
     made = sender(connection, adds=adds)
     connection.codes = [0, Code.CONCURRENT_TRANSACTIONS]
     made.send(1, PLACE, [b"first"])
@@ -693,7 +774,9 @@ def test_a_coordinator_that_stays_busy_is_an_error_in_the_end(
 ) -> None:
     made = sender(connection)
     made._timeout = 0.05
-    monkeypatch.setattr(connection, "bytes", lambda count: connection.answer(Code.CONCURRENT_TRANSACTIONS))
+    monkeypatch.setattr(
+        connection, "bytes", lambda count: connection.answer(Code.CONCURRENT_TRANSACTIONS)
+    )
     made.send(1, PLACE, [b"first"])
     with pytest.raises(Refusal):
         made.flush()
@@ -706,7 +789,9 @@ def test_a_connection_that_was_idle_for_long_or_broke_is_replaced(
     now, made, others = [1000.0], sender(connection), [Connection(), Connection()]
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
     monkeypatch.setattr(batch_sender, "time", clock)
-    monkeypatch.setattr(batch_sender, "RawConnection", lambda wire, broker, timeout, room: others.pop(0))
+    monkeypatch.setattr(
+        batch_sender, "RawConnection", lambda wire, broker, timeout, room: others.pop(0)
+    )
     made._used[1] = 950.0
     made.send(1, PLACE, [b"soon"])
     made.flush()
@@ -726,7 +811,9 @@ def test_a_connection_that_was_idle_for_long_or_broke_is_replaced(
     assert cast(Any, made._connections[1]).batches == [b"of the next"]
 
 
-def test_connections_on_which_an_answer_is_missing_can_be_left_behind(connection: Connection) -> None:
+def test_connections_on_which_an_answer_is_missing_can_be_left_behind(
+    connection: Connection,
+) -> None:
     made = sender(connection)
     made.send(1, PLACE, [b"first"])
     made._open(1)

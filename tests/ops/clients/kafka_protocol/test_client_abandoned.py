@@ -11,7 +11,9 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 
 class Loop:
-    """kafka-python's loop, which logs while it closes, so that it needs the lock of a log handler."""
+    """kafka-python's loop, which logs while it closes, so that it needs the lock of a log
+    handler.
+    """
 
     def __init__(self, lock: threading.Lock, closed: threading.Event, **_: Any) -> None:
         self._lock, self._done, self._closed = lock, closed, False
@@ -52,7 +54,9 @@ def test_an_abandoned_connection_is_closed_although_a_lock_is_held_that_its_loop
     lock = threading.Lock()
     closed = threading.Event()
     monkeypatch.setattr("kafka.net.manager.KafkaConnectionManager", Manager)
-    monkeypatch.setattr("kafka.net.selector.NetworkSelector", lambda **how: Loop(lock, closed, **how))
+    monkeypatch.setattr(
+        "kafka.net.selector.NetworkSelector", lambda **how: Loop(lock, closed, **how)
+    )
     wire = KafkaProtocolClient({}, timeout=1)
     assert wire.manager
     collected = threading.Event()
@@ -66,7 +70,9 @@ def test_an_abandoned_connection_is_closed_although_a_lock_is_held_that_its_loop
     gc.disable()
     try:
         threading.Thread(target=collect, daemon=True).start()
-        assert collected.wait(60), "the garbage collector waits for a loop that waits for this thread"
+        assert collected.wait(60), (
+            "the garbage collector waits for a loop that waits for this thread"
+        )
     finally:
         gc.enable()
     assert closed.wait(60)

@@ -24,6 +24,13 @@ print("loaded")
 
 
 def test_many_threads_may_open_edges_at_once() -> None:
-    # kafka-python's modules import each other in circles, and two threads that load them get stuck on each other.
-    ran = subprocess.run([sys.executable, "-c", MANY_AT_ONCE], capture_output=True, text=True, timeout=120, check=False)
+    # kafka-python's modules import each other in circles, and two threads that load them get stuck
+    # on each other.
+    ran = subprocess.run(
+        [sys.executable, "-c", MANY_AT_ONCE],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (ran.stdout, ran.returncode) == ("loaded\n", 0), ran.stderr

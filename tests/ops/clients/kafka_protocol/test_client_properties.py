@@ -14,7 +14,12 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, fa
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments
 from connectctl.ops.clients.kafka_protocol.connection_failures import ConnectionFailures
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
-from kafka.errors import KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, SaslAuthenticationFailedError
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    SaslAuthenticationFailedError,
+)
 from kafka.future import Future
 
 SERVERS = {"bootstrap.servers": "one:9092, two:9092"}
@@ -31,7 +36,12 @@ def test_without_security_only_the_servers_and_the_name_are_told() -> None:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("name", ["sasl.mechanism", "sasl.mechanisms"])
 def test_passwords_are_handed_over(mechanism: str, name: str) -> None:
-    client = {"security.protocol": "sasl_plaintext", name: mechanism, "sasl.username": "ops", "sasl.password": "s3cret"}
+    client = {
+        "security.protocol": "sasl_plaintext",
+        name: mechanism,
+        "sasl.username": "ops",
+        "sasl.password": "s3cret",
+    }
     found = arguments(SERVERS | client)
     assert found["security_protocol"] == "SASL_PLAINTEXT"
     assert found["sasl_mechanism"] == mechanism
@@ -72,8 +82,14 @@ def test_an_unsecured_token_has_the_claims_that_were_configured() -> None:
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "x"},
             "sasl.password is missing",
         ),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MAGIC"}, "AWS_MAGIC is not supported"),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "no token source configured"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MAGIC"},
+            "AWS_MAGIC is not supported",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"},
+            "no token source configured",
+        ),
         (
             {
                 "security.protocol": "SASL_SSL",
@@ -91,7 +107,9 @@ def test_an_unsecured_token_has_the_claims_that_were_configured() -> None:
         ({"security.protocol": "SSL", "ssl.keystore.location": "/k.p12"}, "PKCS#12"),
     ],
 )
-def test_what_cannot_be_translated_is_bad_input_and_never_dropped(client: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_translated_is_bad_input_and_never_dropped(
+    client: dict[str, Any], words: str
+) -> None:
     with pytest.raises(BadInput) as raised:
         arguments(SERVERS | client)
     assert words in str(raised.value)
@@ -119,12 +137,21 @@ def test_kafka_pythons_errors_become_ours() -> None:
         of(ZeroDivisionError())
 
 
-REFUSED, CUT, LATE = SaslAuthenticationFailedError("no"), KafkaConnectionError("cut"), KafkaTimeoutError("late")
+REFUSED, CUT, LATE = (
+    SaslAuthenticationFailedError("no"),
+    KafkaConnectionError("cut"),
+    KafkaTimeoutError("late"),
+)
 
 
 def test_the_reason_of_a_refused_login_outlives_later_complaints_until_there_is_an_answer() -> None:
     failures = ConnectionFailures()
-    for node, error in [(0, REFUSED), (0, CUT), (0, KafkaTimeoutError("SASL Authentication timed out")), (1, CUT)]:
+    for node, error in [
+        (0, REFUSED),
+        (0, CUT),
+        (0, KafkaTimeoutError("SASL Authentication timed out")),
+        (1, CUT),
+    ]:
         failures.note(f"bootstrap-{node}", error)
     assert type(failure(LATE, "one:9092", "connect", failures)) is NotAuthorized
     failures.brokers_are_known()
@@ -135,12 +162,18 @@ def test_a_refused_login_is_the_reason_of_its_own_broker_alone() -> None:
     failures = ConnectionFailures()
     failures.brokers_are_known()
     failures.note(1, REFUSED)
-    found = [failure(each, "one:9092", "connect", failures) for each in (*map(NodeNotReadyError, (1, 2)), LATE)]
+    found = [
+        failure(each, "one:9092", "connect", failures)
+        for each in (*map(NodeNotReadyError, (1, 2)), LATE)
+    ]
     assert [type(each) for each in found] == [NotAuthorized, Unreachable, Unreachable]
 
 
 def test_a_connection_that_is_made_forgets_why_the_one_before_was_not() -> None:
-    failures, connections = ConnectionFailures(), [SimpleNamespace(init_future=Future()) for _ in range(2)]
+    failures, connections = (
+        ConnectionFailures(),
+        [SimpleNamespace(init_future=Future()) for _ in range(2)],
+    )
     manager = SimpleNamespace(get_connection=lambda node_id: connections[node_id])
     failures.watch(manager)
     for node in (0, 1):
@@ -156,5 +189,7 @@ def test_a_refused_login_of_one_client_is_not_an_error_of_another() -> None:
     """They share kafka-python's loggers, which say the same for all of them."""
     other = KafkaProtocolClient({"bootstrap.servers": "two:9092"}, timeout=1)
     other.explains = False
-    logging.getLogger("kafka.net.manager").warning("Bootstrap connection to bootstrap-0 failed: %s (backoff", REFUSED)
+    logging.getLogger("kafka.net.manager").warning(
+        "Bootstrap connection to bootstrap-0 failed: %s (backoff", REFUSED
+    )
     assert type(other.failure(LATE, "connect")) is Unreachable

@@ -15,12 +15,16 @@ NONE, INCONSISTENT = 0, 23
 
 
 class Coordinators:
-    """A group with one member, which a killed run left behind. A LeaveGroup is answered after ``silent`` that were not."""
+    """A group with one member, which a killed run left behind. A LeaveGroup is answered after
+    ``silent`` that were not.
+    """
 
     def __init__(self, silent: int) -> None:
         self.silent = silent
         self.left: list[str] = []
-        dead = LockHolder("run-1", f"somebody@{socket.gethostname()}", "2026-01-01T00:00:00Z", os.getpid())
+        dead = LockHolder(
+            "run-1", f"somebody@{socket.gethostname()}", "2026-01-01T00:00:00Z", os.getpid()
+        )
         self.members = {"dead": dead.client_id}
 
     def answer(self, request: Any) -> Any:
@@ -48,7 +52,11 @@ class Coordinators:
             for m, c in self.members.items()
         ]
         group = SimpleNamespace(
-            error_code=NONE, group_state="Stable", protocol_type="", protocol_data="", members=members
+            error_code=NONE,
+            group_state="Stable",
+            protocol_type="",
+            protocol_data="",
+            members=members,
         )
         return SimpleNamespace(groups=[group])
 
@@ -86,8 +94,13 @@ def test_a_dead_owners_member_is_removed_however_late_the_coordinator_answers(lo
     assert coordinators.left == ["dead", "mine"]
 
 
-def test_where_no_coordinator_answers_in_time_the_lock_of_a_dead_run_is_not_had(lock_of: Any) -> None:
-    with pytest.raises(TimedOut, match="No coordinator"), lock_of(Coordinators(10**9), 0.05).held("run-1", bool):
+def test_where_no_coordinator_answers_in_time_the_lock_of_a_dead_run_is_not_had(
+    lock_of: Any,
+) -> None:
+    with (
+        pytest.raises(TimedOut, match="No coordinator"),
+        lock_of(Coordinators(10**9), 0.05).held("run-1", bool),
+    ):
         raise AssertionError
 
 

@@ -1,4 +1,6 @@
-"""A broker that dies in the middle of a login has refused nobody: it is waited for, as any other that dies."""
+"""A broker that dies in the middle of a login has refused nobody: it is waited for, as any other
+that dies.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,22 @@ CLIENTS: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("client", list(CLIENTS))
-@pytest.mark.parametrize("at", [VERSIONS, HANDSHAKE, AUTHENTICATE], ids=["versions", "handshake", "authenticate"])
+@pytest.mark.parametrize(
+    "at", [VERSIONS, HANDSHAKE, AUTHENTICATE], ids=["versions", "handshake", "authenticate"]
+)
 @pytest.mark.parametrize("reset", [False, True])
 def test_a_login_that_is_cut_short_is_an_outage(client: str, at: int, reset: bool) -> None:
     broker = DyingBroker(at, reset=reset, mechanism="SCRAM-SHA-512")
     login = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": "p"}
     try:
         with pytest.raises(Unreachable) as raised:
-            CLIENTS[client]({"bootstrap.servers": broker.address, "security.protocol": "SASL_PLAINTEXT", **login})
+            CLIENTS[client](
+                {
+                    "bootstrap.servers": broker.address,
+                    "security.protocol": "SASL_PLAINTEXT",
+                    **login,
+                }
+            )
     finally:
         broker.close()
     assert type(raised.value) is Unreachable, raised.value
@@ -40,15 +50,27 @@ def test_a_login_that_is_cut_short_is_an_outage(client: str, at: int, reset: boo
     assert broker.died
 
 
-REFUSED = "SASL authentication error: Authentication failed during authentication due to invalid credentials"
-CUT = "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure (after 0ms in state DOWN)"
-CUT_EARLIER = "SASL PLAIN mechanism handshake failed: Local: Timed out: broker's supported mechanisms: (n/a)"
+REFUSED = (
+    "SASL authentication error: Authentication failed during authentication due to invalid "
+    "credentials"
+)
+CUT = (
+    "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure "
+    "(after 0ms in state DOWN)"
+)
+CUT_EARLIER = (
+    "SASL PLAIN mechanism handshake failed: Local: Timed out: broker's supported mechanisms: (n/a)"
+)
 
 
-@pytest.mark.parametrize("name", ["REQUEST_TIMED_OUT", "NOT_COORDINATOR", "UNKNOWN", "COORDINATOR_NOT_AVAILABLE"])
+@pytest.mark.parametrize(
+    "name", ["REQUEST_TIMED_OUT", "NOT_COORDINATOR", "UNKNOWN", "COORDINATOR_NOT_AVAILABLE"]
+)
 def test_a_login_that_was_refused_before_is_not_the_reason_of_a_brokers_answer(name: str) -> None:
     answer: Any = type("E", (), {"name": lambda self: name, "str": lambda self: "later"})()
-    found = failure(answer, "commit its transaction", "a:1", "SASL authentication error: Authentication failed")
+    found = failure(
+        answer, "commit its transaction", "a:1", "SASL authentication error: Authentication failed"
+    )
     assert not isinstance(found, NotAuthorized)
     assert "Authentication" not in str(found)
 

@@ -1,4 +1,6 @@
-"""Connections of a producer's requests: one that is idle for long, or on which an answer is missing, is replaced."""
+"""Connections of a producer's requests: one that is idle for long, or on which an answer is
+missing, is replaced.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Connection:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
     found: list[Connection] = []
     monkeypatch.setattr(
-        direct_requests, "RawConnection", lambda wire, broker, timeout, room, patience: Connection(found)
+        direct_requests,
+        "RawConnection",
+        lambda wire, broker, timeout, room, patience: Connection(found),
     )
     return found
 
@@ -70,9 +74,14 @@ def test_one_that_was_idle_for_long_is_replaced(
     assert [each.closed for each in opened] == [True, False]
 
 
-@pytest.mark.parametrize(("error", "told"), [(TimeoutError(), Unreachable), (KeyboardInterrupt(), KeyboardInterrupt)])
+@pytest.mark.parametrize(
+    ("error", "told"), [(TimeoutError(), Unreachable), (KeyboardInterrupt(), KeyboardInterrupt)]
+)
 def test_one_on_which_an_answer_is_missing_is_replaced(
-    opened: list[Connection], requests: DirectRequests, error: BaseException, told: type[BaseException]
+    opened: list[Connection],
+    requests: DirectRequests,
+    error: BaseException,
+    told: type[BaseException],
 ) -> None:
     requests.ask("x", REQUEST, 1)
     opened[0].fails = error

@@ -1,4 +1,6 @@
-"""Fetch responses as another library encodes them, by names and by ids, are read field by field as they arrive."""
+"""Fetch responses as another library encodes them, by names and by ids, are read field by field as
+they arrive.
+"""
 
 from __future__ import annotations
 
@@ -50,26 +52,41 @@ def answer(version: int, *topics: tuple[str, list[dict[str, Any]]], code: int = 
     told = []
     for name, parts in topics:
         partitions = [
-            kind.PartitionData(**{"log_start_offset": 0, "preferred_read_replica": -1, **each}) for each in parts
+            kind.PartitionData(**{"log_start_offset": 0, "preferred_read_replica": -1, **each})
+            for each in parts
         ]
         who = {"topic_id": IDS[name]} if version == BY_ID else {"topic": name}
         told.append(kind(partitions=partitions, **who))
-    response = FetchResponse[version](throttle_time_ms=0, error_code=code, session_id=0, responses=told)
+    response = FetchResponse[version](
+        throttle_time_ms=0, error_code=code, session_id=0, responses=told
+    )
     body = response.encode()
     return Arrived((b"\0" if version == BY_ID else b"") + body)
 
 
-def part(index: int, records: bytes | None = None, aborted: Any = None, code: int = 0, **more: Any) -> dict[str, Any]:
+def part(
+    index: int, records: bytes | None = None, aborted: Any = None, code: int = 0, **more: Any
+) -> dict[str, Any]:
     kind = FetchResponse.FetchableTopicResponse.PartitionData.AbortedTransaction
-    gone = None if aborted is None else [kind(producer_id=who, first_offset=at) for who, at in aborted]
-    told = {"partition_index": index, "error_code": code, "high_watermark": 90, "last_stable_offset": 80}
+    gone = (
+        None if aborted is None else [kind(producer_id=who, first_offset=at) for who, at in aborted]
+    )
+    told = {
+        "partition_index": index,
+        "error_code": code,
+        "high_watermark": 90,
+        "last_stable_offset": 80,
+    }
     return told | {"aborted_transactions": gone, "records": records} | more
 
 
 def read(raw: Arrived, version: int, *, committed: bool = True) -> tuple[int, list[PartitionData]]:
     connection: Any = raw
     code, parts = read_response(connection, IDS if version == BY_ID else {}, committed=committed)
-    found = [each._replace(data=None if each.data is None else bytes(each.data[: each.size])) for each in parts]
+    found = [
+        each._replace(data=None if each.data is None else bytes(each.data[: each.size]))
+        for each in parts
+    ]
     assert raw.left == 0
     return code, found
 
@@ -117,7 +134,9 @@ def test_a_topic_that_was_not_asked_for_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize(("ids", "version", "epoch"), [({}, BY_NAME, -1), (IDS, BY_ID, 4)])
-def test_a_request_names_its_partitions_in_their_order(ids: dict[str, UUID], version: int, epoch: int) -> None:
+def test_a_request_names_its_partitions_in_their_order(
+    ids: dict[str, UUID], version: int, epoch: int
+) -> None:
     positions = {
         TopicPartition("orders", 3): Position(9, 4),
         TopicPartition("bills", 0): Position(1),
@@ -126,7 +145,10 @@ def test_a_request_names_its_partitions_in_their_order(ids: dict[str, UUID], ver
     request = fetch_request(positions, ids, LIMITS, committed=True)
     again = FetchRequest[version].decode(request.encode())
     assert (again.max_bytes, again.max_wait_ms, again.isolation_level) == (1000, 50, 1)
-    told = [[(p.partition, p.fetch_offset, p.partition_max_bytes) for p in t.partitions] for t in again.topics]
+    told = [
+        [(p.partition, p.fetch_offset, p.partition_max_bytes) for p in t.partitions]
+        for t in again.topics
+    ]
     assert told == [[(3, 9, 900), (1, 0, 900)], [(0, 1, 900)]]
     assert again.topics[0].partitions[0].last_fetched_epoch == epoch
     named = [str(t.topic_id) if ids else t.topic for t in again.topics]

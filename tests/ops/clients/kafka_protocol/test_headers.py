@@ -1,4 +1,6 @@
-"""Answers to raw Fetch, byte by byte: cut off, refused, and from a log that begins later than it did."""
+"""Answers to raw Fetch, byte by byte: cut off, refused, and from a log that begins later than it
+did.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,24 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 PLACE = TopicPartition("t", 0)
 
 
-def batch(offset: int, count: int, body: int = 5000, attributes: int = 0x10, magic: int = 2) -> bytes:
+def batch(
+    offset: int, count: int, body: int = 5000, attributes: int = 0x10, magic: int = 2
+) -> bytes:
     length = AFTER_LENGTH + body
-    head = HEADER.pack(offset, length, 0, magic, 0, attributes, count - 1, 1, 2, 9, 0, offset, count)
+    head = HEADER.pack(
+        offset, length, 0, magic, 0, attributes, count - 1, 1, 2, 9, 0, offset, count
+    )
     return head + b"x" * body
 
 
 def marker(offset: int) -> bytes:
-    record = b"\x00\x00\x00\x08" + struct.pack(">hh", 0, 1) + b"\x0c" + struct.pack(">hi", 0, 3) + b"\x00"
+    record = (
+        b"\x00\x00\x00\x08"
+        + struct.pack(">hh", 0, 1)
+        + b"\x0c"
+        + struct.pack(">hi", 0, 3)
+        + b"\x00"
+    )
     body = bytes([len(record) * 2]) + record
     length = AFTER_LENGTH + len(body)
     return HEADER.pack(offset, length, 0, 2, 0, 0x30, 0, 1, 2, 9, 0, -1, 1) + body
@@ -32,7 +44,11 @@ def marker(offset: int) -> bytes:
 
 def answer(records: bytes, code: int = 0, first: int = 0) -> bytes:
     top = headers._TOP.pack(0, 0, 0, 1) + struct.pack(">h", 1) + b"t" + struct.pack(">i", 1)
-    part = headers._PART.pack(0, code, 99, 99, first, -1) + struct.pack(">i", -1) + struct.pack(">i", len(records))
+    part = (
+        headers._PART.pack(0, code, 99, 99, first, -1)
+        + struct.pack(">i", -1)
+        + struct.pack(">i", len(records))
+    )
     return top + part + records
 
 
@@ -69,7 +85,9 @@ def walked(data: bytes) -> list[Any]:
 
 
 def test_bodies_are_passed_over_however_big_and_markers_are_read() -> None:
-    found = walked(answer(batch(0, 10) + batch(10, 3, body=20_000) + marker(13) + batch(14, 1, body=0)))
+    found = walked(
+        answer(batch(0, 10) + batch(10, 3, body=20_000) + marker(13) + batch(14, 1, body=0))
+    )
     assert [(type(f), f.offset, f.next_offset) for f in found] == [
         (Batch, 0, 10),
         (Batch, 10, 13),
@@ -87,7 +105,12 @@ def test_of_a_batch_that_is_cut_off_the_header_will_do_and_of_a_marker_it_will_n
 
 @pytest.mark.parametrize(
     ("code", "first", "error"),
-    [(1, 50, headers._Start), (6, 0, headers._Moved), (29, 0, NotAuthorized), (2, 0, ConnectctlError)],
+    [
+        (1, 50, headers._Start),
+        (6, 0, headers._Moved),
+        (29, 0, NotAuthorized),
+        (2, 0, ConnectctlError),
+    ],
 )
 def test_errors_move_on_try_again_or_end(code: int, first: int, error: type[Exception]) -> None:
     with pytest.raises(error) as told:

@@ -1,4 +1,6 @@
-"""InitProducerId for many ids: the bytes are kafka-python's, and every id is told once, whatever breaks."""
+"""InitProducerId for many ids: the bytes are kafka-python's, and every id is told once, whatever
+breaks.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,11 @@ def test_requests_are_those_of_kafka_python(id: str, version: int) -> None:
 
 
 class Connection:
-    """Answers with the number of the request as the producer id; breaks after ``breaks_at`` answers.
+    """Answers with the number of the request as the producer id; breaks after ``breaks_at``
+    answers.
 
-    A selector finds it ready whenever answers are on their way; ``at_once`` of them arrive together. A ``silent`` one has
-    none, ever.
+    A selector finds it ready whenever answers are on their way; ``at_once`` of them arrive
+    together. A ``silent`` one has none, ever.
     """
 
     made: list[Connection]
@@ -73,7 +76,9 @@ class Connection:
         return self._ours.fileno()
 
     def send_many(self, key: int, version: int, bodies: Sequence[bytes]) -> range:
-        assert not self.wants_quiet or self.asked == self.heard, "a login is renewed while no answer is on its way"
+        assert not self.wants_quiet or self.asked == self.heard, (
+            "a login is renewed while no answer is on its way"
+        )
         self.wants_quiet = False
         self.chunks += 1
         first, self.asked = self.asked + 1, self.asked + len(bodies)
@@ -86,7 +91,10 @@ class Connection:
         until = min(self.asked, self.heard + self.at_once)
         if self.breaks_at is not None and until >= self.breaks_at:
             raise Broken("gone")
-        found = [layout.unpack(layout.pack(0, 0, 0, number, 3)) for number in range(self.heard + 1, until + 1)]
+        found = [
+            layout.unpack(layout.pack(0, 0, 0, number, 3))
+            for number in range(self.heard + 1, until + 1)
+        ]
         self.heard = until
         self.wants_quiet = self.chunks % 3 == 0
         if self.heard == self.asked:
@@ -100,7 +108,11 @@ class Connection:
 
 
 def run(
-    monkeypatch: pytest.MonkeyPatch, parts: dict[int, int], *breaks: int, at_once: int = 4, patience: float = 60.0
+    monkeypatch: pytest.MonkeyPatch,
+    parts: dict[int, int],
+    *breaks: int,
+    at_once: int = 4,
+    patience: float = 60.0,
 ) -> dict[str, tuple[Code, Any]]:
     monkeypatch.setattr(Connection, "made", [], raising=False)
     monkeypatch.setattr(Connection, "breaks", list(breaks), raising=False)
@@ -128,7 +140,9 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 4, CHUNK])
-def test_every_id_is_asked_for_once_on_many_connections(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+def test_every_id_is_asked_for_once_on_many_connections(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
     told = run(monkeypatch, {1: 5_000, 2: 3_050}, at_once=at_once)
     counts = Counter(connection.broker for connection in Connection.made)
     assert 1 <= counts[1] <= 5_000 / SHARE
@@ -147,7 +161,9 @@ def test_a_connection_that_breaks_leaves_what_it_had_sent_in_doubt_and_the_other
     assert codes == {Code.NONE: 20_000 - (CHUNK - 10), Code.NO_ANSWER: CHUNK - 10}
 
 
-def test_a_connection_without_answers_is_in_doubt_when_the_patience_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_answers_is_in_doubt_when_the_patience_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Connection, "silent", True)
     monkeypatch.setattr(init_producer_ids, "CALM", 0.05)
     told = run(monkeypatch, {1: 2 * SHARE}, patience=0.05)
@@ -163,7 +179,9 @@ def test_what_no_connection_took_was_not_sent(monkeypatch: pytest.MonkeyPatch) -
     assert codes[("1", Code.NOT_SENT)] == 1_000 - 1_000 / SHARE * CHUNK
 
 
-def test_what_the_listener_raises_ends_it_and_closes_every_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_listener_raises_ends_it_and_closes_every_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run(monkeypatch, {})
 
     def hear(id: str, code: Code, answer: Any) -> None:

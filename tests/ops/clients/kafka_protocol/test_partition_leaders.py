@@ -1,8 +1,9 @@
-"""Partitions without a leader: they hold up no others, and are waited for only when they are to be written to."""
+"""Partitions without a leader: they hold up no others, and are waited for only when they are to be
+written to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,9 @@ PLACES = [TopicPartition("t", n) for n in range(3)]
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The leaders of partitions 0 to 2 in each look-up, of which the last one is repeated; time passes with pauses."""
+    """The leaders of partitions 0 to 2 in each look-up, of which the last one is repeated; time
+    passes with pauses.
+    """
     given: list[Any] = []
     now = [0.0]
 
@@ -34,15 +37,23 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(partition_leaders, "Leaders", lambda wire: SimpleNamespace(of_topic=of_topic))
-    monkeypatch.setattr(partition_leaders, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(
+        partition_leaders, "Leaders", lambda wire: SimpleNamespace(of_topic=of_topic)
+    )
+    monkeypatch.setattr(
+        partition_leaders, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    )
     return given
 
 
 def test_a_topic_is_known_when_one_of_its_partitions_has_a_leader(answers: list[Any]) -> None:
     answers += [Code.UNKNOWN_TOPIC_OR_PARTITION, (NONE, NONE, NONE), (1, NONE, 2)]
     leaders = PartitionLeaders(SimpleNamespace())  # type: ignore[arg-type]
-    assert (leaders.partitions("t", 5), leaders.led("t"), leaders.leader(PLACES[2])) == (3, [0, 2], 2)
+    assert (leaders.partitions("t", 5), leaders.led("t"), leaders.leader(PLACES[2])) == (
+        3,
+        [0, 2],
+        2,
+    )
 
 
 def test_a_leader_is_waited_for_as_long_as_its_topic_would_be(answers: list[Any]) -> None:
@@ -58,7 +69,9 @@ def test_a_leader_is_waited_for_as_long_as_its_topic_would_be(answers: list[Any]
     assert (told.value.code, told.value.topic) == (NONE, "t")
 
 
-def test_a_topic_without_any_leader_is_refused_when_time_is_up_and_a_missing_right_at_once(answers: list[Any]) -> None:
+def test_a_topic_without_any_leader_is_refused_when_time_is_up_and_a_missing_right_at_once(
+    answers: list[Any],
+) -> None:
     leaders = PartitionLeaders(SimpleNamespace())  # type: ignore[arg-type]
     for answer, code in [
         ((NONE, NONE, NONE), NONE),
@@ -96,14 +109,24 @@ class Sent:
 def test_records_for_other_partitions_are_sent_before_a_leader_is_waited_for(count: int) -> None:
     producer: Any = Sent()
     checked: list[list[int]] = []
-    check: Callable[[Any], None] = lambda places: checked.append(sorted(p.partition for p in places))  # noqa: E731
+
+    def check(partitions: Any) -> None:
+        checked.append(sorted(each.partition for each in partitions))
+
     writer = ColumnWriter(producer, "none", 1 << 20, None, ValueError, check=check)
     rows = Rows()
     for number in range(count):
         rows.add(b"%d" % number, b"v")
     assert {java_partition(b"%d" % number, 3) for number in range(count)} == {0, 1, 2}
     writer.write("t", rows)
-    assert producer.trace == [("add", [0, 2]), ("send", 0), ("send", 2), ("wait", 1), ("add", [1]), ("send", 1)]
+    assert producer.trace == [
+        ("add", [0, 2]),
+        ("send", 0),
+        ("send", 2),
+        ("wait", 1),
+        ("add", [1]),
+        ("send", 1),
+    ]
     assert checked == [[0, 2], [1]]
 
 
@@ -119,10 +142,16 @@ def test_records_without_a_key_go_where_a_leader_is(count: int) -> None:
     assert {partition for what, partition in producer.trace if what == "send"} == {0, 2}
 
 
-def test_what_was_sent_is_acknowledged_before_a_leader_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = BatchProducer({"bootstrap.servers": "localhost:1"}, "id", transaction_timeout_ms=500, timeout=0.2)
+def test_what_was_sent_is_acknowledged_before_a_leader_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = BatchProducer(
+        {"bootstrap.servers": "localhost:1"}, "id", transaction_timeout_ms=500, timeout=0.2
+    )
     trace: list[str] = []
     monkeypatch.setattr(made, "_sender", SimpleNamespace(flush=lambda: trace.append("flush")))
-    monkeypatch.setattr(made, "_leaders", SimpleNamespace(leader=lambda place: trace.append("leader")))
+    monkeypatch.setattr(
+        made, "_leaders", SimpleNamespace(leader=lambda place: trace.append("leader"))
+    )
     made.await_leader(PLACES[1])
     assert trace == ["flush", "leader"]

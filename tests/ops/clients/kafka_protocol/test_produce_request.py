@@ -1,4 +1,6 @@
-"""A Produce in parts is the request that kafka-python makes, and a connection sends it as it sends any other."""
+"""A Produce in parts is the request that kafka-python makes, and a connection sends it as it sends
+any other.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from kafka.protocol.producer import ProduceRequest
 
 BATCHES: st.SearchStrategy[dict[TopicPartition, list[bytes | memoryview]]] = st.dictionaries(
     st.builds(TopicPartition, st.text("abcé", min_size=1, max_size=200), st.integers(0, 300)),
-    st.lists(st.binary(max_size=300).flatmap(lambda some: st.sampled_from([some, memoryview(some)])), max_size=4),
+    st.lists(
+        st.binary(max_size=300).flatmap(lambda some: st.sampled_from([some, memoryview(some)])),
+        max_size=4,
+    ),
     max_size=6,
 )
 
@@ -40,7 +45,10 @@ def test_its_parts_are_the_body_that_kafka_python_makes(
     version: int, batches: dict[TopicPartition, Any], id_: str
 ) -> None:
     some = sorted(batches.items(), key=lambda each: each[0])
-    assert b"".join(produce_parts(version, id_, 1234, some)) == by_kafka_python(version, id_, some).encode()
+    assert (
+        b"".join(produce_parts(version, id_, 1234, some))
+        == by_kafka_python(version, id_, some).encode()
+    )
 
 
 def connection(given: socket.socket) -> RawConnection:
@@ -52,8 +60,15 @@ def connection(given: socket.socket) -> RawConnection:
 
 @pytest.mark.parametrize("version", [8, 12])
 @pytest.mark.parametrize("pieces", [1, 3, 2000])
-def test_a_connection_sends_large_parts_and_many_of_them_as_one_request(version: int, pieces: int) -> None:
-    batches = [(TopicPartition("t", 3), [memoryview(bytes([n % 251]) * (2_000_000 // pieces)) for n in range(pieces)])]
+def test_a_connection_sends_large_parts_and_many_of_them_as_one_request(
+    version: int, pieces: int
+) -> None:
+    batches = [
+        (
+            TopicPartition("t", 3),
+            [memoryview(bytes([n % 251]) * (2_000_000 // pieces)) for n in range(pieces)],
+        )
+    ]
     here, there = socket.socketpair()
     here.settimeout(30)
     got = bytearray()
@@ -87,5 +102,7 @@ def test_behind_tls_the_parts_go_as_one_piece() -> None:
         def sendall(self, data: Any, flags: int = 0) -> None:
             sent.append(bytes(data))
 
-    connection(cast(Any, Encrypted.__new__(Encrypted))).send_parts(KEY, 12, [b"one", memoryview(b"two")], flexible=True)
+    connection(cast(Any, Encrypted.__new__(Encrypted))).send_parts(
+        KEY, 12, [b"one", memoryview(b"two")], flexible=True
+    )
     assert [each[-6:] for each in sent] == [b"onetwo"]

@@ -25,7 +25,9 @@ def ends() -> Iterator[tuple[RawConnection, socket.socket]]:
         yield made, theirs
 
 
-def test_an_answer_that_is_larger_than_the_buffer_is_read_to_its_end(ends: tuple[RawConnection, socket.socket]) -> None:
+def test_an_answer_that_is_larger_than_the_buffer_is_read_to_its_end(
+    ends: tuple[RawConnection, socket.socket],
+) -> None:
     connection, broker = ends
     for number, size in enumerate((5, ROOM + 1, 1000, 3), 1):
         body = bytes(n % 251 for n in range(size))

@@ -1,4 +1,6 @@
-"""Committed offsets that are pending, or that the coordinator does not give, are unknown, and not none."""
+"""Committed offsets that are pending, or that the coordinator does not give, are unknown, and not
+none.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ PLACES = [TopicPartition("in", number) for number in range(3)]
 
 
 class FakeCoordinator:
-    """Of in-0 the offset 7 is committed, of in-1 it is pending for ``looks`` looks, and of in-2 there is none."""
+    """Of in-0 the offset 7 is committed, of in-1 it is pending for ``looks`` looks, and of in-2
+    there is none.
+    """
 
     def __init__(self, looks: int, error: Exception | None = None) -> None:
         self.looks, self.error = looks, error
@@ -30,7 +34,9 @@ class FakeCoordinator:
         return {p: o for p, o in known.items() if p in partitions and p not in pending}, pending
 
 
-def positions(monkeypatch: pytest.MonkeyPatch, coordinator: FakeCoordinator, patience: float = 5) -> Any:
+def positions(
+    monkeypatch: pytest.MonkeyPatch, coordinator: FakeCoordinator, patience: float = 5
+) -> Any:
     def coordinated(kafka: Any, group: str, ask: Callable[[Any], Any]) -> Any:
         return ask(coordinator)
 
@@ -47,13 +53,22 @@ def test_offsets_of_an_open_transaction_are_waited_for(monkeypatch: pytest.Monke
     assert (found.offsets, found.unknown) == ({PLACES[0]: 7, PLACES[1]: 9}, {})
 
 
-def test_after_that_they_are_unknown_and_what_was_never_committed_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_that_they_are_unknown_and_what_was_never_committed_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found = positions(monkeypatch, FakeCoordinator(99), 0)
-    assert (found.offsets, found.unknown) == ({PLACES[0]: 7}, {PLACES[1]: "the transaction of x holds its offset"})
+    assert (found.offsets, found.unknown) == (
+        {PLACES[0]: 7},
+        {PLACES[1]: "the transaction of x holds its offset"},
+    )
 
 
-@pytest.mark.parametrize("error", [NotAuthorized("No Describe", why="g"), TimedOut("No coordinator", why="g")])
-def test_what_the_coordinator_does_not_give_is_unknown(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [NotAuthorized("No Describe", why="g"), TimedOut("No coordinator", why="g")]
+)
+def test_what_the_coordinator_does_not_give_is_unknown(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = positions(monkeypatch, FakeCoordinator(0, error))
     assert found.offsets == {}
     assert set(found.unknown) == set(PLACES)

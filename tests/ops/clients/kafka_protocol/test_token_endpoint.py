@@ -42,7 +42,11 @@ def test_a_scope_that_is_refused_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_any_answer_is_a_token_or_an_error_of_ours(
     data: st.DataObject, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer(monkeypatch, status, data.draw(encodings({"access_token": "t", "expires_in": 300, "error": "e"})))
+    answer(
+        monkeypatch,
+        status,
+        data.draw(encodings({"access_token": "t", "expires_in": 300, "error": "e"})),
+    )
     try:
         token, _ = oauth._oidc(GIVEN)
     except ConnectctlError:

@@ -1,4 +1,6 @@
-"""A new topic has the replicas that it is to have for ever, or it is not created while a broker is away."""
+"""A new topic has the replicas that it is to have for ever, or it is not created while a broker is
+away.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from connectctl.ops.task_runtime.task.retries import is_retriable
 
 
 class Cluster:
-    """Brokers that are ``live``, and those to which topics have ``assigned`` replicas. KRaft assigns replicas to brokers
-    that are away, ``older`` brokers do not.
+    """Brokers that are ``live``, and those to which topics have ``assigned`` replicas. KRaft
+    assigns replicas to brokers that are away, ``older`` brokers do not.
     """
 
     timeout = 1.0
@@ -25,7 +27,9 @@ class Cluster:
         self.topics = {"other": self._topic(assigned)}
 
     def _topic(self, replicas: Sequence[int]) -> Any:
-        return SimpleNamespace(error=None, partitions={0: SimpleNamespace(leader=self.live[0], replicas=replicas)})
+        return SimpleNamespace(
+            error=None, partitions={0: SimpleNamespace(leader=self.live[0], replicas=replicas)}
+        )
 
     def ask(self, doing: str, call: Any) -> Any:
         return call()
@@ -35,7 +39,9 @@ class Cluster:
 
         def result() -> None:
             if topic.replication_factor > self.usable:
-                raise ConnectctlError("Could not create the topic", why="too few", code="INVALID_REPLICATION_FACTOR")
+                raise ConnectctlError(
+                    "Could not create the topic", why="too few", code="INVALID_REPLICATION_FACTOR"
+                )
             self.made.append(topic.replication_factor)
             self.topics[topic.topic] = self._topic(self.live)
 
@@ -62,7 +68,9 @@ def created(cluster: Cluster, replicas: int, *, exactly: bool = False) -> list[i
         (Cluster([1, 2, 3, 4], older=True), 3),
     ],
 )
-def test_a_topic_has_three_replicas_or_one_on_each_broker_of_a_smaller_cluster(cluster: Cluster, replicas: int) -> None:
+def test_a_topic_has_three_replicas_or_one_on_each_broker_of_a_smaller_cluster(
+    cluster: Cluster, replicas: int
+) -> None:
     assert created(cluster, 3) == [replicas]
 
 

@@ -23,11 +23,15 @@ def given(generation: int, rest: bytes) -> bytes:
         (given(1 << 24, b"g\0m\0\1"), GroupMembership("g", 1 << 24, "m")),  # whose bytes have zeros
     ],
 )
-def test_generation_member_and_instance_id_are_read(metadata: bytes, expected: GroupMembership) -> None:
+def test_generation_member_and_instance_id_are_read(
+    metadata: bytes, expected: GroupMembership
+) -> None:
     assert membership(metadata) == expected
 
 
-@pytest.mark.parametrize("metadata", [b"", b"CGMDv3:" + bytes(20), given(7, b"g\0m\0"), given(7, b"g")])
+@pytest.mark.parametrize(
+    "metadata", [b"", b"CGMDv3:" + bytes(20), given(7, b"g\0m\0"), given(7, b"g")]
+)
 def test_another_form_is_refused(metadata: bytes) -> None:
     with pytest.raises(ConnectctlError, match="unknown form"):
         membership(metadata)

@@ -1,4 +1,6 @@
-"""A group asked for by name while its coordinator is not there yet: it is looked at again, not said to be gone."""
+"""A group asked for by name while its coordinator is not there yet: it is looked at again, not said
+to be gone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from connectctl.ops.clients.kafka_protocol import group_coordinator as edge
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coordinator
 from connectctl.ops.clients.librdkafka import connection as librdkafka
 from connectctl.ops.clients.librdkafka import named_groups
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    NotTrusted,
+    TimedOut,
+    Unreachable,
+)
 
 LOADING, UNAVAILABLE, MOVED, DENIED, GONE, UNKNOWN = 14, 15, 16, 30, 69, -1
 Answer = Any
@@ -24,7 +33,9 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeWire:
-    """Answers each request with the next of ``answers``, the last one for ever; an exception is raised."""
+    """Answers each request with the next of ``answers``, the last one for ever; an exception is
+    raised.
+    """
 
     bootstrap = "broker:9092"
 
@@ -54,14 +65,19 @@ def group(code: int = 0, state: str = "Stable", members: int = 1) -> Answer:
         member_assignment=None,
     )
     found = SimpleNamespace(
-        error_code=code, group_state=state, protocol_type="connect", protocol_data="p", members=[raw] * members
+        error_code=code,
+        group_state=state,
+        protocol_type="connect",
+        protocol_data="p",
+        members=[raw] * members,
     )
     return SimpleNamespace(groups=[found])
 
 
 def listing(*names: str) -> Answer:
     return SimpleNamespace(
-        error_code=0, groups=[SimpleNamespace(group_id=name, group_type="Consumer") for name in names]
+        error_code=0,
+        groups=[SimpleNamespace(group_id=name, group_type="Consumer") for name in names],
     )
 
 
@@ -75,10 +91,13 @@ def test_a_coordinator_that_moves_or_loads_is_looked_for_until_it_tells() -> Non
     coordinator, wire = asked(group(LOADING), group(UNAVAILABLE), lost, group(MOVED), group())
     found = coordinator.describe()
     assert found is not None
-    assert [(m.id, m.client_id, m.client_host, m.metadata, m.assignment) for m in found.members] == [
-        ("m", "c", "/h", b"x", b"")
-    ]
-    assert [name for name, _ in wire.asked] == ["FindCoordinatorRequest", "DescribeGroupsRequest"] * 5
+    assert [
+        (m.id, m.client_id, m.client_host, m.metadata, m.assignment) for m in found.members
+    ] == [("m", "c", "/h", b"x", b"")]
+    assert [name for name, _ in wire.asked] == [
+        "FindCoordinatorRequest",
+        "DescribeGroupsRequest",
+    ] * 5
 
 
 @pytest.mark.parametrize("answer", [group(LOADING), group(MOVED), Unreachable("gone")], ids=str)
@@ -88,7 +107,9 @@ def test_a_coordinator_that_never_comes_is_a_time_out(answer: Answer) -> None:
         coordinator.describe()
 
 
-@pytest.mark.parametrize("answer", [group(GONE), group(state="Dead", members=0)], ids=["not found", "dead"])
+@pytest.mark.parametrize(
+    "answer", [group(GONE), group(state="Dead", members=0)], ids=["not found", "dead"]
+)
 def test_a_group_that_its_coordinator_does_not_know_is_none(answer: Answer) -> None:
     coordinator, _ = asked(answer)
     assert coordinator.describe() is None
@@ -109,7 +130,9 @@ def test_an_error_that_nobody_expects_is_no_group_that_is_not_there() -> None:
 def test_offsets_of_one_partition_that_are_not_told_are_no_offsets() -> None:
     def part(number: int, offset: int, code: int = 0) -> Answer:
         told = {"committed_leader_epoch": -1, "metadata": ""}
-        return SimpleNamespace(partition_index=number, committed_offset=offset, error_code=code, **told)
+        return SimpleNamespace(
+            partition_index=number, committed_offset=offset, error_code=code, **told
+        )
 
     def answer(*parts: Answer) -> Answer:
         return SimpleNamespace(error_code=0, topics=[SimpleNamespace(name="t", partitions=parts)])
@@ -134,22 +157,37 @@ def test_what_is_to_be_judged_by_the_caller_is_given_to_it() -> None:
         coordinator.check(MOVED)
 
 
-# ------------------------------------------------------------------------------------------------------ a group by name
+# ---------------------------------------------------------------------------------- a group by name
 
 
 class Looks:
-    """What ``describe`` does: which groups were settled, and what the coordinator is taken to be."""
+    """What ``describe`` does: which groups were settled, and what the coordinator is taken to
+    be.
+    """
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *answers: Answer, members: int = 0, broken: Exception | None = None
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *answers: Answer,
+        members: int = 0,
+        broken: Exception | None = None,
     ) -> None:
         self.settled: list[str] = []
-        monkeypatch.setattr(coordinator_loaded, "settle", lambda kafka, name: self.settled.append(name))
+        monkeypatch.setattr(
+            coordinator_loaded, "settle", lambda kafka, name: self.settled.append(name)
+        )
         coordinator, _ = asked(*answers)
-        monkeypatch.setattr(coordinator_loaded, "coordinated", lambda kafka, name, ask: ask(coordinator))
+        monkeypatch.setattr(
+            coordinator_loaded, "coordinated", lambda kafka, name, ask: ask(coordinator)
+        )
         raw = SimpleNamespace(id="m", client_id="c", client_host="/h", metadata=b"", assignment=b"")
         listed = SimpleNamespace(
-            id="g", error=None, state="Stable", protocol_type="connect", protocol="p", members=[raw] * members
+            id="g",
+            error=None,
+            state="Stable",
+            protocol_type="connect",
+            protocol="p",
+            members=[raw] * members,
         )
         self._listed, self._broken = [listed], broken
 
@@ -170,7 +208,9 @@ def test_a_group_with_members_is_believed_as_it_is_listed(monkeypatch: pytest.Mo
     assert not looks.settled
 
 
-@pytest.mark.parametrize("broken", [Unreachable("a broker has died"), TimedOut("a broker is frozen")], ids=str)
+@pytest.mark.parametrize(
+    "broken", [Unreachable("a broker has died"), TimedOut("a broker is frozen")], ids=str
+)
 def test_a_group_is_known_to_its_coordinator_where_another_broker_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, broken: Exception
 ) -> None:
@@ -179,7 +219,9 @@ def test_a_group_is_known_to_its_coordinator_where_another_broker_does_not_answe
 
 
 @pytest.mark.parametrize("refused", [NotAuthorized, NotTrusted])
-def test_a_refused_connection_is_said_at_once(monkeypatch: pytest.MonkeyPatch, refused: type[Unreachable]) -> None:
+def test_a_refused_connection_is_said_at_once(
+    monkeypatch: pytest.MonkeyPatch, refused: type[Unreachable]
+) -> None:
     with pytest.raises(refused, match=r"^no$"):
         look(Looks(monkeypatch, group(), broken=refused("no")))
 
@@ -196,12 +238,17 @@ def test_that_there_is_no_member_is_believed_of_a_coordinator_that_knows_all_of_
 
 
 def test_a_group_of_another_kind_is_not_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match=r"g is not a group of a classic protocol: it is a consumer group \(KIP-848\)"):
+    with pytest.raises(
+        BadInput,
+        match=r"g is not a group of a classic protocol: it is a consumer group \(KIP-848\)",
+    ):
         look(Looks(monkeypatch, group(GONE), group(GONE), listing("g")))
 
 
 def test_an_error_that_is_told_without_words_is_told_by_its_name() -> None:
-    error: Any = SimpleNamespace(str=lambda: "ConsumerGroupDescribe: ", name=lambda: "UNKNOWN_SERVER_ERROR")
+    error: Any = SimpleNamespace(
+        str=lambda: "ConsumerGroupDescribe: ", name=lambda: "UNKNOWN_SERVER_ERROR"
+    )
     assert librdkafka.said(error) == "ConsumerGroupDescribe: UNKNOWN_SERVER_ERROR"
     error.str = lambda: ""
     assert librdkafka.said(error) == "UNKNOWN_SERVER_ERROR"

@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 from connectctl.ops.clients.librdkafka import partition_offsets
-from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, offsets_at, read_extents
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.clients.librdkafka.partition_offsets import (
+    end_offsets,
+    offsets_at,
+    read_extents,
+)
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    TimedOut,
+    Unreachable,
+)
 from connectctl.ops.kafka.topics import KnownEnds, OffsetRange
 from fakes.admin import Answer, FakeAdmin, FakeKafka
 
@@ -25,7 +35,9 @@ NO_OFFSETS: dict[str, Answer | None] = {
     "an offset that is unknown": -1,
     "the place of a stored offset": -1000,
     "a partition without an answer": None,
-    "an answer that is cut off": RuntimeError("Results length 1 is different from future-list length 2"),
+    "an answer that is cut off": RuntimeError(
+        "Results length 1 is different from future-list length 2"
+    ),
     "a leader that has just died": "_TRANSPORT",
     "a request that took too long": "_TIMED_OUT",
     "a partition without a leader": "LEADER_NOT_AVAILABLE",
@@ -38,14 +50,18 @@ NO_OFFSETS: dict[str, Answer | None] = {
 
 @pytest.mark.parametrize("answer", NO_OFFSETS.values(), ids=NO_OFFSETS)
 def test_what_is_no_offset_is_asked_for_again(answer: Answer | None) -> None:
-    kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: answer if asked < 4 and place.partition == 1 else 5))
+    kafka = FakeKafka(
+        FakeAdmin(offsets=lambda asked, place: answer if asked < 4 and place.partition == 1 else 5)
+    )
     assert end_offsets(kafka, ["t"]) == WHOLE
     assert (kafka.fake.listed, kafka.renewed) == (4, 3)
 
 
 @pytest.mark.parametrize("answer", NO_OFFSETS.values(), ids=NO_OFFSETS)
 def test_what_stays_no_offset_is_an_error_that_names_the_partition(answer: Answer | None) -> None:
-    kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: answer if place.partition == 1 else 5), timeout=0.02)
+    kafka = FakeKafka(
+        FakeAdmin(offsets=lambda asked, place: answer if place.partition == 1 else 5), timeout=0.02
+    )
     with pytest.raises(TimedOut, match="The end of t-1 could not be determined"):
         end_offsets(kafka, ["t"])
 
@@ -69,7 +85,9 @@ def test_half_an_answer_about_a_topic_is_none(known: Sequence[int] | str) -> Non
 
 
 @pytest.mark.parametrize("known", [[], [0, 2], "LEADER_NOT_AVAILABLE"])
-def test_half_an_answer_that_stays_is_an_error_that_names_the_topic(known: Sequence[int] | str) -> None:
+def test_half_an_answer_that_stays_is_an_error_that_names_the_topic(
+    known: Sequence[int] | str,
+) -> None:
     with pytest.raises(TimedOut, match="The partitions of t could not be determined"):
         end_offsets(FakeKafka(FakeAdmin(lambda asked, topic: known), timeout=0.02), ["t"])
 
@@ -91,7 +109,11 @@ def test_a_topic_does_not_lose_partitions() -> None:
 
 
 def test_one_that_was_made_anew_may_have_fewer() -> None:
-    kafka = FakeKafka(FakeAdmin(lambda asked, topic: range(3 if asked == 1 else 2), ids=lambda asked: f"id-{asked}"))
+    kafka = FakeKafka(
+        FakeAdmin(
+            lambda asked, topic: range(3 if asked == 1 else 2), ids=lambda asked: f"id-{asked}"
+        )
+    )
     assert kafka.partitions("t") == [0, 1, 2]
     assert end_offsets(kafka, ["t"]) == WHOLE
 
@@ -111,18 +133,22 @@ def test_what_waiting_does_not_mend_is_an_error_at_once() -> None:
         end_offsets(FakeKafka(admin), ["t"])
 
 
-# -------------------------------------------------------------------------------- an end below what was seen before
+# ---------------------------------------------------------------- an end below what was seen before
 
 
 def test_an_end_below_what_was_read_is_asked_for_again() -> None:
-    kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: 3 if asked < 4 and place.partition == 1 else 5))
+    kafka = FakeKafka(
+        FakeAdmin(offsets=lambda asked, place: 3 if asked < 4 and place.partition == 1 else 5)
+    )
     assert end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (5, 4))}) == WHOLE
     assert kafka.fake.listed == 4
 
 
 def test_an_end_that_stays_below_is_no_end() -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: 3), timeout=0.02)
-    with pytest.raises(TimedOut, match="t-1 could not be determined: it ends at 3 and was read up to 4"):
+    with pytest.raises(
+        TimedOut, match="t-1 could not be determined: it ends at 3 and was read up to 4"
+    ):
         end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (3, 4))})
 
 
@@ -134,7 +160,9 @@ def test_an_end_below_the_beginning_is_no_end() -> None:
 
 def test_a_partition_that_was_read_and_is_not_there_is_no_end() -> None:
     answers: dict[int, Any] = {0: 5, 1: 5, 2: "UNKNOWN_TOPIC_OR_PART"}
-    kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: answers[place.partition]), timeout=0.02)
+    kafka = FakeKafka(
+        FakeAdmin(offsets=lambda asked, place: answers[place.partition]), timeout=0.02
+    )
     with pytest.raises(TimedOut, match="The end of t-2 could not be determined"):
         end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (5, 5, 1))})
 
@@ -155,10 +183,12 @@ def test_brokers_without_topic_ids_are_believed_by_their_ends() -> None:
 def test_what_is_known_of_a_topic_only_grows() -> None:
     assert KnownEnds("a", (3, 1)).further(KnownEnds("a", (2, 4, 1))) == KnownEnds("a", (3, 4, 1))
     assert KnownEnds().further(KnownEnds("a", (2,))) == KnownEnds("a", (2,))
-    assert KnownEnds("a", (9,)).further(KnownEnds("b", (1,))) == KnownEnds("b", (1,)), "another topic of that name"
+    assert KnownEnds("a", (9,)).further(KnownEnds("b", (1,))) == KnownEnds("b", (1,)), (
+        "another topic of that name"
+    )
 
 
-# ------------------------------------------------------------------------------------------------ the other readings
+# ------------------------------------------------------------------------------- the other readings
 
 
 def test_an_extent_is_whole_or_an_error() -> None:
@@ -178,6 +208,8 @@ def test_no_record_so_late_is_an_answer_and_no_offset_is_none() -> None:
 
 
 def test_attempts_are_shorter_than_all_the_time_there_is() -> None:
-    kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: -1001 if asked < 4 else 5), timeout=60.0)
+    kafka = FakeKafka(
+        FakeAdmin(offsets=lambda asked, place: -1001 if asked < 4 else 5), timeout=60.0
+    )
     assert end_offsets(kafka, ["t"]) == WHOLE
     assert kafka.fake.waits == [2.0, 2.0, 2.0, 4.0, 8.0, 16.0]

@@ -67,7 +67,9 @@ def read(*batches: list[Message], patience: float | None, timeout: float = 0.05)
 
 
 def extent(monkeypatch: pytest.MonkeyPatch, stable: int) -> None:
-    monkeypatch.setattr(readingmodule, "read_extents", lambda kafka, topics: {"t": {0: OffsetRange(0, stable, 3)}})
+    monkeypatch.setattr(
+        readingmodule, "read_extents", lambda kafka, topics: {"t": {0: OffsetRange(0, stable, 3)}}
+    )
 
 
 WHOLE = [Message(0), Message(1), Message(2)]
@@ -75,7 +77,9 @@ WHOLE = [Message(0), Message(1), Message(2)]
 
 def test_a_reading_ends_at_the_end() -> None:
     assert len(read(WHOLE, patience=0.0).image("t").latest) == 3
-    assert len(read(WHOLE[:2], [Message(3, end=True)], patience=0.0).image("t").latest) == 2, "a marker was the last"
+    assert len(read(WHOLE[:2], [Message(3, end=True)], patience=0.0).image("t").latest) == 2, (
+        "a marker was the last"
+    )
 
 
 def test_what_an_open_transaction_holds_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +88,9 @@ def test_what_an_open_transaction_holds_back_is_told(monkeypatch: pytest.MonkeyP
     assert (len(image.latest), image.held_back) == (2, (UnreadTail(0, 2, 3),))
 
 
-def test_an_end_of_a_leader_that_has_not_caught_up_is_no_open_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_of_a_leader_that_has_not_caught_up_is_no_open_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     extent(monkeypatch, 3)
     image = read([*WHOLE[:2], Message(2, end=True)], [], [Message(2)], patience=0.0).image("t")
     assert (len(image.latest), image.held_back) == (3, ())
@@ -95,7 +101,10 @@ def test_an_end_of_a_leader_that_has_not_caught_up_is_no_open_transaction(monkey
 def test_where_nothing_may_be_in_the_way_a_lower_end_is_none() -> None:
     with pytest.raises(Unreachable, match="t-0 was not read to its end"):
         read([*WHOLE[:2], Message(2, end=True)], patience=None)
-    assert len(read([*WHOLE[:2], Message(2, end=True)], [Message(2)], patience=None).image("t").latest) == 3
+    assert (
+        len(read([*WHOLE[:2], Message(2, end=True)], [Message(2)], patience=None).image("t").latest)
+        == 3
+    )
 
 
 class Kept(Message):
@@ -124,12 +133,20 @@ def taken(batches: list[list[Kept]], *, singly: bool, keep_all: bool) -> Any:
     found._stuck = {TopicPartition("t", 0): 1}
     for batch in batches:
         (found._take_singly if singly else found._take)(batch)
-    latest = {p: {key: m.offset() for key, m in by_key.items()} for p, by_key in found._latest["t"].items()}
+    latest = {
+        p: {key: m.offset() for key, m in by_key.items()}
+        for p, by_key in found._latest["t"].items()
+    }
     return latest, found.all, found._counts, found._pending, found._stuck
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([b"a", b"b", None])), max_size=12), st.integers(1, 5))
-def test_stretches_of_records_are_taken_as_each_record_would_be(records: list[tuple[int, Any]], size: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.sampled_from([b"a", b"b", None])), max_size=12),
+    st.integers(1, 5),
+)
+def test_stretches_of_records_are_taken_as_each_record_would_be(
+    records: list[tuple[int, Any]], size: int
+) -> None:
     at = {0: -1, 1: -1}
     messages = []
     for partition, key in records:
@@ -137,7 +154,9 @@ def test_stretches_of_records_are_taken_as_each_record_would_be(records: list[tu
         messages.append(Kept(at[partition], partition, key))
     batches = [messages[n : n + size] for n in range(0, len(messages), size)]
     for keep_all in (False, True):
-        assert taken(batches, singly=False, keep_all=keep_all) == taken(batches, singly=True, keep_all=keep_all)
+        assert taken(batches, singly=False, keep_all=keep_all) == taken(
+            batches, singly=True, keep_all=keep_all
+        )
 
 
 def test_of_a_stretch_of_records_only_the_last_is_asked_where_it_is() -> None:
@@ -170,7 +189,10 @@ def test_what_memory_does_not_hold_is_refused_before_more_is_read(
     with pytest.raises(ConnectctlError, match="Memory does not hold t") as refused:
         found.run(consumer, None)
     held = 3 if left else 1
-    assert refused.value.why == f"it holds {held} keys with {left // (1 << 20)} MB left, and there are more"
+    assert (
+        refused.value.why
+        == f"it holds {held} keys with {left // (1 << 20)} MB left, and there are more"
+    )
     assert "--engine spark" in str(refused.value.next_step)
     assert found.held == held
 
@@ -179,9 +201,13 @@ def test_of_connectors_that_were_not_asked_for_nothing_is_held_and_their_names_a
     keys = [b'["a",{"t":1}]', b'["b",{"t":1}]', b"odd", b'["c",{"t":1}]', None, b'["a",{"t":2}]']
     for singly in (False, True):
         found = TopicReading(
-            FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(6)}}, includes={"t": lambda name: name == "a"}
+            FakeKafka(FakeAdmin(), timeout=1),
+            {"t": {0: Offset(6)}},
+            includes={"t": lambda name: name == "a"},
         )
-        (found._take_singly if singly else found._take)([Kept(n, 0, key) for n, key in enumerate(keys)])
+        (found._take_singly if singly else found._take)(
+            [Kept(n, 0, key) for n, key in enumerate(keys)]
+        )
         image = found.image("t")
         assert [record.key for record in image.latest] == [keys[0], keys[2], keys[4], keys[5]]
         assert (image.records, image.left_out) == (6, frozenset("bc"))

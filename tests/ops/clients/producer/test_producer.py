@@ -8,7 +8,13 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    KafkaError,
+    KafkaException,
+    Message,
+)
 from confluent_kafka import TopicPartition as Position
 from connectctl.ops.clients.kafka_protocol.batch_sender import Unacknowledged
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
@@ -21,7 +27,13 @@ from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.producer import AbortRequired, ProducerFailed, ProducerFenced, RequestFailed, TransactionalProducer
+from connectctl.producer import (
+    AbortRequired,
+    ProducerFailed,
+    ProducerFenced,
+    RequestFailed,
+    TransactionalProducer,
+)
 from kafka.record.memory_records import MemoryRecords
 
 CONFIG = {"bootstrap.servers": "localhost:1", "transactional.id": "id"}
@@ -29,7 +41,9 @@ NO_ANSWER = Unreachable("no answer")
 
 
 class Batches:
-    """A producer of batches that keeps what it is given. ``refuse`` is what the next call of a name raises."""
+    """A producer of batches that keeps what it is given. ``refuse`` is what the next call of a name
+    raises.
+    """
 
     bumps_epoch = True
     unacknowledged = 0
@@ -58,9 +72,18 @@ class Batches:
         self._called("partitions")
         return 3
 
-    def send(self, place: TopicPartition, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
+    def send(
+        self,
+        place: TopicPartition,
+        records: int,
+        made: Any,
+        named: Any = None,
+        answered: Any = None,
+    ) -> None:
         self._called("send")
-        batch = MemoryRecords(b"".join(made(ProducerState(1, 0, len(self.sent[place]))))).next_batch()
+        batch = MemoryRecords(
+            b"".join(made(ProducerState(1, 0, len(self.sent[place]))))
+        ).next_batch()
         assert batch is not None
         at = len(self.sent[place])
         self.sent[place] += list(batch)
@@ -117,7 +140,9 @@ def test_records_of_a_partition_are_written_in_their_order_whether_it_is_named_o
     assert [int(record.value) for record in sent[TopicPartition("t", home)]] == list(range(count))
 
 
-def test_records_are_sent_as_they_were_given_when_the_transaction_is_committed(begun: TransactionalProducer) -> None:
+def test_records_are_sent_as_they_were_given_when_the_transaction_is_committed(
+    begun: TransactionalProducer,
+) -> None:
     begun.produce("t", "text", "k", timestamp=1_700_000_000_000, headers={"a": "1", "b": None})
     begun.produce("t", None, b"k", headers=[("a", b"1"), ("a", b"2")])
     begun.produce("t", b"by hand", b"k", 2)
@@ -155,7 +180,9 @@ def test_a_record_has_the_timestamp_it_was_given_or_that_of_its_sending_and_none
         begun.produce("t", b"too early", timestamp=-1)
 
 
-def test_many_records_are_sent_before_the_commit(begun: TransactionalProducer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_records_are_sent_before_the_commit(
+    begun: TransactionalProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "BUFFER_BYTES", 1000)
     for number in range(100):
         begun.produce("t", b"%0100d" % number)
@@ -182,7 +209,9 @@ def test_offsets_are_those_of_the_member_that_gives_them(begun: TransactionalPro
     assert brokers(begun).offsets == [(GroupMembership("g", 7, "m-1", "slot-0"), offsets, 9)]
 
 
-@pytest.mark.parametrize("problem", [Refusal(10, said="too much"), Refusal(6), NO_ANSWER, ConnectionResetError()])
+@pytest.mark.parametrize(
+    "problem", [Refusal(10, said="too much"), Refusal(6), NO_ANSWER, ConnectionResetError()]
+)
 @pytest.mark.parametrize("at", ["send", "flush", "partitions"])
 def test_a_record_that_did_not_arrive_asks_for_an_abort_behind_which_another_transaction_can_begin(
     begun: TransactionalProducer, at: str, problem: Exception
@@ -191,8 +220,17 @@ def test_a_record_that_did_not_arrive_asks_for_an_abort_behind_which_another_tra
     begun.produce("t", b"x")
     with pytest.raises(AbortRequired) as told:
         begun.commit_transaction()
-    assert (error(told).txn_requires_abort(), error(told).fatal(), error(told).retriable()) == (True, False, False)
-    for call in (begun.commit_transaction, begun.flush, lambda: begun.produce("t", b"y"), begun.begin_transaction):
+    assert (error(told).txn_requires_abort(), error(told).fatal(), error(told).retriable()) == (
+        True,
+        False,
+        False,
+    )
+    for call in (
+        begun.commit_transaction,
+        begun.flush,
+        lambda: begun.produce("t", b"y"),
+        begun.begin_transaction,
+    ):
         with pytest.raises(AbortRequired):
             call()
     assert "commit" not in brokers(begun).calls
@@ -207,7 +245,9 @@ def test_behind_an_interrupted_abort_comes_another_abort(begun: TransactionalPro
     brokers(begun).refuse["abort"] = [cast(Any, KeyboardInterrupt())]
     with pytest.raises(KeyboardInterrupt):
         begun.abort_transaction()
-    with pytest.raises(KafkaException, match=r"its abort was interrupted: call abort_transaction\(\) again"):
+    with pytest.raises(
+        KafkaException, match=r"its abort was interrupted: call abort_transaction\(\) again"
+    ):
         begun.begin_transaction()
     begun.abort_transaction()
     begun.begin_transaction()
@@ -238,7 +278,12 @@ def test_a_producer_that_is_fenced_is_good_for_nothing_any_more(
     with pytest.raises(ProducerFenced) as told:
         whole_life(made, commit=at != "abort")
     assert error(told).fatal()
-    for call in (made.init_transactions, made.begin_transaction, made.commit_transaction, made.abort_transaction):
+    for call in (
+        made.init_transactions,
+        made.begin_transaction,
+        made.commit_transaction,
+        made.abort_transaction,
+    ):
         with pytest.raises(ProducerFenced):
             call()
 
@@ -253,7 +298,11 @@ def test_a_commit_without_an_answer_is_called_again_and_nothing_else_fits_meanwh
         with pytest.raises(RequestFailed) as told:
             begun.commit_transaction()
         assert (error(told).retriable(), error(told).txn_requires_abort()) == (True, False)
-        for call in (begun.abort_transaction, begun.begin_transaction, lambda: begun.produce("t", b"y")):
+        for call in (
+            begun.abort_transaction,
+            begun.begin_transaction,
+            lambda: begun.produce("t", b"y"),
+        ):
             with pytest.raises(KafkaException, match=r"call commit_transaction\(\) again"):
                 call()
     begun.commit_transaction()
@@ -261,7 +310,9 @@ def test_a_commit_without_an_answer_is_called_again_and_nothing_else_fits_meanwh
     begun.begin_transaction()
 
 
-def test_before_version_2_a_commit_without_an_answer_ends_the_producer(begun: TransactionalProducer) -> None:
+def test_before_version_2_a_commit_without_an_answer_ends_the_producer(
+    begun: TransactionalProducer,
+) -> None:
     brokers(begun).bumps_epoch = False
     brokers(begun).refuse["commit"] = [NO_ANSWER]
     begun.produce("t", b"x")
@@ -272,7 +323,9 @@ def test_before_version_2_a_commit_without_an_answer_ends_the_producer(begun: Tr
         begun.abort_transaction()
 
 
-def test_a_commit_that_the_coordinator_refuses_is_never_asked_for_again(begun: TransactionalProducer) -> None:
+def test_a_commit_that_the_coordinator_refuses_is_never_asked_for_again(
+    begun: TransactionalProducer,
+) -> None:
     brokers(begun).refuse["commit"] = [Refusal(int(Code.INVALID_TXN_STATE))]
     with pytest.raises(ProducerFailed, match="INVALID_TXN_STATE"):
         begun.commit_transaction()
@@ -288,14 +341,22 @@ def test_an_abort_without_an_answer_is_called_again(begun: TransactionalProducer
     begun.begin_transaction()
 
 
-def test_before_version_2_an_abort_behind_a_doubt_takes_another_epoch(begun: TransactionalProducer) -> None:
+def test_before_version_2_an_abort_behind_a_doubt_takes_another_epoch(
+    begun: TransactionalProducer,
+) -> None:
     brokers(begun).bumps_epoch = False
     brokers(begun).refuse["flush"] = [NO_ANSWER]
     begun.produce("t", b"x")
     with pytest.raises(AbortRequired):
         begun.commit_transaction()
     begun.abort_transaction()
-    assert brokers(begun).calls[-5:] == ["settle", "drop_unanswered", "abort", "forget_leaders", "resume"]
+    assert brokers(begun).calls[-5:] == [
+        "settle",
+        "drop_unanswered",
+        "abort",
+        "forget_leaders",
+        "resume",
+    ]
     begun.begin_transaction()
     begun.abort_transaction()
     assert brokers(begun).calls[-1] == "abort"
@@ -341,7 +402,7 @@ def test_calls_that_do_not_fit_say_what_is_missing(made: TransactionalProducer) 
     assert error(told).code() == KafkaError._INVALID_ARG
 
 
-# ----------------------------------------------------------------------------------------------------------- callbacks
+# ---------------------------------------------------------------------------------------- callbacks
 
 
 class Reports(list[tuple[int, int, int | None, bytes | None]]):
@@ -349,7 +410,9 @@ class Reports(list[tuple[int, int, int | None, bytes | None]]):
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         assert (message.error() is None) is (error is None)
-        self.append((error.code() if error else 0, message.partition(), message.offset(), message.value()))
+        self.append(
+            (error.code() if error else 0, message.partition(), message.offset(), message.value())
+        )
 
 
 def test_a_callback_is_called_once_with_the_place_of_its_record_and_only_when_it_is_acknowledged(
@@ -363,7 +426,9 @@ def test_a_callback_is_called_once_with_the_place_of_its_record_and_only_when_it
     assert (begun.poll(0), reports) == (0, [])
     begun.flush()
     home = java_partition(b"k", 3)
-    assert sorted(reports) == sorted([(0, 1, 1, b"b"), (0, 1, 2, b"c"), (0, home, 3 if home == 1 else 0, b"d")])
+    assert sorted(reports) == sorted(
+        [(0, 1, 1, b"b"), (0, 1, 2, b"c"), (0, home, 3 if home == 1 else 0, b"d")]
+    )
     begun.commit_transaction()
     assert (len(reports), begun.poll(0), begun.poll(1.0)) == (3, 0, 0)
 
@@ -394,7 +459,9 @@ def test_a_callback_is_given_the_record_as_it_was_produced(begun: TransactionalP
     assert given[1].timestamp()[1] >= before
 
 
-def test_a_callback_has_the_brokers_time_where_it_is_the_records(begun: TransactionalProducer) -> None:
+def test_a_callback_has_the_brokers_time_where_it_is_the_records(
+    begun: TransactionalProducer,
+) -> None:
     given: list[Message] = []
     brokers(begun).appended = 1_800_000_000_000
     begun.produce("t", "v", timestamp=5, on_delivery=lambda _, m: given.append(m))
@@ -422,10 +489,15 @@ def test_callbacks_tell_what_was_refused_what_was_on_its_way_and_what_was_never_
     begun.produce("t", b"kept", partition=2, on_delivery=reports)
     assert begun.poll(0) == 0
     begun.abort_transaction()
-    assert reports == [(KafkaError._PURGE_INFLIGHT, 1, None, b"sent"), (KafkaError._PURGE_QUEUE, 2, None, b"kept")]
+    assert reports == [
+        (KafkaError._PURGE_INFLIGHT, 1, None, b"sent"),
+        (KafkaError._PURGE_QUEUE, 2, None, b"kept"),
+    ]
 
 
-def test_flush_and_commit_wait_no_longer_than_they_are_told_and_lose_nothing(begun: TransactionalProducer) -> None:
+def test_flush_and_commit_wait_no_longer_than_they_are_told_and_lose_nothing(
+    begun: TransactionalProducer,
+) -> None:
     begun.produce("t", b"x")
     batches = brokers(begun)
     batches.unacknowledged = 1
@@ -438,7 +510,9 @@ def test_flush_and_commit_wait_no_longer_than_they_are_told_and_lose_nothing(beg
     assert (batches.calls.count("send"), batches.calls.count("commit")) == (1, 1)
 
 
-def test_a_topic_that_is_not_there_in_time_keeps_its_records_for_the_next_flush(begun: TransactionalProducer) -> None:
+def test_a_topic_that_is_not_there_in_time_keeps_its_records_for_the_next_flush(
+    begun: TransactionalProducer,
+) -> None:
     begun.produce("t", b"x")
     brokers(begun).refuse["partitions"] = [Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION)]
     assert (begun.flush(0), begun.flush(5)) == (1, 0)
@@ -446,7 +520,9 @@ def test_a_topic_that_is_not_there_in_time_keeps_its_records_for_the_next_flush(
 
 
 @pytest.mark.parametrize("end", ["fenced", "closed"])
-def test_callbacks_that_are_left_are_called_when_the_producer_ends(begun: TransactionalProducer, end: str) -> None:
+def test_callbacks_that_are_left_are_called_when_the_producer_ends(
+    begun: TransactionalProducer, end: str
+) -> None:
     reports = Reports()
     begun.produce("t", b"x", on_delivery=reports)
     if end == "fenced":
@@ -479,7 +555,9 @@ def test_what_a_callback_raises_is_raised_and_the_transaction_can_still_be_commi
 
 
 def test_a_callback_may_produce_and_may_abort(begun: TransactionalProducer) -> None:
-    begun.produce("t", b"1", partition=0, on_delivery=lambda *_: begun.produce("t", b"2", partition=0))
+    begun.produce(
+        "t", b"1", partition=0, on_delivery=lambda *_: begun.produce("t", b"2", partition=0)
+    )
     begun.commit_transaction()
     assert [record.value for record in brokers(begun).sent[TopicPartition("t", 0)]] == [b"1", b"2"]
     begun.begin_transaction()
@@ -489,7 +567,9 @@ def test_a_callback_may_produce_and_may_abort(begun: TransactionalProducer) -> N
     assert brokers(begun).calls.count("commit") == 1
 
 
-def test_poll_with_time_sends_what_has_a_callback_and_nothing_else(begun: TransactionalProducer) -> None:
+def test_poll_with_time_sends_what_has_a_callback_and_nothing_else(
+    begun: TransactionalProducer,
+) -> None:
     begun.produce("t", b"nobody asks")
     assert (begun.poll(1.0), brokers(begun).sent) == (0, {})
     reports = Reports()
@@ -503,7 +583,7 @@ def test_flush_outside_of_a_transaction_has_nothing_to_send(made: TransactionalP
     assert "flush" not in brokers(made).calls
 
 
-# -------------------------------------------------------------------------------------------------------------- errors
+# ------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -512,18 +592,44 @@ def test_flush_outside_of_a_transaction_has_nothing_to_send(made: TransactionalP
         (Refusal(29, topic="t"), 29, "topic t: Write and Describe on this Topic are needed"),
         (Refusal(53), 53, "Write on this TransactionalId is needed"),
         (Refusal(30), 30, "Read on this Group is needed"),
-        (Refusal(3, topic="t", said="t has 2 partitions"), 3, "topic t: t has 2 partitions: create it"),
-        (Refusal(10, lambda n: f"record {n}", alone="t", topic="t"), 10, "record 0 for topic t: set message.max.bytes"),
-        (Refusal(87, lambda n: f"record {n}", 4, "no key", topic="t"), 87, "record 4 for topic t: no key"),
+        (
+            Refusal(3, topic="t", said="t has 2 partitions"),
+            3,
+            "topic t: t has 2 partitions: create it",
+        ),
+        (
+            Refusal(10, lambda n: f"record {n}", alone="t", topic="t"),
+            10,
+            "record 0 for topic t: set message.max.bytes",
+        ),
+        (
+            Refusal(87, lambda n: f"record {n}", 4, "no key", topic="t"),
+            87,
+            "record 4 for topic t: no key",
+        ),
         (Refusal(9999), 9999, "could not do it"),
-        (TimeoutError("timed out"), KafkaError._TIMED_OUT, "a broker did not answer within socket.timeout.ms"),
+        (
+            TimeoutError("timed out"),
+            KafkaError._TIMED_OUT,
+            "a broker did not answer within socket.timeout.ms",
+        ),
         (ConnectionResetError("reset"), KafkaError._TRANSPORT, "could not do it: reset"),
-        (NotAuthorized("no", why="password"), KafkaError._AUTHENTICATION, "no: password; check the sasl.… properties"),
+        (
+            NotAuthorized("no", why="password"),
+            KafkaError._AUTHENTICATION,
+            "no: password; check the sasl.… properties",
+        ),
         (NotTrusted("no"), KafkaError._SSL, "no; check security.protocol and the ssl.… properties"),
-        (Unreachable("no", next_step="x"), KafkaError._TRANSPORT, "no; check bootstrap.servers and the network"),
+        (
+            Unreachable("no", next_step="x"),
+            KafkaError._TRANSPORT,
+            "no; check bootstrap.servers and the network",
+        ),
     ],
 )
-def test_an_error_says_what_failed_about_what_and_what_to_do(problem: Exception, code: int, said: str) -> None:
+def test_an_error_says_what_failed_about_what_and_what_to_do(
+    problem: Exception, code: int, said: str
+) -> None:
     found = error_of(problem, "do it")
     assert found.code() == code
     assert found.str().startswith("could not do it: ")
@@ -565,7 +671,10 @@ def test_a_block_that_fails_aborts_what_it_began_and_closes(made: TransactionalP
         ({"batch.size": "many"}, "batch.size must be a positive number"),
         ({"transactional.id": ""}, "transactional.id is missing"),
         ({"bootstrap.servers": ""}, "bootstrap.servers is missing"),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.username is missing, which PLAIN needs"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
+            "sasl.username is missing, which PLAIN needs",
+        ),
         (
             {"security.protocol": "SSL", "ssl.ca.location": "/nowhere"},
             "ssl.ca.location cannot be read: /nowhere: No such file",
@@ -578,7 +687,9 @@ def test_a_property_that_cannot_be_heeded_is_refused(more: dict[str, Any], said:
     assert error(told).code() == KafkaError._INVALID_ARG
 
 
-def test_where_its_libraries_are_not_installed_it_says_what_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_its_libraries_are_not_installed_it_says_what_installs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs crc32c: pip install 'connectctl\[producer\]'"):
         TransactionalProducer(CONFIG)
@@ -588,7 +699,12 @@ def test_properties_of_connections_and_of_librdkafkas_queues_are_taken() -> None
     found = settings(
         CONFIG
         | dict.fromkeys(TUNING, "1")
-        | {"sasl.password": "secret", "acks": -1, "enable.idempotence": True, "message.max.bytes": "5000"}
+        | {
+            "sasl.password": "secret",
+            "acks": -1,
+            "enable.idempotence": True,
+            "message.max.bytes": "5000",
+        }
     )
     assert found.connection == {"bootstrap.servers": "localhost:1", "sasl.password": "secret"}
     assert (found.batch_bytes, found.largest, found.transaction_timeout_ms) == (5000, 5000, 60_000)

@@ -1,4 +1,6 @@
-"""Whatever a worker answers, or something that is taken for one: readers take it, or say that it is not Connect."""
+"""Whatever a worker answers, or something that is taken for one: readers take it, or say that it is
+not Connect.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,16 @@ STATUS = {
     "tasks": [{"id": 0, "state": "FAILED", "worker_id": "w:8083", "trace": "java.lang.X: no"}],
     "type": "source",
 }
-INFO = {"name": "a", "config": {"connector.class": "x.Source", "n": None}, "tasks": [{"connector": "a", "task": 0}]}
-VALIDATION = {"name": "x", "error_count": 1, "configs": [{"definition": {}, "value": {"name": "n", "errors": ["no"]}}]}
+INFO = {
+    "name": "a",
+    "config": {"connector.class": "x.Source", "n": None},
+    "tasks": [{"connector": "a", "task": 0}],
+}
+VALIDATION = {
+    "name": "x",
+    "error_count": 1,
+    "configs": [{"definition": {}, "value": {"name": "n", "errors": ["no"]}}],
+}
 VALID: dict[str, Any] = {
     "everything": {"a": {"status": STATUS, "info": INFO}},
     "status": STATUS,
@@ -122,4 +132,7 @@ def test_an_answer_of_another_shape_names_the_member(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(connect, "ask", lambda *_, **__: httpx.Response(200, content=body))
     with pytest.raises(ConnectctlError, match="not that of a Connect worker") as raised:
         Connect([URL], auth={}, tls={}, timeout=1).get("/connectors/a/status")
-    assert (raised.value.code, raised.value.why) == ("not-connect", "tasks[0].id is a text, and not a whole number")
+    assert (raised.value.code, raised.value.why) == (
+        "not-connect",
+        "tasks[0].id is a text, and not a whole number",
+    )

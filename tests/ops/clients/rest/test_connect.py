@@ -9,7 +9,13 @@ from urllib.parse import quote
 import pytest
 from connectctl.ops.clients.rest.connect import Connect, failure, may_repeat
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.core.errors import (
+    BadInput,
+    ConnectctlError,
+    NotAuthorized,
+    TimedOut,
+    Unreachable,
+)
 from fakes.certificates import Certificates, certificates
 from fakes.restserver import RestServer, conflict, rest_server
 from hypothesis import given
@@ -42,7 +48,9 @@ def connect(*urls: str, timeout: float = 20.0, **auth: str) -> Connect:
         (503, Unreachable, "unreachable"),
     ],
 )
-def test_every_answer_becomes_one_of_our_errors_with_connects_own_words(status: int, kind: type, code: str) -> None:
+def test_every_answer_becomes_one_of_our_errors_with_connects_own_words(
+    status: int, kind: type, code: str
+) -> None:
     error = failure("PUT", "http://w/x", status, "Connect's own words")
     assert (type(error), error.code, error.why) == (kind, code, "Connect's own words")
 
@@ -58,13 +66,25 @@ def test_every_answer_becomes_one_of_our_errors_with_connects_own_words(status: 
         ("POST", 504, "Gateway Timeout", False),
         ("GET", 500, "anything", False),
         ("PUT", 500, "Failed to write to config topic; this may be due to a transient error", True),
-        ("PUT", 500, "Failed to read to end of config topic before performing zombie fencing", True),
+        (
+            "PUT",
+            500,
+            "Failed to read to end of config topic before performing zombie fencing",
+            True,
+        ),
         ("GET", 500, "Request cannot be completed because a rebalance is expected", True),
-        ("PUT", 500, "IO Error trying to forward REST request: Idle timeout expired: 30000/30000 ms", False),
+        (
+            "PUT",
+            500,
+            "IO Error trying to forward REST request: Idle timeout expired: 30000/30000 ms",
+            False,
+        ),
         ("PUT", 400, "", False),
     ],
 )
-def test_only_what_is_safe_to_send_twice_is_sent_twice(method: str, status: int, message: str, expected: bool) -> None:
+def test_only_what_is_safe_to_send_twice_is_sent_twice(
+    method: str, status: int, message: str, expected: bool
+) -> None:
     assert may_repeat(method, status, message) is expected
 
 
@@ -102,7 +122,9 @@ def test_a_worker_that_is_starting_is_passed_over(worker: RestServer) -> None:
         assert connect(starting.url, worker.url).get("/") == {"version": "4.3.1"}
 
 
-def test_a_worker_without_its_resources_yet_does_not_say_that_a_connector_is_not_there(worker: RestServer) -> None:
+def test_a_worker_without_its_resources_yet_does_not_say_that_a_connector_is_not_there(
+    worker: RestServer,
+) -> None:
     found = (200, {"name": "a"})
     worker.on("GET /connectors/a", (404, "<html>Not Found"), (404, "<html>Not Found"), found)
     worker.on("PUT /connectors/a/stop", (404, "<html>Not Found"), (204, None))
@@ -110,9 +132,13 @@ def test_a_worker_without_its_resources_yet_does_not_say_that_a_connector_is_not
     assert connect(worker.url).send("PUT", "/connectors/a/stop") is None
 
 
-def test_a_worker_that_never_has_its_resources_is_named_as_what_may_be_none(worker: RestServer) -> None:
+def test_a_worker_that_never_has_its_resources_is_named_as_what_may_be_none(
+    worker: RestServer,
+) -> None:
     worker.on("GET /connectors/a", (404, "<html>Not Found"))
-    with pytest.raises(ConnectctlError, match="is still starting, or the address is not a worker's") as caught:
+    with pytest.raises(
+        ConnectctlError, match="is still starting, or the address is not a worker's"
+    ) as caught:
         connect(worker.url, timeout=0.5).get("/connectors/a")
     assert caught.value.code == "starting"
 
@@ -160,7 +186,8 @@ def test_an_error_that_is_not_json_is_told_by_its_reason(worker: RestServer) -> 
 
 def test_the_one_500_that_connect_calls_safe_is_repeated(worker: RestServer) -> None:
     message = (
-        "Failed to write to config topic; this may be due to a transient error and the request can be safely retried"
+        "Failed to write to config topic; this may be due to a transient error and the "
+        "request can be safely retried"
     )
     worker.on("PUT /x", (500, {"error_code": 500, "message": message}), (200, {"ok": True}))
     assert connect(worker.url).send("PUT", "/x", {"a": 1}) == {"ok": True}
@@ -175,7 +202,9 @@ def test_the_one_500_that_connect_calls_safe_is_repeated(worker: RestServer) -> 
         ({}, None),
     ],
 )
-def test_credentials_are_sent_as_configured(worker: RestServer, auth: dict[str, Any], expected: str | None) -> None:
+def test_credentials_are_sent_as_configured(
+    worker: RestServer, auth: dict[str, Any], expected: str | None
+) -> None:
     connect(worker.url, **auth).get("/")
     headers = {name.lower(): value for name, value in worker.asked[0].headers.items()}
     assert headers.get("authorization") == expected
@@ -190,7 +219,9 @@ def test_credentials_do_not_follow_a_redirect(worker: RestServer) -> None:
 
 
 def test_creating_a_connector_that_exists_does_not_wait_for_a_rebalance(worker: RestServer) -> None:
-    worker.on("POST /connectors", (409, {"error_code": 409, "message": "Connector a already exists"}))
+    worker.on(
+        "POST /connectors", (409, {"error_code": 409, "message": "Connector a already exists"})
+    )
     worker.on("GET /connectors/a", (200, {"name": "a"}))
     with pytest.raises(ConnectctlError, match="already exists"):
         connect(worker.url, timeout=20).send("POST", "/connectors", {"name": "a", "config": {}})
@@ -223,23 +254,36 @@ def secure(certificate: Certificates) -> Iterator[RestServer]:
         yield server
 
 
-def test_a_worker_whose_authority_is_trusted_is_asked(secure: RestServer, certificate: Certificates) -> None:
-    tls = {"ca": certificate.authority, "certificate": certificate.certificate, "key": certificate.key}
+def test_a_worker_whose_authority_is_trusted_is_asked(
+    secure: RestServer, certificate: Certificates
+) -> None:
+    tls = {
+        "ca": certificate.authority,
+        "certificate": certificate.certificate,
+        "key": certificate.key,
+    }
     assert Connect([secure.url], auth={}, tls=tls, timeout=60).get("/") == {"version": "4.3.1"}
 
 
-def test_a_worker_whose_authority_is_unknown_is_unreachable_and_says_why(secure: RestServer) -> None:
+def test_a_worker_whose_authority_is_unknown_is_unreachable_and_says_why(
+    secure: RestServer,
+) -> None:
     with pytest.raises(Unreachable, match="its certificate is signed by"):
         Connect([secure.url], auth={"token": "abc"}, tls={}, timeout=60).get("/")
     assert secure.asked == []
 
 
 def test_verification_can_be_switched_off(secure: RestServer) -> None:
-    assert Connect([secure.url], auth={}, tls={"verify": False}, timeout=60).get("/") == {"version": "4.3.1"}
+    assert Connect([secure.url], auth={}, tls={"verify": False}, timeout=60).get("/") == {
+        "version": "4.3.1"
+    }
 
 
 def test_what_the_system_trusts_is_read_once_and_again_where_the_environment_says_otherwise(
-    worker: RestServer, secure: RestServer, certificate: Certificates, monkeypatch: pytest.MonkeyPatch
+    worker: RestServer,
+    secure: RestServer,
+    certificate: Certificates,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read, real = [], ssl.create_default_context
 

@@ -16,7 +16,11 @@ from fakes.restserver import RestServer, rest_server
 AUTH: dict[str, Any] = {"username": "ops", "password": "x"}
 PINNED = AUTH | {"hosts": ["w*.Company.example", "10.0.0.1"]}
 UNVERIFIED = {"verified": False}
-HTTP, NOT_PINNED, NOT_VERIFIED = "without encryption", "is not in rest_auth.hosts", "is not verified"
+HTTP, NOT_PINNED, NOT_VERIFIED = (
+    "without encryption",
+    "is not in rest_auth.hosts",
+    "is not verified",
+)
 
 
 @pytest.mark.parametrize(
@@ -26,9 +30,24 @@ HTTP, NOT_PINNED, NOT_VERIFIED = "without encryption", "is not in rest_auth.host
         ("http://w1.company.example:8083", AUTH, {}, HTTP),
         ("HTTP://w1.company.example", AUTH, {}, HTTP),
         ("http://w1.company.example:8083", AUTH | {"http": True}, {}, None),
-        ("http://w1.company.example:8083", AUTH, {"named": ["http://W1.company.example:8083/"]}, None),
-        ("http://w1.company.example:8084", AUTH, {"named": ["http://w1.company.example:8083"]}, HTTP),
-        ("http://w1.company.example:8083", AUTH, {"named": ["https://w1.company.example:8083"]}, HTTP),
+        (
+            "http://w1.company.example:8083",
+            AUTH,
+            {"named": ["http://W1.company.example:8083/"]},
+            None,
+        ),
+        (
+            "http://w1.company.example:8084",
+            AUTH,
+            {"named": ["http://w1.company.example:8083"]},
+            HTTP,
+        ),
+        (
+            "http://w1.company.example:8083",
+            AUTH,
+            {"named": ["https://w1.company.example:8083"]},
+            HTTP,
+        ),
         ("http://127.0.0.1:8083", AUTH, {}, HTTP),
         ("http://localhost:8083", AUTH, {}, HTTP),
         ("http://[::1]:8083", AUTH, {}, HTTP),
@@ -48,7 +67,9 @@ HTTP, NOT_PINNED, NOT_VERIFIED = "without encryption", "is not in rest_auth.host
         ("http://evil.example", {}, {}, None),
     ],
 )
-def test_who_gets_the_credentials(url: str, auth: dict[str, Any], more: dict[str, Any], withheld: str | None) -> None:
+def test_who_gets_the_credentials(
+    url: str, auth: dict[str, Any], more: dict[str, Any], withheld: str | None
+) -> None:
     found = RestCredentials.of(auth, more.get("named", ()), verified=more.get("verified", True))
     why = found.withheld(url)
     assert (why is None) if withheld is None else (why is not None and withheld in why)
@@ -75,10 +96,14 @@ def test_an_address_that_the_context_names_gets_the_credentials(worker: RestServ
     named = worker.url.replace("127.0.0.1", "0.0.0.0")
     session = Session()
     given = {"rest": [named], "rest_auth.username": "ops", "rest_auth.password": "x", "timeout": 5}
-    session.__dict__["settings"] = Settings({name: Setting(value, "test") for name, value in given.items()})
+    session.__dict__["settings"] = Settings(
+        {name: Setting(value, "test") for name, value in given.items()}
+    )
     session.connect_to(None).get("/")
     assert dict(worker.asked[-1].headers)["Authorization"].startswith("Basic ")
     del given["rest"]
-    session.__dict__["settings"] = Settings({name: Setting(value, "test") for name, value in given.items()})
+    session.__dict__["settings"] = Settings(
+        {name: Setting(value, "test") for name, value in given.items()}
+    )
     session.connect((named,)).get("/")
     assert "Authorization" not in worker.asked[-1].headers

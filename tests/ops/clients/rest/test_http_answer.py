@@ -72,12 +72,17 @@ def silent(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("answer", [slow_body, slow_head, silent])
 def test_an_answer_that_does_not_end_is_late_as_a_whole(answer: Answer) -> None:
-    with worker(answer) as url, pytest.raises(TimedOut, match=r"did not answer GET /connectors within (1|0\.\d) s"):
+    with (
+        worker(answer) as url,
+        pytest.raises(TimedOut, match=r"did not answer GET /connectors within (1|0\.\d) s"),
+    ):
         calls(url).get("/connectors")
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
-def test_an_answer_that_is_too_large_is_not_read_to_its_end(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_too_large_is_not_read_to_its_end(
+    packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(http_answer, "LARGEST", 1 << 20)
     content = b"[" + b" " * (4 << 20) + b"]"
 
@@ -86,7 +91,10 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(packed: bool, monkey
         kind = b"Content-Encoding: gzip\r\n" if packed else b""
         connection.sendall(HEAD + kind + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
-    with worker(large) as url, pytest.raises(ConnectctlError, match="is too large: it has more than 1 MiB"):
+    with (
+        worker(large) as url,
+        pytest.raises(ConnectctlError, match="is too large: it has more than 1 MiB"),
+    ):
         calls(url, 120).get("/connectors")
 
 
@@ -94,7 +102,9 @@ def test_what_is_packed_is_unpacked() -> None:
     body = gzip.compress(json.dumps({"a": ["b"] * 100}).encode())
 
     def answer(connection: socket.socket) -> None:
-        connection.sendall(HEAD + f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        connection.sendall(
+            HEAD + f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        )
 
     with worker(answer) as url:
         assert calls(url, 120).get("/") == {"a": ["b"] * 100}

@@ -10,7 +10,9 @@ from connectctl.ops.core.errors import ConnectctlError
 
 
 def main(infile: io.BufferedReader) -> list[int]:
-    """Stands for the function of PySpark's worker, by whose name and variable the connection is found."""
+    """Stands for the function of PySpark's worker, by whose name and variable the connection is
+    found.
+    """
     return list(proven([1, 2]))
 
 

@@ -15,7 +15,11 @@ from fakes.workers import FakeConnector, FakeWorkers
 
 URL = "http://ingress:80"
 CONFIG = {"connector.class": "x.y.Source"}
-NAMES = {"one": frozenset({"10.0.0.1"}), "ingress": frozenset({"10.0.0.9"}), "uno": frozenset({"10.0.0.1"})}
+NAMES = {
+    "one": frozenset({"10.0.0.1"}),
+    "ingress": frozenset({"10.0.0.9"}),
+    "uno": frozenset({"10.0.0.1"}),
+}
 
 
 def kafka(*connectors: str) -> FakeKafka:
@@ -67,7 +71,9 @@ def test_an_address_is_a_members_where_host_and_port_are(url: str, same: bool) -
         ({"a": {"x": "1"}}, {"a": CONFIG}, "other configurations"),
     ],
 )
-def test_a_server_that_lists_the_groups_connectors_is_the_groups(listed: Any, configured: Any, why: str | None) -> None:
+def test_a_server_that_lists_the_groups_connectors_is_the_groups(
+    listed: Any, configured: Any, why: str | None
+) -> None:
     found = disagreement(listed, configured)
     assert found is None if why is None else why in str(found)
 
@@ -81,11 +87,16 @@ def test_an_address_that_nobody_advertises_is_proven_by_the_connectors_and_used(
 
 
 @pytest.mark.parametrize("connectors", [(), ("b",), ("a", "b")])
-def test_another_groups_worker_is_asked_nothing_and_told_nothing(connectors: tuple[str, ...]) -> None:
-    calls = FakeWorkers({"a": FakeConnector(config=dict(CONFIG))} if connectors else {}, urls=(URL,))
+def test_another_groups_worker_is_asked_nothing_and_told_nothing(
+    connectors: tuple[str, ...],
+) -> None:
+    calls = FakeWorkers(
+        {"a": FakeConnector(config=dict(CONFIG))} if connectors else {}, urls=(URL,)
+    )
     stranger = workers(kafka(*connectors), calls)
     with pytest.raises(
-        NotAMember, match=r"http://ingress:80 is not proven .* advertise http://one:8083.*--rest-is-group"
+        NotAMember,
+        match=r"http://ingress:80 is not proven .* advertise http://one:8083.*--rest-is-group",
     ):
         stranger.get("/connectors")
     with pytest.raises(NotAMember):
@@ -96,7 +107,9 @@ def test_another_groups_worker_is_asked_nothing_and_told_nothing(connectors: tup
     assert declared.get("/connectors") == list(calls.connectors)
 
 
-def test_a_worker_of_another_kafka_cluster_is_no_member_whoever_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_of_another_kafka_cluster_is_no_member_whoever_declares_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(FakeKafka, "cluster_id", lambda self: "ours")
     with pytest.raises(NotAMember, match="uses the Kafka cluster fake-cluster, not ours"):
         workers(kafka(), FakeWorkers(urls=(URL,)), declared=True).get("/connectors")
@@ -116,8 +129,13 @@ def test_a_rebalance_is_waited_for_before_an_address_is_judged() -> None:
     reads = kafka()
     settled = reads.groups["connect"]
     hidden = replace(
-        settled, state="PreparingRebalance", members=(replace(settled.members[0], url="", assignment=None),)
+        settled,
+        state="PreparingRebalance",
+        members=(replace(settled.members[0], url="", assignment=None),),
     )
     given = [hidden, hidden, settled]
     reads.group = lambda group_id: given.pop(0) if len(given) > 1 else given[0]  # type: ignore[method-assign]
-    assert workers(reads, FakeWorkers(urls=("http://one:8083",)), "http://one:8083").get("/connectors") == []
+    assert (
+        workers(reads, FakeWorkers(urls=("http://one:8083",)), "http://one:8083").get("/connectors")
+        == []
+    )

@@ -46,7 +46,9 @@ def workers() -> FakeWorkers:
     return FakeWorkers({"a": FakeConnector()}, urls=("http://one:8083", "http://two:8083"))
 
 
-def look(kafka: FakeKafka, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
+def look(
+    kafka: FakeKafka, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
+) -> ClusterView:
     """The view of a cluster whose coordinator describes ``group``."""
     kafka.groups[group.id] = group
     return observe.observe_cluster(kafka, calls, group, named)
@@ -63,7 +65,9 @@ def test_a_healthy_cluster_has_no_findings() -> None:
         ("one:8083", True, Support.ENABLED, 1),
         ("two:8083", False, Support.ENABLED, 0),
     ]
-    assert [(j.name, str(j.verdict), j.workers) for j in view.connectors] == [("a", "RUNNING", ("one:8083",))]
+    assert [(j.name, str(j.verdict), j.workers) for j in view.connectors] == [
+        ("a", "RUNNING", ("one:8083",))
+    ]
     assert view.connectors_from == "workers"
 
 
@@ -71,7 +75,10 @@ def test_a_worker_that_does_not_answer_is_a_finding_and_the_rest_is_seen() -> No
     calls = workers()
     calls.errors["http://one:8083"] = Unreachable("gone", why="Connection refused")
     view = look(kafka(), calls, GROUP, NAMED)
-    assert [(w.address, w.problem) for w in view.workers] == [("one:8083", "Connection refused"), ("two:8083", None)]
+    assert [(w.address, w.problem) for w in view.workers] == [
+        ("one:8083", "Connection refused"),
+        ("two:8083", None),
+    ]
     assert ids(view) == ["CLUSTER004"]
     assert view.connectors_from == "workers"
 
@@ -92,7 +99,9 @@ def test_with_no_worker_answering_connectors_are_read_from_the_topics() -> None:
         NotTrusted("The worker cannot be reached", why="its certificate has expired"),
     ],
 )
-def test_workers_that_let_nobody_in_are_not_taken_for_workers_that_are_down(shut: ConnectctlError) -> None:
+def test_workers_that_let_nobody_in_are_not_taken_for_workers_that_are_down(
+    shut: ConnectctlError,
+) -> None:
     closed = workers()
     closed.errors[""] = shut
     with pytest.raises(type(shut)):
@@ -106,7 +115,9 @@ def test_a_list_without_target_states_says_that_the_config_topic_could_not_be_se
     blind.forbidden = {"cfg"}
     seen = connector_listing(workers(), blind, GROUP, NAMED)
     assert [judged.connector.target_state for judged in seen.connectors] == [None]
-    assert [(finding.id, finding.subject) for finding in seen.findings] == [("SIGHT001", "config topic of connect")]
+    assert [(finding.id, finding.subject) for finding in seen.findings] == [
+        ("SIGHT001", "config topic of connect")
+    ]
     assert connector_listing(workers(), kafka(), GROUP, NAMED).findings == ()
 
 
@@ -124,13 +135,20 @@ def test_a_topic_that_is_not_there_is_a_finding_and_no_error() -> None:
     assert [topic.name for topic in view.topics] == ["cfg", None, "sta"]
 
 
-def test_a_fresh_clusters_topics_without_records_are_no_error_but_topics_that_were_named_are() -> None:
+def test_a_fresh_clusters_topics_without_records_are_no_error_but_topics_that_were_named_are() -> (
+    None
+):
     fresh = FakeKafka({"cfg": records(("session-key", {"algorithm": "x"})), "off": [], "sta": []})
     group = connect_group("connect", one=[])
     view = look(fresh, FakeWorkers(), group, {})
     found = [(f.id, f.severity, f.subject) for f in view.findings if f.id.startswith("TOPIC")]
-    assert sorted(found) == [("TOPIC002", "warning", "offsets topic"), ("TOPIC002", "warning", "status topic")]
-    assert all(f.next_step and "-topic TOPIC" in f.next_step for f in view.findings if f.id == "TOPIC002")
+    assert sorted(found) == [
+        ("TOPIC002", "warning", "offsets topic"),
+        ("TOPIC002", "warning", "status topic"),
+    ]
+    assert all(
+        f.next_step and "-topic TOPIC" in f.next_step for f in view.findings if f.id == "TOPIC002"
+    )
     lost = look(fresh, FakeWorkers(), group, {"offsets": "nowhere"})
     assert [f.severity for f in lost.findings if f.subject == "offsets topic"] == ["error"]
     silent = look(fresh, FakeWorkers(urls=()), group, {})
@@ -165,30 +183,39 @@ def test_a_worker_that_hangs_does_not_hang_the_view(monkeypatch: pytest.MonkeyPa
         view = look(kafka(), calls, replace(GROUP, members=tuple(members)), NAMED)
         assert not answered.is_set()
         released.set()
-    assert {w.url: w.problem for w in view.workers} == {hanging.url: "it did not answer within 0.5 s", good.url: None}
+    assert {w.url: w.problem for w in view.workers} == {
+        hanging.url: "it did not answer within 0.5 s",
+        good.url: None,
+    }
 
 
 def worker(address: str = "one:8083", **known: object) -> Worker:
     return replace(Worker(address, f"http://{address}", version="4.3.1"), **known)  # type: ignore[arg-type]
 
 
-def facts(partitions: int = 1, replicas: int = 3, in_sync: int = 3, policy: str | None = "compact") -> TopicFacts:
+def facts(
+    partitions: int = 1, replicas: int = 3, in_sync: int = 3, policy: str | None = "compact"
+) -> TopicFacts:
     config = {} if policy is None else {"cleanup.policy": policy}
     each = range(partitions)
-    return TopicFacts("t", partitions, dict.fromkeys(each, replicas), dict.fromkeys(each, in_sync), config)
+    return TopicFacts(
+        "t", partitions, dict.fromkeys(each, replicas), dict.fromkeys(each, in_sync), config
+    )
 
 
 REBALANCING = ConnectGroup("g", "PreparingRebalance", "sessioned", GROUP.members)
 DELAYED = replace(
     GROUP,
     members=tuple(
-        replace(m, assignment=m.assignment and replace(m.assignment, delay_ms=300_000)) for m in GROUP.members
+        replace(m, assignment=m.assignment and replace(m.assignment, delay_ms=300_000))
+        for m in GROUP.members
     ),
 )
 MISMATCH = replace(
     GROUP,
     members=tuple(
-        replace(m, assignment=m.assignment and replace(m.assignment, config_mismatch=True)) for m in GROUP.members
+        replace(m, assignment=m.assignment and replace(m.assignment, config_mismatch=True))
+        for m in GROUP.members
     ),
 )
 
@@ -205,16 +232,34 @@ MISMATCH = replace(
         (say.worker_silent(worker()), None),
         (say.worker_silent(worker(problem="refused")), "CLUSTER004 warning"),
         (say.worker_silent(worker(problem="refused", leader=True)), "CLUSTER004 error"),
-        (say.versions_differ([worker(), worker("two:8083"), worker("three:8083", version=None)]), None),
-        (say.versions_differ([worker(), worker("two:8083", version="4.2.0")]), "CLUSTER005 warning"),
-        (say.support_differs([worker(support=Support.NOT_ENABLED), worker(support=Support.UNKNOWN)]), None),
-        (say.support_differs([worker(support=Support.ENABLED), worker(support=Support.UNKNOWN)]), None),
         (
-            say.support_differs([worker(support=Support.ENABLED), worker(support=Support.NOT_ENABLED)]),
+            say.versions_differ([worker(), worker("two:8083"), worker("three:8083", version=None)]),
+            None,
+        ),
+        (
+            say.versions_differ([worker(), worker("two:8083", version="4.2.0")]),
+            "CLUSTER005 warning",
+        ),
+        (
+            say.support_differs(
+                [worker(support=Support.NOT_ENABLED), worker(support=Support.UNKNOWN)]
+            ),
+            None,
+        ),
+        (
+            say.support_differs([worker(support=Support.ENABLED), worker(support=Support.UNKNOWN)]),
+            None,
+        ),
+        (
+            say.support_differs(
+                [worker(support=Support.ENABLED), worker(support=Support.NOT_ENABLED)]
+            ),
             "CLUSTER006 warning",
         ),
         (
-            say.support_differs([worker(support=Support.ENABLED), worker(support=Support.NOT_SUPPORTED)]),
+            say.support_differs(
+                [worker(support=Support.ENABLED), worker(support=Support.NOT_SUPPORTED)]
+            ),
             "CLUSTER006 warning",
         ),
         (say.other_cluster(worker(cluster_id="x"), "x"), None),
@@ -249,13 +294,19 @@ def test_each_finding_is_raised_for_what_it_is_about_and_for_nothing_else(
 
 def test_every_finding_is_listed_once_with_its_id_in_its_docstring() -> None:
     rules = [
-        rule for name, rule in vars(say).items() if callable(rule) and getattr(rule, "__module__", "") == say.__name__
+        rule
+        for name, rule in vars(say).items()
+        if callable(rule) and getattr(rule, "__module__", "") == say.__name__
     ]
-    listed = [found[0] for rule in rules if (found := re.findall(r"\b[A-Z]+\d{3}\b", str(rule.__doc__)))]
+    listed = [
+        found[0] for rule in rules if (found := re.findall(r"\b[A-Z]+\d{3}\b", str(rule.__doc__)))
+    ]
     assert len(listed) == len(rules)
     assert listed == sorted(set(listed))
     found_by = {name: rule.id for name, rule in vars(say).items() if isinstance(rule, Rule)}
-    used = [{found_by[name] for name in rule.__code__.co_names if name in found_by} for rule in rules]
+    used = [
+        {found_by[name] for name in rule.__code__.co_names if name in found_by} for rule in rules
+    ]
     assert used == [{id_} for id_ in listed]
 
 

@@ -1,4 +1,6 @@
-"""One look reads a topic once, and never takes what an open transaction cut short for all there is."""
+"""One look reads a topic once, and never takes what an open transaction cut short for all there
+is.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ class Reads(FakeKafka):
     held = False
 
     def image(
-        self, topics: Sequence[str], *, patience: float, superseded: bool = False, includes: Any = None
+        self,
+        topics: Sequence[str],
+        *,
+        patience: float,
+        superseded: bool = False,
+        includes: Any = None,
     ) -> dict[str, TopicImage]:
         self.seen = [*getattr(self, "seen", []), *(t + "+" * superseded for t in topics)]
         found = super().image(topics, patience=patience, superseded=superseded, includes=includes)
@@ -75,13 +82,17 @@ def test_what_open_transactions_held_back_is_read_again() -> None:
 
 def test_a_look_at_a_cluster_reads_its_config_topic_once() -> None:
     reads = kafka()
-    view = observe_cluster(reads, FakeWorkers({"a": FakeConnector()}), reads.groups["connect"], NOBODY)
+    view = observe_cluster(
+        reads, FakeWorkers({"a": FakeConnector()}), reads.groups["connect"], NOBODY
+    )
     assert [judged.connector.target_state for judged in view.connectors] == ["STARTED"]
     assert [topic for topic in reads.seen if topic.startswith("cfg")] == ["cfg+"]
 
 
 def test_a_list_of_connectors_reads_their_config_topic_once() -> None:
     reads = kafka()
-    seen = connector_listing(FakeWorkers({"a": FakeConnector()}), reads, reads.groups["connect"], NOBODY)
+    seen = connector_listing(
+        FakeWorkers({"a": FakeConnector()}), reads, reads.groups["connect"], NOBODY
+    )
     assert [judged.connector.committed_tasks for judged in seen.connectors] == [1]
     assert [topic for topic in reads.seen if topic == "cfg"] == ["cfg"]

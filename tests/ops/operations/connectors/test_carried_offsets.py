@@ -1,4 +1,6 @@
-"""Source offsets that a change of configuration carries over: as they are when the connector has been stopped."""
+"""Source offsets that a change of configuration carries over: as they are when the connector has
+been stopped.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ import pytest
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried, reversed_pairs
+from connectctl.ops.operations.connectors.carried_offsets import (
+    CarryOffsets,
+    DeleteCarried,
+    reversed_pairs,
+)
 from connectctl.ops.operations.connectors.config.outlook import of_change, text_of
 from connectctl.ops.operations.connectors.config.values import digest, store_configs
 from connectctl.ops.operations.connectors.context import StepContext
@@ -19,7 +25,9 @@ from connectctl.ops.operations.connectors.observe import read_one
 from fakes.workers import FakeConnector, FakeWorkers
 
 A, B = '{"filename":"a"}', '{"filename":"b"}'
-BEFORE, AFTER = ({"name": "lines", "connector.class": "FileStreamSource", "file": name} for name in "ab")
+BEFORE, AFTER = (
+    {"name": "lines", "connector.class": "FileStreamSource", "file": name} for name in "ab"
+)
 CARRY = CarryOffsets("lines", ((A, B),), digest(BEFORE), digest(AFTER))
 DELETE = DeleteCarried("lines", ((A, B),), digest(AFTER))
 
@@ -42,7 +50,9 @@ def workers(context: StepContext) -> FakeWorkers:
 
 
 def commit(context: StepContext, partition: str, position: int) -> None:
-    workers(context).offsets.setdefault("lines", {})[json.dumps(json.loads(partition))] = {"position": position}
+    workers(context).offsets.setdefault("lines", {})[json.dumps(json.loads(partition))] = {
+        "position": position
+    }
 
 
 def configure(context: StepContext, config: dict[str, str]) -> None:
@@ -67,7 +77,9 @@ def test_what_was_committed_between_plan_and_stop_is_carried_over_and_the_former
     assert DELETE.is_done(context) == "none is there"
 
 
-def test_an_attempt_after_the_change_of_configuration_leaves_what_was_committed_since(context: StepContext) -> None:
+def test_an_attempt_after_the_change_of_configuration_leaves_what_was_committed_since(
+    context: StepContext,
+) -> None:
     CARRY.apply(context)
     configure(context, AFTER)
     commit(context, B, 110)
@@ -119,14 +131,18 @@ def test_what_both_have_committed_is_refused_with_the_number(context: StepContex
     assert offsets(context) == {A: 110, B: 160}
 
 
-def test_an_offset_that_was_reset_since_an_interruption_is_not_carried_over(context: StepContext) -> None:
+def test_an_offset_that_was_reset_since_an_interruption_is_not_carried_over(
+    context: StepContext,
+) -> None:
     CARRY.apply(context)
     workers(context).offsets["lines"] = {json.dumps(json.loads(B)): {"position": 60}}
     CARRY.apply(context)
     assert offsets(context) == {}
 
 
-def test_another_configuration_carries_nothing_over_and_the_connector_goes_on(context: StepContext) -> None:
+def test_another_configuration_carries_nothing_over_and_the_connector_goes_on(
+    context: StepContext,
+) -> None:
     configure(context, BEFORE | {"batch.size": "1"})
     with pytest.raises(Refused, match="lines was stopped, and is resumed again"):
         replace(CARRY, was="RUNNING").apply(context)
@@ -138,12 +154,16 @@ def test_an_undo_of_an_interrupted_run_deletes_the_copy_alone(context: StepConte
     commit(context, A, 110)
     journal, run = context.journal_and_run()
     back = DeleteCarried("lines", reversed_pairs(CARRY.pairs), digest(BEFORE), run.id)
-    undo = replace(context, run=journal.begin_plan(Plan("connectors undo", "id", (back,), group_id="connect")))
+    undo = replace(
+        context, run=journal.begin_plan(Plan("connectors undo", "id", (back,), group_id="connect"))
+    )
     back.apply(undo)
     assert offsets(undo) == {A: 110}
 
 
-@pytest.mark.parametrize("more", [{"offsets.storage.topic": "own"}, {"producer.override.bootstrap.servers": "x:1"}])
+@pytest.mark.parametrize(
+    "more", [{"offsets.storage.topic": "own"}, {"producer.override.bootstrap.servers": "x:1"}]
+)
 def test_offsets_are_not_carried_over_to_where_the_new_configuration_does_not_read_them(
     context: StepContext, more: dict[str, str]
 ) -> None:
@@ -153,9 +173,14 @@ def test_offsets_are_not_carried_over_to_where_the_new_configuration_does_not_re
         of_change(context.calls, connector, AFTER | more, carry=True)
 
 
-def test_an_offset_is_not_carried_over_to_what_the_former_configuration_reads_as_well(context: StepContext) -> None:
+def test_an_offset_is_not_carried_over_to_what_the_former_configuration_reads_as_well(
+    context: StepContext,
+) -> None:
     class_ = "io.debezium.connector.sqlserver.SqlServerConnector"
-    former, new = ({"connector.class": class_, "topic.prefix": "p", "database.names": each} for each in ("x,y", "y"))
+    former, new = (
+        {"connector.class": class_, "topic.prefix": "p", "database.names": each}
+        for each in ("x,y", "y")
+    )
     configure(context, former)
     workers(context).offsets["lines"] = {'{"server": "p", "database": "x"}': {"position": 1}}
     with pytest.raises(Refused, match="Not every source offset"):

@@ -7,13 +7,24 @@ from itertools import chain, repeat
 from typing import Any
 
 import pytest
-from connectctl.ops.connect.connector import Connector, State, Status, at_rest, state_for_plan, verdict_of
+from connectctl.ops.connect.connector import (
+    Connector,
+    State,
+    Status,
+    at_rest,
+    state_for_plan,
+    verdict_of,
+)
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.operations.connectors import context as steps_context
 from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.connectors.context import StepContext
-from connectctl.ops.operations.connectors.observe import ConnectorListing, FactsReader, connector_listing
+from connectctl.ops.operations.connectors.observe import (
+    ConnectorListing,
+    FactsReader,
+    connector_listing,
+)
 from connectctl.ops.operations.connectors.steps import plan_state
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.workers import FakeConnector, FakeWorkers
@@ -65,7 +76,9 @@ def test_a_connector_that_only_the_config_topic_has_is_shown_with_a_doubt_and_no
 
 
 def test_a_connector_that_only_workers_have_is_not_at_rest_whatever_its_status_is() -> None:
-    listing = seen(kafka("a"), FakeWorkers({"a": FakeConnector(), "b": FakeConnector(own="STOPPED", tasks=[])}))
+    listing = seen(
+        kafka("a"), FakeWorkers({"a": FakeConnector(), "b": FakeConnector(own="STOPPED", tasks=[])})
+    )
     assert ids(listing) == [("SIGHT004", "connector b")]
     ghost = listing.connectors[1]
     assert not at_rest(ghost.connector)
@@ -95,12 +108,18 @@ def test_members_that_list_differently_are_compared_where_the_config_topic_is_no
 ) -> None:
     calls = Apart({"a": FakeConnector()}, urls=("http://one:8083", "http://two:8083"))
     calls.second = []
-    listing = connector_listing(calls, reads, GROUP if reads else None, {"config": "cfg"} if reads else {})
-    with pytest.raises(Refused, match="connector a: http://two:8083 does not list it, and another worker does"):
+    listing = connector_listing(
+        calls, reads, GROUP if reads else None, {"config": "cfg"} if reads else {}
+    )
+    with pytest.raises(
+        Refused, match="connector a: http://two:8083 does not list it, and another worker does"
+    ):
         plan_state("k", listing.connectors, "stop", wait=False)
 
 
-def test_lists_that_agree_a_moment_later_are_no_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_that_agree_a_moment_later_are_no_contradiction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(observe, "AGREEING", 30.0)
     monkeypatch.setattr(observe, "PAUSE", 0.0)
     calls = Apart({"a": FakeConnector()}, urls=("http://one:8083", "http://two:8083"))
@@ -119,7 +138,9 @@ def test_a_rebalance_is_a_finding_and_statuses_are_shown() -> None:
 
 def test_a_step_finds_a_contradiction_when_it_is_done() -> None:
     reads = kafka("a", "b")
-    context = StepContext(FakeWorkers({"a": FakeConnector()}), 1.0, facts=FactsReader(reads, "connect", "cfg"))
+    context = StepContext(
+        FakeWorkers({"a": FakeConnector()}), 1.0, facts=FactsReader(reads, "connect", "cfg")
+    )
     assert context.read("a").target_state == "STARTED"
     with pytest.raises(Refused, match="do not agree about b"):
         context.read("b")
@@ -131,7 +152,10 @@ def test_a_step_finds_a_contradiction_when_it_is_done() -> None:
 def test_a_failure_that_another_worker_reported_is_not_the_tasks_of_now() -> None:
     failed = Status("FAILED", "one:8083")
     moved = Connector(
-        "a", Status("RUNNING", "one:8083"), {0: failed, 1: failed}, assigned={0: "two:8083", 1: "one:8083"}
+        "a",
+        Status("RUNNING", "one:8083"),
+        {0: failed, 1: failed},
+        assigned={0: "two:8083", 1: "one:8083"},
     )
     assert failed_parts(moved).keys() == {1}
     assert failed_parts(replace(moved, assigned=None)).keys() == {0, 1}
@@ -151,6 +175,14 @@ def test_a_failure_that_another_worker_reported_is_not_the_tasks_of_now() -> Non
 def test_a_plan_takes_for_stopped_only_what_the_config_topic_has_so(
     target: str | None, tasks: int | None, assigned: dict[int, str] | None, state: State
 ) -> None:
-    """Its status is STOPPED in all of these: where only workers can be asked, that is all there is."""
-    found = Connector("a", Status("STOPPED", "one:8083"), target_state=target, committed_tasks=tasks, assigned=assigned)
+    """Its status is STOPPED in all of these: where only workers can be asked, that is all there
+    is.
+    """
+    found = Connector(
+        "a",
+        Status("STOPPED", "one:8083"),
+        target_state=target,
+        committed_tasks=tasks,
+        assigned=assigned,
+    )
     assert state_for_plan(found, verdict_of(found)) is state

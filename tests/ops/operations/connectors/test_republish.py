@@ -11,7 +11,12 @@ from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.cure import CureContext
-from connectctl.ops.operations.connectors.republish import AwaitPublished, findings, orders, plan_republish
+from connectctl.ops.operations.connectors.republish import (
+    AwaitPublished,
+    findings,
+    orders,
+    plan_republish,
+)
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from fakes.kafkareads import FakeKafka
 
@@ -19,7 +24,9 @@ ORDER = TaskConfigOrder("x", 2, 3, 9, -1)
 
 
 def connector(state: str, target: str | None = None) -> Connector:
-    return Connector("x", Status(state, "w:8083"), {0: Status("RUNNING", "w:8083")}, target_state=target)
+    return Connector(
+        "x", Status(state, "w:8083"), {0: Status("RUNNING", "w:8083")}, target_state=target
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,9 +38,17 @@ def connector(state: str, target: str | None = None) -> Connector:
         ("RUNNING", "PAUSED", "pause"),
     ],
 )
-def test_it_is_stopped_and_brought_back_to_where_it_was(state: str, target: str | None, back: str) -> None:
+def test_it_is_stopped_and_brought_back_to_where_it_was(
+    state: str, target: str | None, back: str
+) -> None:
     steps = plan_republish("c", connector(state, target), ORDER).steps
-    assert [type(step) for step in steps] == [SetTargetState, Await, SetTargetState, Await, AwaitPublished]
+    assert [type(step) for step in steps] == [
+        SetTargetState,
+        Await,
+        SetTargetState,
+        Await,
+        AwaitPublished,
+    ]
     assert [step.verb for step in steps if isinstance(step, SetTargetState)] == ["stop", back]
 
 
@@ -51,8 +66,14 @@ def test_tasks_that_do_not_come_are_a_time_out_with_their_offsets() -> None:
 
 
 def kafka() -> FakeKafka:
-    values = [("task-x-0", {"properties": {}}), ("commit-x", {"tasks": 1}), ("connector-x", {"properties": {"a": "b"}})]
-    records = [ConsumerRecord(k.encode(), json.dumps(v).encode(), 0, n) for n, (k, v) in enumerate(values)]
+    values = [
+        ("task-x-0", {"properties": {}}),
+        ("commit-x", {"tasks": 1}),
+        ("connector-x", {"properties": {"a": "b"}}),
+    ]
+    records = [
+        ConsumerRecord(k.encode(), json.dumps(v).encode(), 0, n) for n, (k, v) in enumerate(values)
+    ]
     return FakeKafka(records={"configs": records})
 
 

@@ -10,7 +10,13 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, Timed
 from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Noop, Outcome, Plan
 from connectctl.ops.operations.connectors.context import StepContext
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, from_workers, select, with_health
+from connectctl.ops.operations.connectors.observe import (
+    ConnectorHealth,
+    Facts,
+    from_workers,
+    select,
+    with_health,
+)
 from connectctl.ops.operations.connectors.steps import (
     Await,
     Restart,
@@ -61,7 +67,10 @@ def seen(workers: FakeWorkers) -> tuple[ConnectorHealth, ...]:
 
 def outcomes(workers: FakeWorkers, plan_steps: Any, timeout: float = 30.0) -> dict[str, str]:
     results = performed(plan_steps, context(workers, timeout))
-    return {r.subject: f"{r.outcome} {r.error.what if r.error else r.detail or ''}".strip() for r in results}
+    return {
+        r.subject: f"{r.outcome} {r.error.what if r.error else r.detail or ''}".strip()
+        for r in results
+    }
 
 
 def test_what_is_already_so_is_in_the_plan_as_needless() -> None:
@@ -71,7 +80,9 @@ def test_what_is_already_so_is_in_the_plan_as_needless() -> None:
     assert plan.noops == (Noop("off", "already STOPPED"),)
 
 
-@pytest.mark.parametrize(("verb", "needless"), [("stop", {"off"}), ("pause", {"held"}), ("resume", {"well"})])
+@pytest.mark.parametrize(
+    ("verb", "needless"), [("stop", {"off"}), ("pause", {"held"}), ("resume", {"well"})]
+)
 def test_each_verb_leaves_alone_what_it_would_not_change(verb: str, needless: set[str]) -> None:
     plan = plan_state("x", seen(cluster()), verb, wait=False)
     assert {n.subject for n in plan.noops} == needless
@@ -99,10 +110,18 @@ def test_unknown_connectors_are_named_all_at_once_with_the_nearest_names() -> No
 
 def test_a_restart_of_what_is_stopped_or_paused_is_refused_with_all_reasons() -> None:
     with pytest.raises(Refused, match=r"off is STOPPED, held is PAUSED.*resume off held"):
-        plan_restart("x", select(seen(cluster()), ["off", "held", "well"]), only_failed=False, named=True, wait=False)
+        plan_restart(
+            "x",
+            select(seen(cluster()), ["off", "held", "well"]),
+            only_failed=False,
+            named=True,
+            wait=False,
+        )
 
 
-def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_what_is_well() -> None:
+def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_what_is_well() -> (
+    None
+):
     plan = plan_restart("x", seen(cluster()), only_failed=True, named=False, wait=False)
     assert [step.subject for step in plan.steps] == ["dead", "ill"]
     assert {n.subject: n.why for n in plan.noops} == {
@@ -112,7 +131,9 @@ def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_
     }
 
 
-@pytest.mark.parametrize(("verb", "name"), [("stop", "well"), ("pause", "ill"), ("resume", "off"), ("resume", "held")])
+@pytest.mark.parametrize(
+    ("verb", "name"), [("stop", "well"), ("pause", "ill"), ("resume", "off"), ("resume", "held")]
+)
 def test_a_wait_ends_when_it_is_so(verb: str, name: str) -> None:
     workers = cluster()
     plan = plan_state("x", select(seen(workers), [name]), verb, wait=True)
@@ -123,14 +144,18 @@ def test_a_wait_ends_when_it_is_so(verb: str, name: str) -> None:
 
 def test_a_restart_is_not_fooled_by_the_failure_from_before() -> None:
     workers = cluster()
-    plan = plan_restart("x", select(seen(workers), ["ill"]), only_failed=True, named=True, wait=True)
+    plan = plan_restart(
+        "x", select(seen(workers), ["ill"]), only_failed=True, named=True, wait=True
+    )
     assert outcomes(workers, plan.steps) == {"ill": "done RUNNING"}
     assert workers.sent == ["POST /connectors/ill/restart?includeTasks=true&onlyFailed=true"]
 
 
 def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() -> None:
     workers = cluster()
-    plan = plan_restart("x", select(seen(workers), ["dead", "ill"]), only_failed=False, named=True, wait=True)
+    plan = plan_restart(
+        "x", select(seen(workers), ["dead", "ill"]), only_failed=False, named=True, wait=True
+    )
     work = context(workers)
     results = {r.description: r for r in performed(plan.steps, work)}
     failed = results["wait until dead is RUNNING"]
@@ -141,17 +166,26 @@ def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() ->
     assert work.now() < 10
 
 
-FENCED = "org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a transactional operation"
+FENCED = (
+    "org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a "
+    "transactional operation"
+)
 
 
 @pytest.mark.parametrize(
     ("trace", "again", "outcome"),
     [
-        (FENCED, False, "done RUNNING; tasks that had failed because their producer was fenced were restarted once"),
+        (
+            FENCED,
+            False,
+            "done RUNNING; tasks that had failed because their producer was fenced were restarted "
+            "once",
+        ),
         (
             FENCED,
             True,
-            "failed c is FAILED 1 of 1 task failed; tasks that had failed because their producer was fenced were",
+            "failed c is FAILED 1 of 1 task failed; tasks that had failed because their producer "
+            "was fenced were",
         ),
         (TRACE, False, "failed c is FAILED 1 of 1 task failed"),
     ],
@@ -164,7 +198,9 @@ def test_what_is_fenced_as_it_starts_is_restarted_once_and_nothing_else_is(
     plan = plan_state("x", seen(workers), "resume", wait=True)
     assert outcomes(workers, plan.steps)["c"].startswith(outcome)
     restarts = [each for each in workers.sent if "restart" in each]
-    assert restarts == (["POST /connectors/c/restart?includeTasks=true&onlyFailed=true"] if trace == FENCED else [])
+    assert restarts == (
+        ["POST /connectors/c/restart?includeTasks=true&onlyFailed=true"] if trace == FENCED else []
+    )
 
 
 def test_what_had_failed_before_the_run_is_not_restarted_by_a_wait() -> None:
@@ -202,7 +238,9 @@ def test_a_wait_outlives_a_worker_that_is_away() -> None:
 @pytest.mark.parametrize("code", ["not-found", "unsupported"])
 def test_workers_that_cannot_stop_say_since_when_one_can(code: str) -> None:
     workers = cluster()
-    workers.errors["/connectors/well/stop"] = ConnectctlError("404", why="HTTP 404 Not Found", code=code)
+    workers.errors["/connectors/well/stop"] = ConnectctlError(
+        "404", why="HTTP 404 Not Found", code=code
+    )
     (result,) = performed([SetTargetState("well", "stop", "RUNNING")], context(workers))
     assert "3.5" in str(result.error)
 
@@ -220,11 +258,13 @@ def test_what_holds_by_the_time_of_doing_is_not_done() -> None:
     assert (result.outcome, result.detail, workers.sent) == (Outcome.ALREADY, "already STOPPED", [])
 
 
-# ------------------------------------------------------------------- what decides: the target state and the assignment
+# ------------------------------------------------ what decides: the target state and the assignment
 
 
 def facts(target: str, tasks: int, *assigned: int, name: str = "c") -> Facts:
-    """The config topic's target state and count of tasks, and the parts that the worker one:8083 has."""
+    """The config topic's target state and count of tasks, and the parts that the worker one:8083
+    has.
+    """
     owners = Owners({(name, part): "one:8083" for part in (-1, *assigned)})
     return Facts({name: ConfiguredConnector(name, {}, target, tasks)}, owners)
 
@@ -235,7 +275,9 @@ def decided(workers: FakeWorkers, known: Facts) -> tuple[ConnectorHealth, ...]:
 
 def poisoned() -> FakeWorkers:
     """A stopped connector over whose status a run wrote RUNNING that was killed."""
-    return FakeWorkers({"c": FakeConnector(own="RUNNING", tasks=["RUNNING"], worker="driver:41234", running=[])})
+    return FakeWorkers(
+        {"c": FakeConnector(own="RUNNING", tasks=["RUNNING"], worker="driver:41234", running=[])}
+    )
 
 
 def test_a_status_that_a_killed_run_left_over_a_stopped_connector_fools_nobody() -> None:
@@ -258,9 +300,16 @@ def test_a_resume_does_not_take_what_a_killed_run_left_for_its_success() -> None
     assert isinstance(result.error, TimedOut)
 
 
-def test_a_connector_is_not_stopped_while_a_worker_has_one_of_its_tasks_or_it_is_to_have_some() -> None:
+def test_a_connector_is_not_stopped_while_a_worker_has_one_of_its_tasks_or_it_is_to_have_some() -> (
+    None
+):
     workers = FakeWorkers({"c": FakeConnector(own="STOPPED", tasks=[])})
-    for known in (facts("STOPPED", 0, 0), facts("STOPPED", 1), facts("STARTED", 0), facts("PAUSED", 0)):
+    for known in (
+        facts("STOPPED", 0, 0),
+        facts("STOPPED", 1),
+        facts("STARTED", 0),
+        facts("PAUSED", 0),
+    ):
         (one,) = decided(workers, known)
         assert not at_rest(one.connector), known
         assert plan_state("x", (one,), "stop", wait=False).steps, known
@@ -281,8 +330,8 @@ def test_a_resume_of_what_has_failed_is_no_success_and_says_what_is() -> None:
     known = facts("STARTED", 1, 0)
     (needless,) = plan_state("x", decided(workers, known), "resume", wait=False).noops
     assert (
-        "FAILED 1 of 1 task failed. Restart the failed parts: connectctl connectors restart c --only-failed"
-        in needless.why
+        "FAILED 1 of 1 task failed. Restart the failed parts: connectctl connectors restart c "
+        "--only-failed" in needless.why
     )
     plan = plan_state("x", decided(workers, known), "resume", wait=True)
     work = context(workers)
@@ -292,11 +341,12 @@ def test_a_resume_of_what_has_failed_is_no_success_and_says_what_is() -> None:
     assert "connectors restart c --only-failed" in str(result.error)
 
 
-# ------------------------------------------------------------------------------------------ what a plan leaves as it is
+# ---------------------------------------------------------------------- what a plan leaves as it is
 
 
 TOO_MANY = (
-    "org.apache.kafka.connect.runtime.TooManyTasksException: The connector c has generated 3 tasks, which is greater"
+    "org.apache.kafka.connect.runtime.TooManyTasksException: The connector c has generated "
+    "3 tasks, which is greater"
 )
 
 
@@ -305,7 +355,11 @@ TOO_MANY = (
     [
         (FakeConnector(), State.RUNNING, "done RUNNING"),
         (FakeConnector(tasks=["FAILED"]), State.RUNNING, "failed c is FAILED 1 of 1 task failed"),
-        (FakeConnector(own="STOPPED", tasks=[]), State.RUNNING, "failed c is STOPPED, and its file means RUNNING"),
+        (
+            FakeConnector(own="STOPPED", tasks=[]),
+            State.RUNNING,
+            "failed c is STOPPED, and its file means RUNNING",
+        ),
         (
             FakeConnector(own="PAUSED", tasks=["PAUSED"]),
             State.RUNNING,
@@ -328,7 +382,9 @@ def test_an_unchanged_connector_is_verified_and_nothing_of_it_is_changed(
 
 def test_unchanged_connectors_are_verified_together() -> None:
     names = [f"c{n}" for n in range(20)]
-    work = replace(context(FakeWorkers({name: FakeConnector() for name in names})), verified=tuple(names))
+    work = replace(
+        context(FakeWorkers({name: FakeConnector() for name in names})), verified=tuple(names)
+    )
     results = performed([VerifyState(name, State.RUNNING) for name in names], work)
     assert {result.outcome for result in results} == {Outcome.DONE}
     assert work.now() <= 10
@@ -355,9 +411,13 @@ def test_connectors_that_are_to_be_in_different_states_are_awaited_in_one_run() 
         ([(0, "done"), (1, "done")], False),
     ],
 )
-def test_a_resumed_run_restarts_what_has_failed_after_its_change(marks: list[tuple[int, str]], restarts: bool) -> None:
+def test_a_resumed_run_restarts_what_has_failed_after_its_change(
+    marks: list[tuple[int, str]], restarts: bool
+) -> None:
     events = tuple(StepEvent(step, what, None, "") for step, what in marks)
-    run = Run("r", "connectors resume", "cluster", "group", ("c",), RunState.FAILED, "", None, events)
+    run = Run(
+        "r", "connectors resume", "cluster", "group", ("c",), RunState.FAILED, "", None, events
+    )
     wait = Await("c", State.RUNNING)
     steps = (SetTargetState("c", "resume", "PAUSED"), wait, Await("other", State.STOPPED))
     instead = restarts_instead(run, steps)
@@ -381,7 +441,12 @@ def test_the_way_out_of_too_many_tasks_is_no_restart() -> None:
 @pytest.mark.parametrize(
     ("own", "tasks", "only_failed", "warning"),
     [
-        ("FAILED", ["RUNNING"] * 3, False, "c: the restart ends its 3 running tasks, which may not start again"),
+        (
+            "FAILED",
+            ["RUNNING"] * 3,
+            False,
+            "c: the restart ends its 3 running tasks, which may not start again",
+        ),
         ("FAILED", ["RUNNING"] * 3, True, "c: the failed parts will fail again"),
         ("RUNNING", ["FAILED", "FAILED"], True, "c: the failed parts will fail again"),
         ("RUNNING", ["RUNNING"], False, None),

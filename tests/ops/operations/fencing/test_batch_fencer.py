@@ -1,4 +1,6 @@
-"""Fencing many ids against coordinators that load, move, lose answers and refuse; and the proof afterwards."""
+"""Fencing many ids against coordinators that load, move, lose answers and refuse; and the proof
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
-from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import (
+    FenceAction,
+    FenceOutcome,
+    FenceTarget,
+    IdResult,
+)
 from connectctl.ops.operations.fencing.verify import verify
 from fakes.coordinators import FakeCoordinators
 
@@ -41,7 +48,9 @@ def rows(calls: FakeCoordinators, *ids: str) -> list[FenceTarget]:
     return [FenceTarget(id, FenceAction.FENCE, transaction=calls.known.get(id)) for id in ids]
 
 
-def run(calls: FakeCoordinators, clock: Clock, some: list[FenceTarget], timeout: float = 30.0) -> BatchFencer:
+def run(
+    calls: FakeCoordinators, clock: Clock, some: list[FenceTarget], timeout: float = 30.0
+) -> BatchFencer:
     fencer = BatchFencer(calls, some, timeout, now=clock.now, sleep=clock.sleep)
     fencer.run()
     return fencer
@@ -54,11 +63,19 @@ def test_ids_that_answer_at_once_need_one_request_each(clock: Clock) -> None:
     assert Counter(r.outcome for r in fencer.results.values()) == {FenceOutcome.FENCED: 1000}
     assert Counter(calls.asked) == dict.fromkeys(ids, 1)
     assert clock.slept == []
-    assert fencer.results["id-0"] == IdResult("id-0", FenceOutcome.FENCED, producer_id=7, epoch_before=3, epoch_after=4)
+    assert fencer.results["id-0"] == IdResult(
+        "id-0", FenceOutcome.FENCED, producer_id=7, epoch_before=3, epoch_after=4
+    )
 
 
 @pytest.mark.parametrize(
-    "code", [Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NOT_COORDINATOR, Code.NOT_SENT, Code.CONCURRENT_TRANSACTIONS]
+    "code",
+    [
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        Code.NOT_COORDINATOR,
+        Code.NOT_SENT,
+        Code.CONCURRENT_TRANSACTIONS,
+    ],
 )
 def test_what_passes_is_waited_for_with_growing_pauses(clock: Clock, code: Code) -> None:
     calls = FakeCoordinators({"a": empty("a"), "b": empty("b")}, {"a": [code] * 5})
@@ -77,7 +94,11 @@ def test_ids_are_fenced_while_a_new_broker_waits_for_producer_ids_and_transactio
     new = [FenceTarget(id, FenceAction.CREATE) for id in ("new", "other")]
     fencer = run(calls, clock, [*rows(calls, "open"), *new])
     assert {r.outcome for r in fencer.results.values()} == {FenceOutcome.FENCED}
-    assert {id: calls.known[id].epoch for id in ("new", "other", "open")} == {"new": 0, "other": 0, "open": 5}
+    assert {id: calls.known[id].epoch for id in ("new", "other", "open")} == {
+        "new": 0,
+        "other": 0,
+        "open": 5,
+    }
 
 
 def test_a_lost_answer_costs_one_epoch_and_not_two(clock: Clock) -> None:
@@ -97,7 +118,9 @@ def test_an_open_transaction_is_aborted_and_told(clock: Clock) -> None:
     assert fencer.held == {"a": (busy,)}
 
 
-def test_an_id_that_never_gets_ready_fails_when_the_time_is_over_and_the_rest_is_done(clock: Clock) -> None:
+def test_an_id_that_never_gets_ready_fails_when_the_time_is_over_and_the_rest_is_done(
+    clock: Clock,
+) -> None:
     calls = FakeCoordinators({"a": replace(empty("a"), state="PrepareCommit"), "b": empty("b")})
     fencer = run(calls, clock, rows(calls, "a", "b"), timeout=10)
     assert fencer.results["b"].outcome is FenceOutcome.FENCED
@@ -124,7 +147,10 @@ def test_unknown_ids_are_left_alone_and_expired_ones_too(clock: Clock) -> None:
         FenceTarget("expired", FenceAction.FENCE, transaction=empty("expired")),
     ]
     fencer = run(calls, clock, some)
-    assert [fencer.results[id].outcome for id in ("never", "expired")] == [FenceOutcome.UNKNOWN, FenceOutcome.UNKNOWN]
+    assert [fencer.results[id].outcome for id in ("never", "expired")] == [
+        FenceOutcome.UNKNOWN,
+        FenceOutcome.UNKNOWN,
+    ]
     assert calls.asked == []
 
 
@@ -138,7 +164,9 @@ def test_an_interruption_gives_every_id_a_result() -> None:
         if len(told) == 4:
             raise KeyboardInterrupt
 
-    fencer = BatchFencer(calls, [*rows(calls, *ids), FenceTarget("left", FenceAction.LEAVE)], 30, interrupt)
+    fencer = BatchFencer(
+        calls, [*rows(calls, *ids), FenceTarget("left", FenceAction.LEAVE)], 30, interrupt
+    )
     with pytest.raises(KeyboardInterrupt):
         fencer.run()
     fencer.interrupted()
@@ -154,7 +182,7 @@ def test_epochs_that_run_out_go_on_with_another_producer_id(clock: Clock) -> Non
     assert verify(calls, [result], fencer.held, now=clock.now, sleep=clock.sleep).findings == ()
 
 
-# --------------------------------------------------------------------------------------------------------------- proof
+# -------------------------------------------------------------------------------------------- proof
 
 FENCED = IdResult("a", FenceOutcome.FENCED, producer_id=7, epoch_before=3, epoch_after=5)
 PLACE = TopicPartition("t", 0)
@@ -167,12 +195,16 @@ def proof(calls: FakeCoordinators, clock: Clock) -> tuple[IdResult, list[str]]:
 
 
 def test_the_state_that_was_returned_and_closed_partitions_prove_it(clock: Clock) -> None:
-    calls = FakeCoordinators({"a": empty("a", 5)}, partitions={PLACE: (PartitionProducer(7, 4, 0, 1, None),)})
+    calls = FakeCoordinators(
+        {"a": empty("a", 5)}, partitions={PLACE: (PartitionProducer(7, 4, 0, 1, None),)}
+    )
     assert proof(calls, clock) == (FENCED, [])
 
 
 def test_an_older_transaction_that_stays_open_disproves_it(clock: Clock) -> None:
-    calls = FakeCoordinators({"a": empty("a", 5)}, partitions={PLACE: (PartitionProducer(7, 3, 0, 1, 10),)})
+    calls = FakeCoordinators(
+        {"a": empty("a", 5)}, partitions={PLACE: (PartitionProducer(7, 3, 0, 1, 10),)}
+    )
     result, _ = proof(calls, clock)
     assert result.problem is not None
     assert (result.outcome, result.problem.code) == (FenceOutcome.FAILED, "transaction-still-open")
@@ -199,7 +231,9 @@ def test_a_coordinator_that_does_not_answer_proves_nothing(clock: Clock) -> None
 
 
 def test_a_partition_that_may_not_be_read_is_told(clock: Clock) -> None:
-    calls = FakeCoordinators({"a": empty("a", 5)}, partitions={PLACE: Code.TOPIC_AUTHORIZATION_FAILED})
+    calls = FakeCoordinators(
+        {"a": empty("a", 5)}, partitions={PLACE: Code.TOPIC_AUTHORIZATION_FAILED}
+    )
     assert proof(calls, clock) == (FENCED, ["FENCE006"])
 
 

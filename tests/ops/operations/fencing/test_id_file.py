@@ -16,7 +16,10 @@ from connectctl.ops.operations.fencing.id_file import parse_ids
         ('["a", "b"]', ("a", "b")),
         ('[{"transactionalId": "a", "state": "Empty"}]', ("a",)),
         ('{"kind": "TransactionList", "transactions": [{"transactionalId": "a"}]}', ("a",)),
-        ('{"kind": "FenceResult", "results": [{"transactionalId": "a", "outcome": "failed"}]}', ("a",)),
+        (
+            '{"kind": "FenceResult", "results": [{"transactionalId": "a", "outcome": "failed"}]}',
+            ("a",),
+        ),
         ('{"transactionalId": "a"}\n{"transactionalId": "b"}\n', ("a", "b")),
         ('"a"\n"b"\n', ("a", "b")),
         ("with space\n#looks-like-a-comment", ("with space", "#looks-like-a-comment")),

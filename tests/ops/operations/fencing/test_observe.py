@@ -1,4 +1,6 @@
-"""What fencing reads of a cluster: the config topic, tasks that run, where producers write, and a leader's own id."""
+"""What fencing reads of a cluster: the config topic, tasks that run, where producers write, and a
+leader's own id.
+"""
 
 from __future__ import annotations
 
@@ -54,16 +56,23 @@ def test_tasks_that_failed_do_not_run_and_without_an_answer_every_assigned_one_m
     kafka = _configured(orders={})
     workers = FakeWorkers({"orders": FakeConnector(tasks=["RUNNING", "FAILED"])})
     instance = TaskRef("g", "orders", -1)
-    assert running_tasks(lambda group: workers, kafka, GROUP, NAMED) == {instance, TaskRef("g", "orders", 0)}
+    assert running_tasks(lambda group: workers, kafka, GROUP, NAMED) == {
+        instance,
+        TaskRef("g", "orders", 0),
+    }
 
     def unreachable(group: ConnectGroup) -> FakeWorkers:
         raise Unreachable("no worker answers")
 
-    assert running_tasks(unreachable, kafka, GROUP, NAMED) == {TaskRef("g", "orders", n) for n in (-1, 0, 1)}
+    assert running_tasks(unreachable, kafka, GROUP, NAMED) == {
+        TaskRef("g", "orders", n) for n in (-1, 0, 1)
+    }
 
 
 def test_connectors_of_one_fence_write_to_one_cluster() -> None:
-    known = read_config_topic(_configured(orders={BOOTSTRAP: "b:1"}, more={BOOTSTRAP: "b:1"}, own={}), GROUP, NAMED)
+    known = read_config_topic(
+        _configured(orders={BOOTSTRAP: "b:1"}, more={BOOTSTRAP: "b:1"}, own={}), GROUP, NAMED
+    )
     connectors = known.state.connectors
     assert common_overrides(connectors, ["orders", "more"]) == {"bootstrap.servers": "b:1"}
     assert common_overrides(connectors, ["own", "unknown"]) == {}
@@ -72,9 +81,16 @@ def test_connectors_of_one_fence_write_to_one_cluster() -> None:
 
 
 def test_a_dedicated_topic_that_exists_is_an_offsets_topic_too() -> None:
-    kafka = _configured(orders={TOPIC: "orders-offsets"}, gone={TOPIC: "nowhere"}, own={TOPIC: "ofs"})
+    kafka = _configured(
+        orders={TOPIC: "orders-offsets"}, gone={TOPIC: "nowhere"}, own={TOPIC: "ofs"}
+    )
     found = topic_roles(kafka, GROUP, NAMED)
-    assert found.seen == {"cfg": "config", "ofs": "offsets", "sts": "status", "orders-offsets": "offsets"}
+    assert found.seen == {
+        "cfg": "config",
+        "ofs": "offsets",
+        "sts": "status",
+        "orders-offsets": "offsets",
+    }
     assert found.gaps == ()
 
 
@@ -93,7 +109,10 @@ def test_only_the_id_that_was_named_is_fenced(id: str, others: tuple[str, ...]) 
     known = ("connect-cluster-g", "connect-cluster-other", "g-orders-0", "g-orders-1")
     calls = FakeCoordinators({name: Transaction(name, "Ongoing", 1, 0, 60_000) for name in known})
     sources = FencingSources(
-        calls, "g", lambda name: GROUP if name == "g" else connect_group(name), lambda group: frozenset()
+        calls,
+        "g",
+        lambda name: GROUP if name == "g" else connect_group(name),
+        lambda group: frozenset(),
     )
     assert [row.id for row in fence_of(sources, id).rows] == [id]
 

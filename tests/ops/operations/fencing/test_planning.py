@@ -55,7 +55,10 @@ def empty(id: str) -> Transaction:
 
 
 def describe_ids(
-    asked: FenceRequest, calls: FakeCoordinators, group: ConnectGroup | None = None, failed: int | None = None
+    asked: FenceRequest,
+    calls: FakeCoordinators,
+    group: ConnectGroup | None = None,
+    failed: int | None = None,
 ) -> FenceSelection:
     groups = {"g": group or connect_group("g", w1=[("orders", -1), ("orders", 0)])}
 
@@ -64,7 +67,11 @@ def describe_ids(
 
     configured = Configured(config_topic.parse(CONFIG, "config"), task_id_ranges(CONFIG))
     sources = FencingSources(
-        calls, "g", lambda name: groups.get(name) or connect_group(name), running, lambda: configured
+        calls,
+        "g",
+        lambda name: groups.get(name) or connect_group(name),
+        running,
+        lambda: configured,
     )
     return select(observe(sources, asked), asked)
 
@@ -74,7 +81,10 @@ def ids(plan: FenceSelection) -> list[tuple[str, str]]:
 
 
 def test_a_connector_reaches_as_far_as_record_configs_or_coordinators() -> None:
-    known = {id: empty(id) for id in ("g-orders-0", "g-orders-2", "g-orders-7", "g-orders-late-1", "other-orders-0")}
+    known = {
+        id: empty(id)
+        for id in ("g-orders-0", "g-orders-2", "g-orders-7", "g-orders-late-1", "other-orders-0")
+    }
     plan = describe_ids(FenceRequest(connectors=("orders",), force=True), FakeCoordinators(known))
     assert ids(plan) == [
         ("g-orders-0", "fence"),
@@ -87,7 +97,9 @@ def test_a_connector_reaches_as_far_as_record_configs_or_coordinators() -> None:
 
 
 def test_a_deleted_connector_can_be_fenced_by_its_record() -> None:
-    plan = describe_ids(FenceRequest(connectors=("gone",)), FakeCoordinators({"g-gone-1": empty("g-gone-1")}))
+    plan = describe_ids(
+        FenceRequest(connectors=("gone",)), FakeCoordinators({"g-gone-1": empty("g-gone-1")})
+    )
     assert ids(plan) == [("g-gone-0", "leave alone"), ("g-gone-1", "fence")]
 
 
@@ -108,10 +120,18 @@ def test_what_looks_like_a_sink_and_has_transactional_ids_is_a_transform_and_is_
 
 
 def test_no_prefix_matches_a_leader() -> None:
-    known = {id: empty(id) for id in ("connect-cluster-g", "connect-cluster-other", "connect-files-0")}
+    known = {
+        id: empty(id) for id in ("connect-cluster-g", "connect-cluster-other", "connect-files-0")
+    }
     plan = describe_ids(FenceRequest(prefixes=("connect-",)), FakeCoordinators(known))
-    assert ids(plan) == [("connect-files-0", "fence"), ("connect-cluster-g", "skip"), ("connect-cluster-other", "skip")]
-    with_leader = describe_ids(FenceRequest(prefixes=("connect-",), leader=True), FakeCoordinators(known))
+    assert ids(plan) == [
+        ("connect-files-0", "fence"),
+        ("connect-cluster-g", "skip"),
+        ("connect-cluster-other", "skip"),
+    ]
+    with_leader = describe_ids(
+        FenceRequest(prefixes=("connect-",), leader=True), FakeCoordinators(known)
+    )
     assert ("connect-cluster-g", "fence") in ids(with_leader)
     assert ("connect-cluster-other", "skip") in ids(with_leader)
     assert "FENCE003" in {finding.id for finding in with_leader.findings}
@@ -137,14 +157,23 @@ def test_running_tasks_are_refused_and_failed_ones_are_not() -> None:
 def test_in_a_rebalance_nobody_knows_which_tasks_run_and_fencing_is_refused() -> None:
     calls = FakeCoordinators({"g-orders-0": empty("g-orders-0")})
     settled = connect_group("g", w1=[("orders", -1), ("orders", 0)])
-    hidden = replace(settled, state="PreparingRebalance", members=(replace(settled.members[0], assignment=None),))
+    hidden = replace(
+        settled, state="PreparingRebalance", members=(replace(settled.members[0], assignment=None),)
+    )
     asked, given = FenceRequest(ids=("g-orders-0",)), [hidden]
     configured = Configured(config_topic.parse(CONFIG, "config"), task_id_ranges(CONFIG))
     sources = FencingSources(
-        calls, "g", lambda name: given[-1], lambda group: frozenset(), lambda: configured, patience=0.0
+        calls,
+        "g",
+        lambda name: given[-1],
+        lambda group: frozenset(),
+        lambda: configured,
+        patience=0.0,
     )
     selection = select(observe(sources, asked), asked)
-    with pytest.raises(Refused, match=r"a running task may use g-orders-0: group g: .* rebalancing.*--force"):
+    with pytest.raises(
+        Refused, match=r"a running task may use g-orders-0: group g: .* rebalancing.*--force"
+    ):
         check(selection, asked)
     check(selection, replace(asked, force=True))
     with pytest.raises(Refused, match="a running task may use g-orders-0"):
@@ -154,13 +183,17 @@ def test_in_a_rebalance_nobody_knows_which_tasks_run_and_fencing_is_refused() ->
     given.append(settled)
     with pytest.raises(Refused, match="orders task 0"):
         refuse_running(
-            replace(sources, running=lambda group: frozenset({TaskRef("g", "orders", 0)})), selection.to_fence
+            replace(sources, running=lambda group: frozenset({TaskRef("g", "orders", 0)})),
+            selection.to_fence,
         )
 
 
 def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:
     calls = FakeCoordinators({"g-b-c-0": empty("g-b-c-0")}, groups=frozenset({"g-b"}))
-    groups = {"g": connect_group("g", w1=[("b-c", -1)]), "g-b": connect_group("g-b", w2=[("c", -1), ("c", 0)])}
+    groups = {
+        "g": connect_group("g", w1=[("b-c", -1)]),
+        "g-b": connect_group("g-b", w2=[("c", -1), ("c", 0)]),
+    }
     sources = FencingSources(calls, "g", groups.__getitem__, lambda group: frozenset())
     asked = FenceRequest(ids=("g-b-c-0",))
     plan = select(observe(sources, asked), asked)
@@ -191,32 +224,48 @@ def test_ids_of_no_known_task_are_not_fenced_while_groups_are_not_seen() -> None
     check(describe_ids(asked, calls), FenceRequest(ids=("other-a-0",), force=True))
     # Whose it is, and that it does not run, our own group tells.
     mine = FakeCoordinators({"g-orders-0": empty("g-orders-0")}, group_gaps=UNSEEN_GROUPS)
-    check(describe_ids(FenceRequest(ids=("g-orders-0",)), mine, failed=0), FenceRequest(ids=("g-orders-0",)))
+    check(
+        describe_ids(FenceRequest(ids=("g-orders-0",)), mine, failed=0),
+        FenceRequest(ids=("g-orders-0",)),
+    )
 
 
 def test_a_prefix_of_which_nothing_may_be_seen_is_not_fenced_in_silence() -> None:
     hidden = (Gap("transactional ids", Reason.NOT_AUTHORIZED, describe_id("x-")),)
     with pytest.raises(NotAuthorized, match="Describe on TransactionalId x-"):
         describe_ids(FenceRequest(prefixes=("x-",)), FakeCoordinators(gaps=hidden))
-    plan = describe_ids(FenceRequest(prefixes=("x-",)), FakeCoordinators({"x-0": empty("x-0")}, gaps=hidden))
+    plan = describe_ids(
+        FenceRequest(prefixes=("x-",)), FakeCoordinators({"x-0": empty("x-0")}, gaps=hidden)
+    )
     assert (ids(plan), plan.unlisted, [finding.id for finding in plan.findings]) == (
         [("x-0", "fence")],
         True,
         ["SIGHT001"],
     )
     unproven = (Gap("transactional ids", Reason.NOT_PROVEN, DESCRIBE_CLUSTER),)
-    assert describe_ids(FenceRequest(prefixes=("x-",)), FakeCoordinators(gaps=unproven)).unlisted is False
+    assert (
+        describe_ids(FenceRequest(prefixes=("x-",)), FakeCoordinators(gaps=unproven)).unlisted
+        is False
+    )
 
 
 def test_unknown_ids_are_created_only_when_wished() -> None:
-    assert ids(describe_ids(FenceRequest(ids=("new",)), FakeCoordinators())) == [("new", "leave alone")]
-    assert ids(describe_ids(FenceRequest(ids=("new",), create=True), FakeCoordinators())) == [("new", "create")]
+    assert ids(describe_ids(FenceRequest(ids=("new",)), FakeCoordinators())) == [
+        ("new", "leave alone")
+    ]
+    assert ids(describe_ids(FenceRequest(ids=("new",), create=True), FakeCoordinators())) == [
+        ("new", "create")
+    ]
 
 
 def test_each_id_is_there_once_in_the_order_of_the_wish() -> None:
     asked = FenceRequest(("orders",), ("z", "a", "z", "g-orders-0"), ("a",))
     found, left = candidates(
-        asked, "g", {"orders": TaskIdRange(2, 1)}, ["a", "ab", "g-orders-5"], TransactionalIdIndex({})
+        asked,
+        "g",
+        {"orders": TaskIdRange(2, 1)},
+        ["a", "ab", "g-orders-5"],
+        TransactionalIdIndex({}),
     )
     assert found == ("g-orders-0", "g-orders-1", "g-orders-5", "z", "a", "ab")
     assert left == {}
@@ -237,7 +286,9 @@ def test_wishes_that_mean_nothing_are_bad_input(asked: FenceRequest, group: str 
 
 
 def test_a_broker_that_does_not_list_its_ids_is_told() -> None:
-    (finding,) = incomplete(Partial((), (Gap("broker 3", Reason.NO_ANSWER, None, "COORDINATOR_LOAD_IN_PROGRESS"),)))
+    (finding,) = incomplete(
+        Partial((), (Gap("broker 3", Reason.NO_ANSWER, None, "COORDINATOR_LOAD_IN_PROGRESS"),))
+    )
     assert (finding.id, finding.subject) == ("FENCE004", "broker 3")
 
 
@@ -246,9 +297,12 @@ def test_the_plan_says_in_one_sentence_what_it_will_do() -> None:
     asked = FenceRequest(ids=("g-orders-0", "new"), force=True, create=True)
     plan = describe_ids(asked, FakeCoordinators({"g-orders-0": busy}))
     assert sentence(plan) == (
-        "fence 2 transactional ids; this will abort 1 open transaction, create 1 unknown to the coordinators, "
-        "fail 1 running task"
+        "fence 2 transactional ids; this will abort 1 open transaction, create 1 unknown to the "
+        "coordinators, fail 1 running task"
     )
     steps = plan_fence(plan, restart=("orders",), group_id="g").steps
     assert [type(step).__name__ for step in steps] == ["FenceIds", "AwaitFailed", "RestartFenced"]
-    assert plan.essence == describe_ids(asked, FakeCoordinators({"g-orders-0": empty("g-orders-0")})).essence
+    assert (
+        plan.essence
+        == describe_ids(asked, FakeCoordinators({"g-orders-0": empty("g-orders-0")})).essence
+    )

@@ -1,4 +1,6 @@
-"""Source partitions that are addresses with a password: tables and findings hide it, what is read back is exact."""
+"""Source partitions that are addresses with a password: tables and findings hide it, what is read
+back is exact.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def world(tmp_path: Path) -> World:
     ],
     ids=" ".join,
 )
-def test_what_people_read_has_no_password_and_every_row(world: World, words: tuple[str, ...]) -> None:
+def test_what_people_read_has_no_password_and_every_row(
+    world: World, words: tuple[str, ...]
+) -> None:
     result = world.run("offsets", *words, stdin=OFFSETS)
     assert result.exit_code == 0, result.stderr
     assert PASSWORD not in result.stdout + result.stderr
@@ -57,8 +61,13 @@ def test_what_is_shown_as_json_can_be_set_again(world: World) -> None:
     shown = json.loads(world.run("offsets", "show", "moved", "-o", "json").stdout)
     assert PARTITION in [entry["partition"] for entry in shown["connectors"][0]["offsets"]]
     before = world.state()["records"]
-    assert world.run("offsets", "set", "moved", "-f", "-", "--stop", "--yes", stdin=OFFSETS).exit_code == 0
+    assert (
+        world.run("offsets", "set", "moved", "-f", "-", "--stop", "--yes", stdin=OFFSETS).exit_code
+        == 0
+    )
     changed = {
-        topic_state for topic_state, value in world.state()["records"].items() if before.get(topic_state) != value
+        topic_state
+        for topic_state, value in world.state()["records"].items()
+        if before.get(topic_state) != value
     }
     assert {key for _, _, key in changed} == {KEY.encode()}

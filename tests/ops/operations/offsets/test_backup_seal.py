@@ -1,4 +1,6 @@
-"""A backup that was cut or changed, by one byte or one line, is refused before anything is changed."""
+"""A backup that was cut or changed, by one byte or one line, is refused before anything is
+changed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from fakes.anyjson import encodings
 from fakes.offsetworld import World
 from hypothesis import given
 
-PARTS = [{"topic": "t", "partition": 0, "offset": n, "timestamp": None, "key": f"k{n}", "value": "v"} for n in range(3)]
+PARTS = [
+    {"topic": "t", "partition": 0, "offset": n, "timestamp": None, "key": f"k{n}", "value": "v"}
+    for n in range(3)
+]
 LINES = [json.dumps(part) + "\n" for part in PARTS]
 
 
@@ -28,7 +33,9 @@ def read(path: Path) -> int:
     return sum(1 for _ in dump_lines.read_records(dump_lines.blocks_of(path), str(path)))
 
 
-def test_a_backup_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_is_read_as_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = sealed(tmp_path)
     assert read(path) == 3
     for size in (1, 50, 100, 200):
@@ -54,7 +61,13 @@ def test_every_cut_is_noticed(tmp_path: Path) -> None:
 
 def test_lines_that_were_chosen_and_dumps_of_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / "chosen"
-    path.write_text("".join(line for line in sealed(tmp_path).read_text().splitlines(keepends=True) if '"key"' in line))
+    path.write_text(
+        "".join(
+            line
+            for line in sealed(tmp_path).read_text().splitlines(keepends=True)
+            if '"key"' in line
+        )
+    )
     assert read(path) == 3
 
 
@@ -91,7 +104,10 @@ def test_a_backup_that_was_changed_by_one_byte_is_not_restored(tmp_path: Path) -
     raw = file.read_text()
     file.write_text(raw.replace("lsn", "lsm", 1))
     before = world.state()
-    for args in (("restore", "plain", "-f", str(file), "--stop", "--yes"), ("diff", "-f", str(file))):
+    for args in (
+        ("restore", "plain", "-f", str(file), "--stop", "--yes"),
+        ("diff", "-f", str(file)),
+    ):
         refused = world.run("offsets", *args)
         assert refused.exit_code == 2, refused.output
         assert f"The backup {file} was changed after it was made" in refused.stderr

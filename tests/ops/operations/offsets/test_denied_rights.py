@@ -1,4 +1,6 @@
-"""A right that brokers report as missing refuses a change of offsets before its first step, and no other does."""
+"""A right that brokers report as missing refuses a change of offsets before its first step, and no
+other does.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,15 @@ def everything_but(right: str) -> FakeRights:
     """The rights of a principal that lacks ``right`` alone."""
     operation, kind, name = right.replace(" on ", " ").split(" ")
     resource = Resource.TOPIC if kind == "Topic" else Resource.TRANSACTIONAL_ID
-    every = [allow(ME, Operation.ALL, each, "*") for each in (Resource.TOPIC, Resource.TRANSACTIONAL_ID)]
-    # Who may not write with a transactional id shows that only where it may not describe it, either.
+    every = [
+        allow(ME, Operation.ALL, each, "*") for each in (Resource.TOPIC, Resource.TRANSACTIONAL_ID)
+    ]
+    # Who may not write with a transactional id shows that only where it may not describe it,
+    # either.
     lacks = Operation[operation.upper()] if resource is Resource.TOPIC else Operation.ALL
-    return FakeRights((*every, allow(ME, lacks, resource, name, deny=True)), frozenset(("off", "own", "cfg")))
+    return FakeRights(
+        (*every, allow(ME, lacks, resource, name, deny=True)), frozenset(("off", "own", "cfg"))
+    )
 
 
 @pytest.fixture
@@ -98,14 +105,20 @@ def test_a_right_that_was_taken_away_refuses_a_resumed_run_and_it_can_be_resumed
     before = world.state()
     principal(monkeypatch, everything_but("Write on Topic off"))
     refused = world.run("runs", "resume", run, "--yes")
-    assert (refused.exit_code, "Write on Topic off is missing" in refused.stderr) == (7, True), refused.output
+    assert (refused.exit_code, "Write on Topic off is missing" in refused.stderr) == (7, True), (
+        refused.output
+    )
     assert world.state() == before
     monkeypatch.undo()
     assert world.run("runs", "resume", run, "--yes").exit_code == 0
 
 
-def test_a_saved_plan_has_the_topics_and_they_are_no_part_of_what_is_confirmed(world: World, tmp_path: Path) -> None:
-    saved = json.loads(world.run("offsets", "reset", "moved", "--stop", "--dry-run", "-o", "json").stdout)
+def test_a_saved_plan_has_the_topics_and_they_are_no_part_of_what_is_confirmed(
+    world: World, tmp_path: Path
+) -> None:
+    saved = json.loads(
+        world.run("offsets", "reset", "moved", "--stop", "--dry-run", "-o", "json").stdout
+    )
     (change,) = [step for step in saved["steps"] if step["step"] == "Change"]
     assert change["topics"] == ["off", "own"]
     assert world.run("runs", "apply", "-", "--yes", stdin=json.dumps(saved)).exit_code == 0

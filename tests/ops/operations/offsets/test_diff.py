@@ -18,7 +18,9 @@ from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, to
 from hypothesis import given
 from hypothesis import strategies as st
 
-said = st.dictionaries(st.tuples(st.sampled_from("cd"), st.sampled_from("kl")), st.sampled_from(["1", "2"]))
+said = st.dictionaries(
+    st.tuples(st.sampled_from("cd"), st.sampled_from("kl")), st.sampled_from(["1", "2"])
+)
 
 
 @given(said)
@@ -36,7 +38,11 @@ def test_the_differences_are_all_that_has_to_change(
 
 def test_both_values_are_told_and_none_for_nothing() -> None:
     found = differences({("c", "k"): "1", ("c", "l"): "2"}, {("c", "k"): "3", ("d", "k"): "4"})
-    assert found == (Difference("c", "k", "1", "3"), Difference("c", "l", "2", None), Difference("d", "k", None, "4"))
+    assert found == (
+        Difference("c", "k", "1", "3"),
+        Difference("c", "l", "2", None),
+        Difference("d", "k", None, "4"),
+    )
 
 
 @given(histories())
@@ -50,8 +56,12 @@ def test_bytes_that_are_no_text_are_shown_all_the_same() -> None:
     assert live_values("c", at) == {("c", '["c",{"t":"a"}]'): "\\xff"}
 
 
-def snapshot(global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None) -> OffsetsSnapshot:
-    config = {"connector.class": "RedditSource"} | ({} if dedicated is None else {"offsets.storage.topic": "own"})
+def snapshot(
+    global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None
+) -> OffsetsSnapshot:
+    config = {"connector.class": "RedditSource"} | (
+        {} if dedicated is None else {"offsets.storage.topic": "own"}
+    )
     configs = ConfigState({"c": ConfiguredConnector("c", config)})
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
     stores = {} if dedicated is None else {"c": Store(Kind.SEPARATE, "own")}
@@ -65,7 +75,13 @@ def effective(of: OffsetsSnapshot) -> dict[tuple[str, str], str | None]:
 topics = histories(VALUES + UNREADABLE)
 
 
-@given(topics, st.none() | topics, topics, st.none() | topics, st.sampled_from([None, "global", "dedicated"]))
+@given(
+    topics,
+    st.none() | topics,
+    topics,
+    st.none() | topics,
+    st.sampled_from([None, "global", "dedicated"]),
+)
 def test_what_is_the_same_can_be_left_out_before_anything_is_understood(
     one: list[ConsumerRecord],
     own: list[ConsumerRecord] | None,
@@ -76,7 +92,9 @@ def test_what_is_the_same_can_be_left_out_before_anything_is_understood(
     here = snapshot(one, own)
     there = snapshot(one if same == "global" else other, own if same == "dedicated" else others_own)
     left, right = without_equal_values(here, there)
-    assert differences(effective(left), effective(right)) == differences(effective(here), effective(there))
+    assert differences(effective(left), effective(right)) == differences(
+        effective(here), effective(there)
+    )
 
 
 def test_of_two_equal_sides_nothing_is_left() -> None:
@@ -89,4 +107,6 @@ def test_of_two_equal_sides_nothing_is_left() -> None:
 def test_a_connector_that_is_known_by_its_offsets_only_stays_known() -> None:
     here = snapshot([record(["gone", {"t": "a"}], {"o": 1})], None)
     left, _ = without_equal_values(here, here, ("gone",))
-    assert [connector.name for connector in assemble(left, OffsetsQuery(("gone",))).connectors] == ["gone"]
+    assert [connector.name for connector in assemble(left, OffsetsQuery(("gone",))).connectors] == [
+        "gone"
+    ]

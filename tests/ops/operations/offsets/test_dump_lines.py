@@ -24,15 +24,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 GOOD = [
-    '{"topic": "t", "partition": 1, "offset": 7, "timestamp": 5, "key": "[\\"c\\",{}]", "value": "{}"}',
+    '{"topic": "t", "partition": 1, "offset": 7, "timestamp": 5, "key": "[\\"c\\",{}]", "value": '
+    '"{}"}',
     '{"topic": "t", "partition": 0, "offset": 8, "timestamp": null, "key": "k", "value": null}',
     '{"value":"é\\u00e9\\ud83d\\ude00\\n","key":null,"timestamp":0,"offset":9,"partition":-1,"topic":"u","bootstrapServers":"b:1"}',
-    '{"topic": "t", "topic": "v", "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "key": "l", "value": ""}',
+    '{"topic": "t", "topic": "v", "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "key": '
+    '"l", "value": ""}',
 ]
 ODD = [
-    '{"topic": "t", "partition": 1, "offset": 123456789012345678901234567890, "timestamp": 3, "key": "k", "value": "v"}',
+    '{"topic": "t", "partition": 1, "offset": 123456789012345678901234567890, "timestamp": 3, '
+    '"key": "k", "value": "v"}',
     '{"partition": 1, "key": "k", "value": "v"}',
-    '{"topic": "t", "partition": 1, "offset": 2, "ts": 3, "keyBase64": "//8=", "payload": null, "headers": [1, {"a": {}}]}',
+    '{"topic": "t", "partition": 1, "offset": 2, "ts": 3, "keyBase64": "//8=", "payload": null, '
+    '"headers": [1, {"a": {}}]}',
     '{"connector": "s", "group": "connect-s", "offsets": []}',
     '  {"topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "value": "v"} ',
     "",
@@ -65,7 +69,9 @@ def told(blocks: list[bytes]) -> object:
         return str(e), e.why
 
 
-@given(st.lists(st.sampled_from(GOOD * 4 + ODD + BAD), max_size=8), st.integers(1, 400), st.booleans())
+@given(
+    st.lists(st.sampled_from(GOOD * 4 + ODD + BAD), max_size=8), st.integers(1, 400), st.booleans()
+)
 @example(["", GOOD[0] + " {}"], 2, False)
 @example([*BAD[-2:], GOOD[0] + GOOD[1]], 400, True)
 def test_a_dump_is_the_same_however_it_is_cut(lines: list[str], size: int, ends: bool) -> None:
@@ -91,20 +97,26 @@ def test_a_dump_is_the_same_however_it_is_cut(lines: list[str], size: int, ends:
     ),
     st.sampled_from([None, "b:9092,c:9092"]),
 )
-def test_what_a_backup_has_is_read_again(records: list[ConsumerRecord], bootstrap: str | None) -> None:
+def test_what_a_backup_has_is_read_again(
+    records: list[ConsumerRecord], bootstrap: str | None
+) -> None:
     blocks = [f"{line}\n".encode() for line in lines_of(records, "t", bootstrap)]
     for some in (blocks, [b"".join(blocks)] if blocks else []):
         assert list(read_records(some, "x")) == [((bootstrap, "t"), record) for record in records]
 
 
-def test_a_backup_is_checked_and_given_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_is_checked_and_given_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "dump"
     path.write_text("\n".join([*GOOD, *ODD, *GOOD]))
     monkeypatch.setattr(dump_lines, "BLOCK", 300)
     assert len(list(blocks_of(path))) > 3
     assert b"".join(checked(path)) == path.read_bytes()
     path.write_text("\n".join([*GOOD, *ODD, BAD[-1]]))
-    with pytest.raises(BadInput, match=f"dump, line {len(GOOD) + len(ODD) + 1}: this is not a record"):
+    with pytest.raises(
+        BadInput, match=f"dump, line {len(GOOD) + len(ODD) + 1}: this is not a record"
+    ):
         list(checked(path))
 
 
@@ -130,7 +142,9 @@ def test_where_the_records_of_a_dump_are_from_is_told_without_reading_them(
 def test_topics_of_one_name_on_two_clusters_are_two(tmp_path: Path) -> None:
     record = ConsumerRecord(b"k", b"{}", 0, 1, 5)
     path = tmp_path / "backup.jsonl"
-    path.write_text("".join(f"{line}\n" for at in (None, "b:1") for line in lines_of([record] * 3, "t", at)))
+    path.write_text(
+        "".join(f"{line}\n" for at in (None, "b:1") for line in lines_of([record] * 3, "t", at))
+    )
     assert topics_in(path) == {(None, "t"), ("b:1", "t")}
 
 

@@ -14,26 +14,41 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
+from connectctl.ops.operations.offsets.snapshot import (
+    OffsetsQuery,
+    OffsetsSnapshot,
+    ReadTopic,
+    SourceOffsets,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 PARTITIONS = 5
 
 
-def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = 1000) -> ConsumerRecord:
+def record(
+    key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = 1000
+) -> ConsumerRecord:
     raw = key if isinstance(key, bytes) or key is None else connect_json(key).encode()
     data = value if isinstance(value, bytes) or value is None else connect_json(value).encode()
     home = java_partition(raw or b"", PARTITIONS) if partition is None else partition
     return ConsumerRecord(raw, data, home, offset, at)
 
 
-def topic(name: str, role: str, *records: ConsumerRecord, held: tuple[UnreadTail, ...] = ()) -> ReadTopic:
-    return ReadTopic(TopicImage(name, len(records), records, dict.fromkeys(range(PARTITIONS), 9), held), role)
+def topic(
+    name: str, role: str, *records: ConsumerRecord, held: tuple[UnreadTail, ...] = ()
+) -> ReadTopic:
+    return ReadTopic(
+        TopicImage(name, len(records), records, dict.fromkeys(range(PARTITIONS), 9), held), role
+    )
 
 
-def answer(global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None = None, *wanted: str) -> SourceOffsets:
-    config = {"connector.class": "RedditSource"} | ({} if dedicated is None else {"offsets.storage.topic": "own"})
+def answer(
+    global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None = None, *wanted: str
+) -> SourceOffsets:
+    config = {"connector.class": "RedditSource"} | (
+        {} if dedicated is None else {"offsets.storage.topic": "own"}
+    )
     configs = ConfigState({"c": ConfiguredConnector("c", config)})
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
     stores = {} if dedicated is None else {"c": Store(Kind.SEPARATE, "own")}
@@ -52,14 +67,22 @@ def only(found: SourceOffsets) -> ConnectorOffsets:
 
 def test_nothing_is_effective_beside_a_dedicated_topic_that_was_not_read() -> None:
     unread = Finding("OFFSETS011", Severity.ERROR, "c", "own cannot be read")
-    configs = ConfigState({"c": ConfiguredConnector("c", {"connector.class": "x", "offsets.storage.topic": "own"})})
+    configs = ConfigState(
+        {"c": ConfiguredConnector("c", {"connector.class": "x", "offsets.storage.topic": "own"})}
+    )
     global_ = topic("global", "global", record(["c", {"a": 1}], {"n": 1}))
     found = assemble(
-        OffsetsSnapshot(global_, {}, configs, {"c": Store(Kind.SEPARATE, "own")}, (unread,)), OffsetsQuery(())
+        OffsetsSnapshot(global_, {}, configs, {"c": Store(Kind.SEPARATE, "own")}, (unread,)),
+        OffsetsQuery(()),
     )
     (entry,) = only(found).offsets
     assert entry.global_ is not None
-    assert (entry.effective, entry.origin, entry.worker_reads, entry.lost) == (None, UNKNOWN, None, False)
+    assert (entry.effective, entry.origin, entry.worker_reads, entry.lost) == (
+        None,
+        UNKNOWN,
+        None,
+        False,
+    )
     assert ids(found) == ["OFFSETS011"]
 
 
@@ -103,7 +126,9 @@ A, B = {"p": 1}, {"p": 2}
         ({}, {}, {}, "dedicated", {}),
     ],
 )
-def test_with_a_dedicated_topic(global_: Any, dedicated: Any, effective: Any, origin: str, reads: Any) -> None:
+def test_with_a_dedicated_topic(
+    global_: Any, dedicated: Any, effective: Any, origin: str, reads: Any
+) -> None:
     """None is a tombstone here: an absent offset to the KIP, and to a worker."""
     found = answer([record(["c", A], global_)], [record(["c", A], dedicated)])
     (entry,) = only(found).offsets
@@ -122,7 +147,11 @@ def test_without_a_dedicated_topic_a_worker_reads_the_global_one(value: Any, rea
     [
         (record(b'["c",  {"p":1}]', {"o": 1}), "OFFSETS014"),
         (
-            record(["c", A], {"o": 1}, partition=(java_partition(b'["c",{"p":1}]', PARTITIONS) + 1) % PARTITIONS),
+            record(
+                ["c", A],
+                {"o": 1},
+                partition=(java_partition(b'["c",{"p":1}]', PARTITIONS) + 1) % PARTITIONS,
+            ),
             "OFFSETS003",
         ),
         (record(b"no key of connect", {"o": 1}), "OFFSETS004"),
@@ -154,13 +183,19 @@ def test_numbers_are_shown_exactly_and_workers_cut_what_does_not_fit_64_bits() -
 
 
 def test_two_spellings_of_one_partition_are_two_rows_and_a_finding() -> None:
-    found = answer([record(b'["c",{"a":1,"b":2}]', {"o": 1}), record(b'["c",{"b":2,"a":1}]', {"o": 2})])
+    found = answer(
+        [record(b'["c",{"a":1,"b":2}]', {"o": 1}), record(b'["c",{"b":2,"a":1}]', {"o": 2})]
+    )
     assert [e.effective for e in only(found).offsets] == [{"o": 1}, {"o": 2}]
     assert ids(found) == ["OFFSETS002", "OFFSETS019"]
 
 
-def test_members_in_another_order_than_rest_looks_them_up_are_one_finding_of_the_connector() -> None:
-    """A public report: keys of SQL Server's connector in the order of the alphabet; a worker returns null for them."""
+def test_members_in_another_order_than_rest_looks_them_up_are_one_finding_of_the_connector() -> (
+    None
+):
+    """A public report: keys of SQL Server's connector in the order of the alphabet; a worker
+    returns null for them.
+    """
     keys = [b'["c",{"database":"d%d","server":"s"}]' % n for n in range(2)]
     (finding,) = answer([record(key, {"commit_lsn": "a"}) for key in keys]).findings
     assert (finding.id, finding.severity, finding.subject) == ("OFFSETS019", Severity.INFO, "c")
@@ -192,11 +227,16 @@ def test_a_dedicated_topic_older_than_the_global_one_looks_stale() -> None:
 
 
 def test_the_copy_that_workers_write_to_the_global_topic_is_not_stale() -> None:
-    assert ids(answer([record(["c", A], {"o": 1}, at=200_000)], [record(["c", A], {"o": 1}, at=1000)])) == []
+    assert (
+        ids(answer([record(["c", A], {"o": 1}, at=200_000)], [record(["c", A], {"o": 1}, at=1000)]))
+        == []
+    )
 
 
 def test_an_open_transaction_is_told_and_the_answer_is_incomplete() -> None:
-    snapshot = OffsetsSnapshot(topic("global", "global", held=(UnreadTail(3, 5, 9),)), {}, ConfigState({}))
+    snapshot = OffsetsSnapshot(
+        topic("global", "global", held=(UnreadTail(3, 5, 9),)), {}, ConfigState({})
+    )
     found = assemble(snapshot, OffsetsQuery())
     assert ids(found) == ["OFFSETS009"]
     assert not found.complete
@@ -214,10 +254,19 @@ def test_an_unknown_connector_is_told_with_the_nearest_name() -> None:
         answer([], None, "cc")
 
 
-raw_keys = st.sampled_from([b'["c",{"p":1}]', b'["c",{"p":2}]', b'["d",{"p":1}]', b"garbage", b"", None])
+raw_keys = st.sampled_from(
+    [b'["c",{"p":1}]', b'["c",{"p":2}]', b'["d",{"p":1}]', b"garbage", b"", None]
+)
 raw_values = st.sampled_from([b'{"o":1}', b'{"o":2}', b"junk", None, b"null", b"[]"])
 records = st.lists(
-    st.builds(ConsumerRecord, raw_keys, raw_values, st.integers(0, 4), st.integers(0, 8), st.integers(0, 10**6))
+    st.builds(
+        ConsumerRecord,
+        raw_keys,
+        raw_values,
+        st.integers(0, 4),
+        st.integers(0, 8),
+        st.integers(0, 10**6),
+    )
 )
 
 
@@ -235,7 +284,9 @@ def test_every_record_is_shown_or_told_whatever_is_in_the_topics(
     for connector in found.connectors:
         for entry in connector.offsets:
             sides = {
-                (s.kafka_partition, s.kafka_offset, n) for n, s in enumerate((entry.global_, entry.dedicated)) if s
+                (s.kafka_partition, s.kafka_offset, n)
+                for n, s in enumerate((entry.global_, entry.dedicated))
+                if s
             }
             stray_only = sum(s is not None for s in (entry.global_, entry.dedicated))
             assert len(sides) == stray_only
@@ -256,12 +307,24 @@ def test_every_record_is_shown_or_told_whatever_is_in_the_topics(
         ({"producer.override.bootstrap.servers": "a:1,b:2,"}, "global", "a:1,b:2,", True),
         ({"producer.override.bootstrap.servers": ""}, "global", "", True),
         ({"producer.override.bootstrap.servers": "z:1"}, "global", "z:1", True),
-        ({"producer.override.bootstrap.servers": "z:1", "offsets.storage.topic": "own"}, "own", "z:1", False),
-        ({"producer.override.bootstrap.servers": "z:1", "offsets.storage.topic": "global"}, "global", "z:1", False),
+        (
+            {"producer.override.bootstrap.servers": "z:1", "offsets.storage.topic": "own"},
+            "own",
+            "z:1",
+            False,
+        ),
+        (
+            {"producer.override.bootstrap.servers": "z:1", "offsets.storage.topic": "global"},
+            "global",
+            "z:1",
+            False,
+        ),
     ],
 )
 def test_where_a_connector_keeps_its_offsets_follows_from_its_configuration(
     config: dict[str, str], topic_: str | None, bootstrap: str | None, implicit: bool
 ) -> None:
     store = separate_store(config, "global", "a:1,b:2")
-    assert (store and (store.topic, store.bootstrap, store.implicit)) == (topic_ and (topic_, bootstrap, implicit))
+    assert (store and (store.topic, store.bootstrap, store.implicit)) == (
+        topic_ and (topic_, bootstrap, implicit)
+    )

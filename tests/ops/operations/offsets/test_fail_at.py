@@ -1,4 +1,6 @@
-"""Every operation on source offsets, broken at every call of an edge, and taken up again: it comes to the same end."""
+"""Every operation on source offsets, broken at every call of an edge, and taken up again: it comes
+to the same end.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from fakes.kafkawrites import Faults
 from fakes.offsetworld import World, resume_line
 
 NEW = json.dumps(
-    {"offsets": [{"partition": {"table": t}, "offset": {"lsn": n}} for t, n in (("a", 100), ("new", 101))]}
+    {
+        "offsets": [
+            {"partition": {"table": t}, "offset": {"lsn": n}} for t, n in (("a", 100), ("new", 101))
+        ]
+    }
 )
 PART_DONE = 7
 
@@ -39,7 +45,9 @@ def reset_before(world: World) -> tuple[str, ...]:
 
 def move_before(world: World) -> tuple[str, ...]:
     """A run that gave a connector its own topic."""
-    run = done(world, "offsets", "merge", "plain", "--into", "dedicated", "--topic", "fresh", "--stop")
+    run = done(
+        world, "offsets", "merge", "plain", "--into", "dedicated", "--topic", "fresh", "--stop"
+    )
     return ("offsets", "undo", run, "--stop")
 
 
@@ -64,17 +72,29 @@ def done(world: World, *args: str) -> str:
 
 
 OPERATIONS = {
-    "seed a new topic": Operation(("offsets", "merge", "plain", "--into", "dedicated", "--topic", "fresh", "--stop")),
-    "seed the configured topic": Operation(("offsets", "merge", "moved", "--into", "dedicated", "--stop")),
-    "bring back": Operation(("offsets", "merge", "moved", "--into", "global", "--unset-topic", "--stop")),
+    "seed a new topic": Operation(
+        ("offsets", "merge", "plain", "--into", "dedicated", "--topic", "fresh", "--stop")
+    ),
+    "seed the configured topic": Operation(
+        ("offsets", "merge", "moved", "--into", "dedicated", "--stop")
+    ),
+    "bring back": Operation(
+        ("offsets", "merge", "moved", "--into", "global", "--unset-topic", "--stop")
+    ),
     "copy to a new connector": Operation(("offsets", "copy", "moved", "unborn")),
     "copy over another": Operation(("offsets", "copy", "plain", "moved", "--stop")),
     "copy from a deleted one": Operation(("offsets", "copy", "old", "plain", "--stop")),
     "set": Operation(("offsets", "set", "moved", "-f", "-", "--stop"), NEW),
-    "set through the workers": Operation(("offsets", "set", "moved", "-f", "-", "--stop", "--via", "rest"), NEW),
+    "set through the workers": Operation(
+        ("offsets", "set", "moved", "-f", "-", "--stop", "--via", "rest"), NEW
+    ),
     "reset": Operation(("offsets", "reset", "moved", "--stop")),
-    "reset one": Operation(("offsets", "reset", "plain", "--partition", '{"table": "a"}', "--stop")),
-    "reset through the workers": Operation(("offsets", "reset", "plain", "--stop", "--via", "rest")),
+    "reset one": Operation(
+        ("offsets", "reset", "plain", "--partition", '{"table": "a"}', "--stop")
+    ),
+    "reset through the workers": Operation(
+        ("offsets", "reset", "plain", "--stop", "--via", "rest")
+    ),
     "restore": Operation((), None, backup_before),
     "undo a reset": Operation((), None, reset_before),
     "undo a seeding": Operation((), None, move_before),
@@ -97,7 +117,9 @@ WRITES = ("transact", "create_topic", "send")
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """A place for thousands of journals: in memory where there is such a place, for each mark is flushed to the disk."""
+    """A place for thousands of journals: in memory where there is such a place, for each mark is
+    flushed to the disk.
+    """
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
         yield Path(path)
@@ -119,7 +141,9 @@ def _some(calls: list[str], stride: int) -> list[int]:
 
 @pytest.mark.parametrize("how", ["before", "after", "for ever"])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_broken_anywhere_it_says_so_and_comes_to_the_same_end(name: str, how: str, directory: Path) -> None:
+def test_broken_anywhere_it_says_so_and_comes_to_the_same_end(
+    name: str, how: str, directory: Path
+) -> None:
     operation = OPERATIONS[name]
     expected, calls = undisturbed(operation, directory / "undisturbed")
     chosen = {
@@ -129,7 +153,9 @@ def test_broken_anywhere_it_says_so_and_comes_to_the_same_end(name: str, how: st
     }[how]
     part_done = 0
     for n in chosen:
-        world, args = begin(operation, directory / str(n), Faults(n, how == "after", how == "for ever"))
+        world, args = begin(
+            operation, directory / str(n), Faults(n, how == "after", how == "for ever")
+        )
         before = world.state()
         result = world.run(*args, "--yes", stdin=operation.stdin)
         broken, world.faults = world.faults.fired, Faults()
@@ -187,14 +213,18 @@ def test_what_was_broken_can_be_taken_back_instead(name: str, directory: Path) -
         assert undone.exit_code == 0, undone.stderr
         after = world.state()
         assert after["records"] == before["records"], n
-        assert {k: v[2] for k, v in after["connectors"].items()} == {k: v[2] for k, v in before["connectors"].items()}
+        assert {k: v[2] for k, v in after["connectors"].items()} == {
+            k: v[2] for k, v in before["connectors"].items()
+        }
         assert Journal(world.journal).get(run).state is RunState.UNDONE
         refused = world.run("runs", "resume", run, "--yes")
         assert refused.exit_code == 4
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_saved_plan_comes_to_the_same_end_once_and_is_stale_afterwards(name: str, directory: Path) -> None:
+def test_a_saved_plan_comes_to_the_same_end_once_and_is_stale_afterwards(
+    name: str, directory: Path
+) -> None:
     operation = OPERATIONS[name]
     expected, _ = undisturbed(operation, directory / "undisturbed")
     world, args = begin(operation, directory / "saved", Faults())

@@ -1,4 +1,6 @@
-"""A dedicated offsets topic that may not be seen is named with the right, and nothing rests on its absence."""
+"""A dedicated offsets topic that may not be seen is named with the right, and nothing rests on its
+absence.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ def entries(tmp_path: Path, content: Any, connector: str = "c") -> list[tuple[An
         SHOWN,
     ],
 )
-def test_what_connect_returns_what_we_show_and_yaml_all_say_the_same(tmp_path: Path, content: Any) -> None:
+def test_what_connect_returns_what_we_show_and_yaml_all_say_the_same(
+    tmp_path: Path, content: Any
+) -> None:
     assert entries(tmp_path, content) == [({"t": "a"}, {"lsn": 1})]
 
 
@@ -72,7 +74,10 @@ def test_an_offset_of_null_or_none_deletes_and_the_null_partition_is_one(tmp_pat
         ({"offsets": []}, "names no source partition"),
         ({"offsets": [{"offset": {}}]}, "no source offsets"),
         ([{"partition": "t", "offset": {}}], "entry 1: the partition is not a JSON object"),
-        ([{"partition": {"t": {}}, "offset": {}}], "the partition may hold primitive values only, and t is not one"),
+        (
+            [{"partition": {"t": {}}, "offset": {}}],
+            "the partition may hold primitive values only, and t is not one",
+        ),
         ([{"partition": {}, "offset": [1]}], "the offset is not a JSON object"),
         ([{"partition": {}, "offset": {"l": [1]}}], "the offset may hold primitive values only"),
         ([{"partition": {}, "offset": {"l": 1 << 63}}], "l does not fit 64 bits"),
@@ -106,6 +111,10 @@ def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
 
 def test_a_source_partition_of_the_command_line_is_json() -> None:
     assert json.loads(partition_text('{"t": "a"}')) == {"t": "a"}
-    for bad, why in (("t=a", "not JSON"), ('["t"]', "not a JSON object"), ('{"t": {}}', "primitive")):
+    for bad, why in (
+        ("t=a", "not JSON"),
+        ('["t"]', "not a JSON object"),
+        ('{"t": {}}', "primitive"),
+    ):
         with pytest.raises(BadInput, match=why):
             partition_text(bad)

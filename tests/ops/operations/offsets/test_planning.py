@@ -1,4 +1,6 @@
-"""Plans for changes of source offsets: their steps, every reason to refuse, and what an interrupted one goes on with."""
+"""Plans for changes of source offsets: their steps, every reason to refuse, and what an interrupted
+one goes on with.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,23 @@ PUT = SetOffsets("c", (('{"t": "a"}', '{"lsn": 5}'),))
 
 
 def subject(
-    global_: Any = (), dedicated: Any = None, state: State | None = State.STOPPED, name: str = "c", **more: Any
+    global_: Any = (),
+    dedicated: Any = None,
+    state: State | None = State.STOPPED,
+    name: str = "c",
+    **more: Any,
 ) -> ConnectorState:
     config = CONFIG | ({} if dedicated is None else {"offsets.storage.topic": "own"})
-    return ConnectorState(name, tuple(places(global_, dedicated, name)), state, True, config, **more)
+    return ConnectorState(
+        name, tuple(places(global_, dedicated, name)), state, True, config, **more
+    )
 
 
 def plan(of: ConnectorState, wish: OffsetRequest, *, stop: bool = False, **more: Any) -> list[str]:
-    return [step.describe() for step in plan_changes("offsets x", "id", [(of, wish)], stop=stop, **more).plan.steps]
+    return [
+        step.describe()
+        for step in plan_changes("offsets x", "id", [(of, wish)], stop=stop, **more).plan.steps
+    ]
 
 
 def reasons(of: ConnectorState, wish: OffsetRequest, **more: Any) -> str:
@@ -56,7 +67,7 @@ def reasons(of: ConnectorState, wish: OffsetRequest, **more: Any) -> str:
     return str(refusal.value)
 
 
-# --------------------------------------------------------------------------------------------------------------- steps
+# -------------------------------------------------------------------------------------------- steps
 
 
 def test_a_stopped_connector_is_backed_up_and_changed() -> None:
@@ -67,9 +78,12 @@ def test_a_stopped_connector_is_backed_up_and_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "back"), [(State.RUNNING, "resume"), (State.PAUSED, "pause"), (State.FAILED, "resume")]
+    ("state", "back"),
+    [(State.RUNNING, "resume"), (State.PAUSED, "pause"), (State.FAILED, "resume")],
 )
-def test_a_running_connector_is_stopped_and_brought_back_to_what_it_was(state: State, back: str) -> None:
+def test_a_running_connector_is_stopped_and_brought_back_to_what_it_was(
+    state: State, back: str
+) -> None:
     steps = plan(subject([record(A, OLD)], state=state), PUT, stop=True)
     assert steps[:2] == ["stop c", "wait until c is STOPPED"]
     assert steps[-2].startswith(back)
@@ -97,7 +111,12 @@ def test_a_connector_goes_back_to_the_global_topic_after_its_offsets_are_there()
 
 def test_what_is_so_already_is_no_plan() -> None:
     assert (
-        plan(subject([record(A, NEW)], [record(A, NEW)], State.RUNNING), MergeOffsets("c", "global"), stop=True) == []
+        plan(
+            subject([record(A, NEW)], [record(A, NEW)], State.RUNNING),
+            MergeOffsets("c", "global"),
+            stop=True,
+        )
+        == []
     )
     assert plan(subject([record(A, None)]), ResetOffsets("c")) == []
 
@@ -108,7 +127,7 @@ def test_a_restore_sets_properties_back_that_the_run_had_set() -> None:
     assert plan(of, wish)[-1] == "remove offsets.storage.topic of c"
 
 
-# -------------------------------------------------------------------------------------------------------------- refusals
+# ----------------------------------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED, State.FAILED, State.UNASSIGNED])
@@ -129,12 +148,17 @@ def test_a_stale_dedicated_topic_is_refused_until_somebody_chooses(into: str) ->
     assert "The dedicated topic own looks stale" in found
     assert "61 s older" in found
     assert "--policy" in found
-    assert plan(subject(*STALE), MergeOffsets("c", into, "newest" if into == "dedicated" else "effective", chosen=True))
+    assert plan(
+        subject(*STALE),
+        MergeOffsets("c", into, "newest" if into == "dedicated" else "effective", chosen=True),
+    )
 
 
 def committing_to(side: Side, of: ConnectorState) -> ConnectorState:
     """The connector, whose tasks commit to the topic of ``side``."""
-    return replace(of, topic_states=tuple(replace(at, in_use=at.side is side) for at in of.topic_states))
+    return replace(
+        of, topic_states=tuple(replace(at, in_use=at.side is side) for at in of.topic_states)
+    )
 
 
 A_LITTLE = ([record(A, NEW, at=NOW)], [record(A, OLD, at=NOW - 1)])
@@ -158,13 +182,24 @@ def test_the_topic_of_tasks_that_run_decides_whatever_the_clocks_of_their_worker
     into_own = MergeOffsets("c", "dedicated", dedicated_topic="own")
     there = plan(committing_to(Side.GLOBAL, replace(of, config=CONFIG)), into_own, stop=True)
     assert "merge offsets of c (effective): write 1 records to own" in there
-    assert plan(committing_to(Side.DEDICATED, subject(*STALE, State.RUNNING)), MergeOffsets("c", "global"), stop=True)
+    assert plan(
+        committing_to(Side.DEDICATED, subject(*STALE, State.RUNNING)),
+        MergeOffsets("c", "global"),
+        stop=True,
+    )
 
 
 def test_a_move_without_a_record_to_write_fences_tasks_that_may_still_run() -> None:
     same = subject([record(A, NEW)], [record(A, NEW)], State.RUNNING, producers=Producers(("c-0",)))
-    steps = plan(replace(same, config=CONFIG), MergeOffsets("c", "dedicated", dedicated_topic="own"), stop=True)
-    assert steps[2] == "fence the transactional id c-0 of c, so that no task that still runs can commit offsets"
+    steps = plan(
+        replace(same, config=CONFIG),
+        MergeOffsets("c", "dedicated", dedicated_topic="own"),
+        stop=True,
+    )
+    assert (
+        steps[2]
+        == "fence the transactional id c-0 of c, so that no task that still runs can commit offsets"
+    )
     hidden = replace(same, config=CONFIG, producers=Producers(unseen="Describe is missing"))
     found = reasons(hidden, MergeOffsets("c", "dedicated", dedicated_topic="own"), stop=True)
     assert "Describe is missing" in found
@@ -172,11 +207,15 @@ def test_a_move_without_a_record_to_write_fences_tasks_that_may_still_run() -> N
 
 def test_a_run_that_has_not_verified_its_change_begins_again_at_the_connectors_first_step() -> None:
     of = replace(subject([record(A, NEW)], [record(A, NEW)], State.RUNNING), config=CONFIG)
-    steps = plan_changes("x", "id", [(of, MergeOffsets("c", "dedicated", dedicated_topic="own"))], stop=True).plan.steps
+    steps = plan_changes(
+        "x", "id", [(of, MergeOffsets("c", "dedicated", dedicated_topic="own"))], stop=True
+    ).plan.steps
     kinds = [type(step).__name__ for step in steps]
     for kind in ("Change", "Configure", "Check"):
         assert first_to_do(run(steps, *range(kinds.index(kind))), steps) == 0
-    assert first_to_do(run(steps, *range(kinds.index("Check") + 1)), steps) == kinds.index("Check") + 1
+    assert (
+        first_to_do(run(steps, *range(kinds.index("Check") + 1)), steps) == kinds.index("Check") + 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,20 +238,26 @@ def test_unreadable_values_refuse(value: bytes) -> None:
 
 
 def test_what_cannot_be_seen_whole_is_refused() -> None:
-    hidden = replace(places([record(A, OLD)])[0], problem="an open transaction blocks reading global-1")
+    hidden = replace(
+        places([record(A, OLD)])[0], problem="an open transaction blocks reading global-1"
+    )
     assert "blocks reading global-1" in reasons(replace(subject(), topic_states=(hidden,)), PUT)
 
 
 def test_a_second_topic_of_its_own_is_refused() -> None:
     of = subject([], [record(A, OLD)])
-    assert "has its own offsets topic own" in reasons(of, MergeOffsets("c", "dedicated", dedicated_topic="another"))
+    assert "has its own offsets topic own" in reasons(
+        of, MergeOffsets("c", "dedicated", dedicated_topic="another")
+    )
 
 
 def test_a_topic_property_cannot_be_changed_without_workers_or_without_the_connector() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
     wish = MergeOffsets("c", "global", dedicated_topic="own")
     assert "no worker is running" in reasons(replace(of, workers_up=False), wish)
-    assert "is not configured" in reasons(replace(of, config={}), MergeOffsets("c", "dedicated", dedicated_topic="own"))
+    assert "is not configured" in reasons(
+        replace(of, config={}), MergeOffsets("c", "dedicated", dedicated_topic="own")
+    )
 
 
 def test_a_connector_that_writes_to_another_cluster_keeps_its_topic_there() -> None:
@@ -224,14 +269,15 @@ def test_a_connector_that_writes_to_another_cluster_keeps_its_topic_there() -> N
 
 def test_all_reasons_are_told_at_once() -> None:
     found = reasons(
-        subject([record(A, b"x", at=NOW)], [record(A, OLD, at=0)], State.RUNNING), MergeOffsets("c", "global", "global")
+        subject([record(A, b"x", at=NOW)], [record(A, OLD, at=0)], State.RUNNING),
+        MergeOffsets("c", "global", "global"),
     )
     assert "stop it first" in found
     assert "looks stale" in found
     assert "not JSON" in found
 
 
-# ---------------------------------------------------------------------------------------------------------------- rest
+# --------------------------------------------------------------------------------------------- rest
 
 UP: Any = {"workers": WorkerFacts("4.3.1", enabled=True)}
 
@@ -243,7 +289,9 @@ def test_what_workers_can_say_they_may_do() -> None:
         ResetOffsets("c", ('{"t": "a"}',)),
         CopyOffsets("c", "d", (('["d",{"t":"x"}]', '{"lsn":1}'),)),
     ):
-        steps = plan_changes("x", "id", [(subject([record(A, OLD)], **UP), wish)], stop=False, via="rest").plan.steps
+        steps = plan_changes(
+            "x", "id", [(subject([record(A, OLD)], **UP), wish)], stop=False, via="rest"
+        ).plan.steps
         assert (isinstance(steps[-1], Change) and steps[-1].via) == "rest"
         assert "through the workers" in steps[-1].describe()
 
@@ -251,21 +299,41 @@ def test_what_workers_can_say_they_may_do() -> None:
 @pytest.mark.parametrize(
     ("of", "wish", "reason"),
     [
-        (subject([record(A, OLD)], workers=WorkerFacts("3.5.2", True)), PUT, "changing offsets requires 3.6"),
+        (
+            subject([record(A, OLD)], workers=WorkerFacts("3.5.2", True)),
+            PUT,
+            "changing offsets requires 3.6",
+        ),
         (subject([record(A, OLD)]), PUT, "no worker answers"),
         (replace(subject([record(A, OLD)], **UP), config={}), PUT, "is not configured"),
         (subject([record(A, OLD, partition=p) for p in range(5)], **UP), PUT, "lie on partitions"),
-        (subject([record(b'["c",{"z":1,"a":2}]', OLD)], **UP), ResetOffsets("c"), "are in a spelling that"),
+        (
+            subject([record(b'["c",{"z":1,"a":2}]', OLD)], **UP),
+            ResetOffsets("c"),
+            "are in a spelling that",
+        ),
         (subject([record(["c", None], OLD)], **UP), ResetOffsets("c"), "are in a spelling that"),
-        (subject([record(A, OLD)], [record(A, OLD)], **UP), ResetOffsets("c"), "fail to delete offsets"),
+        (
+            subject([record(A, OLD)], [record(A, OLD)], **UP),
+            ResetOffsets("c"),
+            "fail to delete offsets",
+        ),
         (
             subject([record(A, OLD)], [record(A, NEW), record(B, NEW)], **UP),
             MergeOffsets("c", "dedicated", "global", chosen=True),
             None,
         ),
-        (subject([record(A, OLD), record(B, OLD)], [record(B, NEW)], **UP), MergeOffsets("c", "global"), None),
+        (
+            subject([record(A, OLD), record(B, OLD)], [record(B, NEW)], **UP),
+            MergeOffsets("c", "global"),
+            None,
+        ),
         (subject([record(A, OLD)], [record(B, NEW)], **UP), MergeOffsets("c", "dedicated"), None),
-        (subject([], [record(B, b'{"lsn": 2}')], **UP), MergeOffsets("c", "global"), "are in a spelling that"),
+        (
+            subject([], [record(B, b'{"lsn": 2}')], **UP),
+            MergeOffsets("c", "global"),
+            "are in a spelling that",
+        ),
         (
             subject([record(A, OLD)], [record(A, NEW)], workers=WorkerFacts("4.3.1", False)),
             MergeOffsets("c", "global", "dedicated", chosen=True),
@@ -285,7 +353,9 @@ def test_workers_are_asked_only_for_what_ends_in_the_same_records(
 def test_workers_are_not_asked_for_what_they_would_write_to_the_other_topic_too() -> None:
     found = places([record(A, OLD)], [record(A, NEW)])
     only_own = OffsetChanges(tuple(changes_to(found[1], {b'["c",{"t":"a"}]': b'{"lsn":5}'})))
-    assert "another topic" in "; ".join(obstacles(only_own, found, WorkerFacts("4.3.1", enabled=True)))
+    assert "another topic" in "; ".join(
+        obstacles(only_own, found, WorkerFacts("4.3.1", enabled=True))
+    )
 
 
 def test_without_exactly_once_workers_delete_in_both_topics() -> None:
@@ -293,7 +363,7 @@ def test_without_exactly_once_workers_delete_in_both_topics() -> None:
     assert plan(of, ResetOffsets("c"), via="rest")
 
 
-# ---------------------------------------------------------------------------------------------------------- round trips
+# -------------------------------------------------------------------------------------- round trips
 
 wishes = st.sampled_from(
     [
@@ -306,14 +376,20 @@ wishes = st.sampled_from(
 )
 
 
-@given(histories(), histories(), wishes, st.sampled_from([State.RUNNING, State.STOPPED, State.PAUSED]))
-def test_plans_round_trip_through_json(left: Any, right: Any, wish: OffsetRequest, state: State) -> None:
+@given(
+    histories(), histories(), wishes, st.sampled_from([State.RUNNING, State.STOPPED, State.PAUSED])
+)
+def test_plans_round_trip_through_json(
+    left: Any, right: Any, wish: OffsetRequest, state: State
+) -> None:
     made = plan_changes("x", "id", [(subject(left, right, state), wish)], stop=True).plan
     assert Plan.from_json(json.loads(json.dumps(made.as_json())), KINDS) == made
 
 
 def test_the_request_of_a_change_is_in_its_step_with_its_kind() -> None:
-    made = plan_changes("x", "id", [(subject([record(A, OLD)]), ResetOffsets("c"))], stop=False).plan
+    made = plan_changes(
+        "x", "id", [(subject([record(A, OLD)]), ResetOffsets("c"))], stop=False
+    ).plan
     (data,) = [step for step in made.as_json()["steps"] if step["step"] == "Change"]
     assert data["request"]["kind"] == "reset"
     (change,) = steps_from_data([data])
@@ -331,7 +407,14 @@ def test_the_same_snapshot_and_wish_give_the_same_plan(left: Any, wish: OffsetRe
     [
         {"step": "Destroy", "subject": "c"},
         {"step": "Backup", "subject": "c"},
-        {"step": "CreateTopic", "subject": "c", "topic": "t", "bootstrap": None, "now": "", "more": 1},
+        {
+            "step": "CreateTopic",
+            "subject": "c",
+            "topic": "t",
+            "bootstrap": None,
+            "now": "",
+            "more": 1,
+        },
         {"subject": "c"},
     ],
 )
@@ -340,17 +423,22 @@ def test_steps_of_another_version_are_bad_input(data: dict[str, Any]) -> None:
         steps_from_data([data])
 
 
-# -------------------------------------------------------------------------------------------------------------- resuming
+# ----------------------------------------------------------------------------------------- resuming
 
 
 def run(steps: Any, *done: int) -> Run:
-    marks = tuple(StepEvent(number, what, None, "") for number in done for what in ("begun", "done"))
+    marks = tuple(
+        StepEvent(number, what, None, "") for number in done for what in ("begun", "done")
+    )
     return Run("id", "x", "c", "g", ("c",), RunState.OPEN, "", None, marks)
 
 
 def two_connectors() -> Any:
     pairs = [
-        (subject([record([name, {"t": "a"}], OLD)], state=State.RUNNING, name=name), replace(PUT, connector=name))
+        (
+            subject([record([name, {"t": "a"}], OLD)], state=State.RUNNING, name=name),
+            replace(PUT, connector=name),
+        )
         for name in ("c", "d")
     ]
     return plan_changes("x", "id", pairs, stop=True).plan.steps
@@ -363,7 +451,8 @@ def test_each_connector_is_stopped_changed_and_resumed_before_the_next() -> None
 
 
 @pytest.mark.parametrize(
-    ("done", "first"), [(0, 0), (1, 0), (3, 0), (4, 4), (5, 5), (6, 6), (8, 6), (9, 6), (10, 10), (12, 12)]
+    ("done", "first"),
+    [(0, 0), (1, 0), (3, 0), (4, 4), (5, 5), (6, 6), (8, 6), (9, 6), (10, 10), (12, 12)],
 )
 def test_a_run_goes_on_where_the_connector_cannot_have_moved_on(done: int, first: int) -> None:
     steps = two_connectors()

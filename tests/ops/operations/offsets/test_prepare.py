@@ -1,4 +1,6 @@
-"""What a change of offsets starts from: a connector at rest, offsets that are read in full, a saved plan's requests."""
+"""What a change of offsets starts from: a connector at rest, offsets that are read in full, a saved
+plan's requests.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ A = ["c", {"t": "a"}]
 
 
 def _state(*records: ConsumerRecord) -> ConnectorState:
-    return ConnectorState("c", tuple(places(records, None)), State.STOPPED, True, {"connector.class": "x.y.Source"})
+    return ConnectorState(
+        "c", tuple(places(records, None)), State.STOPPED, True, {"connector.class": "x.y.Source"}
+    )
 
 
 def test_offsets_are_copied_only_where_all_are_read_and_there_are_any() -> None:
@@ -31,10 +35,17 @@ def test_offsets_are_copied_only_where_all_are_read_and_there_are_any() -> None:
 
 
 @pytest.mark.parametrize(("partitions", "typed"), [(None, "c"), (('{"t": "a"}',), None)])
-def test_a_saved_plan_asks_for_the_same_again(partitions: tuple[str, ...] | None, typed: str | None) -> None:
+def test_a_saved_plan_asks_for_the_same_again(
+    partitions: tuple[str, ...] | None, typed: str | None
+) -> None:
     state, request = _state(record(A, {"lsn": 1})), ResetOffsets("c", partitions)
     saved = plan_changes("offsets reset", "id", [(state, request)], stop=False).plan
     (target,), whole = targets_of(saved)
     assert (target.name, whole, target.request and target.request(state)) == ("c", typed, request)
     assert targets_of(Plan("offsets set", "id", ())) == ([], None)
-    assert targets_of(plan_changes("offsets set", "id", [(state, SetOffsets("c", ()))], stop=False).plan)[1] is None
+    assert (
+        targets_of(
+            plan_changes("offsets set", "id", [(state, SetOffsets("c", ()))], stop=False).plan
+        )[1]
+        is None
+    )

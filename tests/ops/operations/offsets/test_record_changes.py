@@ -21,7 +21,18 @@ from connectctl.ops.operations.offsets.changes import (
 )
 from connectctl.ops.operations.offsets.record_changes import decide, digest, effective_entries
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of, topic_state
-from fakes.offsettopics import PARTITIONS, UNREADABLE, histories, live, places, raw, record, saved, topic, written
+from fakes.offsettopics import (
+    PARTITIONS,
+    UNREADABLE,
+    histories,
+    live,
+    places,
+    raw,
+    record,
+    saved,
+    topic,
+    written,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +45,9 @@ ENTRIES = (
 )
 
 
-def values(found: list[OffsetsTopicState], wish: OffsetRequest) -> dict[tuple[str, bytes], bytes | None]:
+def values(
+    found: list[OffsetsTopicState], wish: OffsetRequest
+) -> dict[tuple[str, bytes], bytes | None]:
     """What the wish writes, by topic and key."""
     return {(w.topic, w.key): w.value for w in decide(wish, found).writes}
 
@@ -50,28 +63,36 @@ def wishes_for(found: list[OffsetsTopicState]) -> st.SearchStrategy[OffsetReques
     if len(found) == 2:
         some.append(
             st.builds(
-                MergeOffsets, st.just("c"), st.sampled_from(["global", "dedicated"]), st.sampled_from(MergePolicy)
+                MergeOffsets,
+                st.just("c"),
+                st.sampled_from(["global", "dedicated"]),
+                st.sampled_from(MergePolicy),
             )
         )
     return st.one_of(some)
 
 
 topics = st.one_of(
-    histories().map(places), st.tuples(histories(), histories()).map(lambda both: places(both[0], both[1]))
+    histories().map(places),
+    st.tuples(histories(), histories()).map(lambda both: places(both[0], both[1])),
 )
 cases = topics.flatmap(lambda found: st.tuples(st.just(found), wishes_for(found)))
 
-# ------------------------------------------------------------------------------------------------------------- always
+# ------------------------------------------------------------------------------------------- always
 
 
 @given(cases)
-def test_whatever_is_carried_out_twice_is_carried_out_once(case: tuple[list[OffsetsTopicState], OffsetRequest]) -> None:
+def test_whatever_is_carried_out_twice_is_carried_out_once(
+    case: tuple[list[OffsetsTopicState], OffsetRequest],
+) -> None:
     found, wish = case
     assert decide(wish, written(found, decide(wish, found).writes)).writes == ()
 
 
 @given(cases)
-def test_no_key_of_another_connector_is_written(case: tuple[list[OffsetsTopicState], OffsetRequest]) -> None:
+def test_no_key_of_another_connector_is_written(
+    case: tuple[list[OffsetsTopicState], OffsetRequest],
+) -> None:
     found, wish = case
     assert all(is_of(write.key, "c") for write in decide(wish, found).writes)
 
@@ -82,14 +103,18 @@ def test_a_value_lands_where_javas_partitioner_puts_its_key_and_only_there(
 ) -> None:
     found, wish = case
     writes = decide(wish, found).writes
-    assert all(w.partition == java_partition(w.key, PARTITIONS) for w in writes if w.value is not None)
+    assert all(
+        w.partition == java_partition(w.key, PARTITIONS) for w in writes if w.value is not None
+    )
     touched = {(w.topic, w.key) for w in writes}
     after = live(written(found, writes))
     assert all(p == java_partition(key, PARTITIONS) for t, key, p in after if (t, key) in touched)
 
 
 @given(cases)
-def test_every_write_tells_what_was_there(case: tuple[list[OffsetsTopicState], OffsetRequest]) -> None:
+def test_every_write_tells_what_was_there(
+    case: tuple[list[OffsetsTopicState], OffsetRequest],
+) -> None:
     found, wish = case
     before = live(found)
     for write in decide(wish, found).writes:
@@ -97,7 +122,9 @@ def test_every_write_tells_what_was_there(case: tuple[list[OffsetsTopicState], O
 
 
 @given(cases)
-def test_undo_after_any_change_is_the_identity(case: tuple[list[OffsetsTopicState], OffsetRequest]) -> None:
+def test_undo_after_any_change_is_the_identity(
+    case: tuple[list[OffsetsTopicState], OffsetRequest],
+) -> None:
     found, wish = case
     after = written(found, decide(wish, found).writes)
     undo = decide(RestoreBackup("c", "backup-0.jsonl", "run"), after, saved(found))
@@ -131,7 +158,7 @@ def test_the_same_decision_has_the_same_digest_and_another_one_another(
         assert digest(writes) != digest(writes[1:])
 
 
-# -------------------------------------------------------------------------------------------------------------- merge
+# -------------------------------------------------------------------------------------------- merge
 
 
 @given(histories(), histories(), st.sampled_from(["global", "dedicated"]))
@@ -143,8 +170,12 @@ def test_after_a_merge_the_target_says_what_was_effective(left: Any, right: Any,
         assert target.value(key) == (found[1].value(key) or found[0].value(key))
 
 
-@given(histories(), histories(), st.sampled_from(MergePolicy), st.sampled_from(["global", "dedicated"]))
-def test_a_merge_leaves_the_other_topic_alone(left: Any, right: Any, policy: MergePolicy, into: str) -> None:
+@given(
+    histories(), histories(), st.sampled_from(MergePolicy), st.sampled_from(["global", "dedicated"])
+)
+def test_a_merge_leaves_the_other_topic_alone(
+    left: Any, right: Any, policy: MergePolicy, into: str
+) -> None:
     found = places(left, right)
     names = {"global": "global", "dedicated": "own"}
     assert {w.topic for w in decide(MergeOffsets("c", into, policy), found).writes} <= {names[into]}
@@ -163,7 +194,9 @@ KIP = ([record(A, OLD), record(B, OLD)], [record(A, NEW), record(C, NEW)])
         ("global", "dedicated", {("global", "a"): NEW, ("global", "c"): NEW}),
     ],
 )
-def test_the_kips_example_is_merged_both_ways(into: str, policy: str, expected: dict[tuple[str, str], Any]) -> None:
+def test_the_kips_example_is_merged_both_ways(
+    into: str, policy: str, expected: dict[tuple[str, str], Any]
+) -> None:
     wanted = {(t, raw(["c", {"t": name}])): raw(value) for (t, name), value in expected.items()}
     assert values(places(*KIP), MergeOffsets("c", into, policy)) == wanted
 
@@ -210,12 +243,14 @@ def test_an_unreadable_value_that_loses_is_nobodys_concern() -> None:
     assert [w.value for w in decision.writes] == [raw(NEW)]
 
 
-# ------------------------------------------------------------------------------------------------------- set and copy
+# ------------------------------------------------------------------------------------- set and copy
 
 
 def test_a_new_key_is_spelled_as_a_worker_spells_it() -> None:
     partition = '{"zeta": 1, "table": "é", "schema": "x y"}'
-    (write,) = decide(SetOffsets("c", ((partition, '{"b": 1.0, "a": 12345678901.5}'),)), places([])).writes
+    (write,) = decide(
+        SetOffsets("c", ((partition, '{"b": 1.0, "a": 12345678901.5}'),)), places([])
+    ).writes
     assert write.key == spelled_by_rest("c", {"zeta": 1, "table": "é", "schema": "x y"})
     assert b" " not in write.key.replace(b"x y", b"")
     assert write.value == b'{"a":1.23456789015E10,"b":1.0}'
@@ -232,7 +267,8 @@ def test_an_existing_key_is_kept_as_its_task_spelled_it() -> None:
 def test_even_a_deleted_key_tells_how_its_task_spells() -> None:
     theirs = b'["c",{"zeta":1,"alpha":2}]'
     (write,) = decide(
-        SetOffsets("c", (('{"alpha": 2, "zeta": 1}', '{"lsn": 5}'),)), places([record(theirs, None)])
+        SetOffsets("c", (('{"alpha": 2, "zeta": 1}', '{"lsn": 5}'),)),
+        places([record(theirs, None)]),
     ).writes
     assert write.key == theirs
 
@@ -248,7 +284,9 @@ def test_a_spelling_that_no_worker_finds_is_deleted_and_the_offset_put_where_the
 def test_other_spellings_of_a_source_partition_do_not_go_on_to_contradict() -> None:
     one, other = b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]'
     found = places([record(one, None), record(other, OLD)])
-    assert values(found, SetOffsets("c", (('{"a": 1, "b": 2}', '{"lsn": 5}'),))) == {("global", other): b'{"lsn":5}'}
+    assert values(found, SetOffsets("c", (('{"a": 1, "b": 2}', '{"lsn": 5}'),))) == {
+        ("global", other): b'{"lsn":5}'
+    }
     both = places([record(one, OLD), record(other, OLD)])
     changed = values(both, SetOffsets("c", (('{"a": 1, "b": 2}', '{"lsn": 5}'),)))
     assert set(changed.values()) == {None, b'{"lsn":5}'}
@@ -283,11 +321,15 @@ def test_a_copy_takes_along_what_was_effective(left: Any, right: Any) -> None:
         value = (found[1].value(key) if right is not None else None) or found[0].value(key)
         parsed = parse_key(key)
         assert isinstance(parsed, SourceKey)
-        there = [after[0].value(k) for k in after[0].records if parse_key(k).partition == parsed.partition]
+        there = [
+            after[0].value(k)
+            for k in after[0].records
+            if parse_key(k).partition == parsed.partition
+        ]
         assert value is None or value in there
 
 
-# -------------------------------------------------------------------------------------------------------------- reset
+# -------------------------------------------------------------------------------------------- reset
 
 
 @given(topics)
@@ -303,7 +345,12 @@ def test_a_reset_of_one_source_partition_deletes_all_its_spellings_in_both_topic
 
 
 @pytest.mark.parametrize(
-    "wish", [ResetOffsets("c"), SetOffsets("c", (('{"t": "a"}', '{"lsn": 5}'),)), MergeOffsets("c", "global")]
+    "wish",
+    [
+        ResetOffsets("c"),
+        SetOffsets("c", (('{"t": "a"}', '{"lsn": 5}'),)),
+        MergeOffsets("c", "global"),
+    ],
 )
 def test_strays_on_other_partitions_are_deleted(wish: OffsetRequest) -> None:
     home = java_partition(raw(A) or b"", PARTITIONS)
@@ -313,7 +360,7 @@ def test_strays_on_other_partitions_are_deleted(wish: OffsetRequest) -> None:
     assert ("global", raw(A), stray.partition) not in after
 
 
-# ------------------------------------------------------------------------------------------------------------ restore
+# ------------------------------------------------------------------------------------------ restore
 
 
 def test_a_restore_keeps_topics_apart() -> None:
@@ -338,10 +385,15 @@ def test_topics_of_one_name_on_two_clusters_are_two_topics() -> None:
         ({}, "has no offsets of c"),
         ({(None, "global"): [record(["d", {"t": "a"}], OLD)]}, "has no offsets of c"),
         ({(None, "elsewhere"): [record(A, OLD)]}, "the backup has offsets of c in elsewhere"),
-        ({(None, "global"): [record(A, OLD)]}, "does not include own: restoring it would delete 1 offsets of c"),
+        (
+            {(None, "global"): [record(A, OLD)]},
+            "does not include own: restoring it would delete 1 offsets of c",
+        ),
     ],
 )
-def test_a_backup_that_would_delete_what_it_does_not_know_is_refused(backup: Any, reason: str) -> None:
+def test_a_backup_that_would_delete_what_it_does_not_know_is_refused(
+    backup: Any, reason: str
+) -> None:
     decision = decide(RestoreBackup("c", "x"), places([record(A, OLD)], [record(A, NEW)]), backup)
     assert reason in "; ".join(decision.refusals)
 
@@ -353,6 +405,8 @@ def test_a_backup_of_many_connectors_brings_back_one() -> None:
 
 
 def test_a_dump_without_partitions_is_laid_out_as_java_would_and_its_newest_record_counts() -> None:
-    backup: Any = {(None, "global"): [record(A, NEW, 7, partition=-1), record(A, OLD, 3, partition=-1)]}
+    backup: Any = {
+        (None, "global"): [record(A, NEW, 7, partition=-1), record(A, OLD, 3, partition=-1)]
+    }
     (write,) = decide(RestoreBackup("c", "x"), places([]), backup).writes
     assert (write.partition, write.value) == (java_partition(raw(A) or b"", PARTITIONS), raw(NEW))

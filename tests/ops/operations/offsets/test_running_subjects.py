@@ -1,4 +1,5 @@
-"""Every plan on a connector that runs, beside what the connector commits meanwhile: nothing twice, nothing lost, or refused.
+"""Every plan on a connector that runs, beside what the connector commits meanwhile: nothing twice,
+nothing lost, or refused.
 
 ``-s`` prints the table: how many records would be written twice, and what the command answered.
 """
@@ -34,7 +35,8 @@ GIVEN = json.dumps({"offsets": [{"partition": {"table": t}, "offset": {"lsn": 7}
 
 @dataclass(frozen=True)
 class Change:
-    """A change of offsets; ``before`` are changes that were made earlier, ``given`` where the user wants it to start.
+    """A change of offsets; ``before`` are changes that were made earlier, ``given`` where the user
+    wants it to start.
 
     ``equal``: nothing was committed since those.
     """
@@ -52,16 +54,24 @@ CHANGES = {
     "merge into an equal topic": Change(TO_OWN, (TO_OWN, TO_GLOBAL), equal=True),
     "merge into global": Change(TO_GLOBAL, (TO_OWN,)),
     "merge newest": Change((*TO_OWN, "--policy", "newest"), (TO_OWN, TO_GLOBAL)),
-    "merge dedicated by choice": Change((*TO_OWN, "--policy", "dedicated"), (TO_OWN, TO_GLOBAL), equal=True),
-    "merge all": Change(("merge", "plain", "moved", "--into", "global", "--unset-topic", "--stop"), (TO_OWN,)),
+    "merge dedicated by choice": Change(
+        (*TO_OWN, "--policy", "dedicated"), (TO_OWN, TO_GLOBAL), equal=True
+    ),
+    "merge all": Change(
+        ("merge", "plain", "moved", "--into", "global", "--unset-topic", "--stop"), (TO_OWN,)
+    ),
     "copy from it": Change(("copy", "plain", "unborn")),
     "set": Change(("set", "plain", "-f", "-", "--stop"), given=7, stdin=GIVEN),
-    "set through the workers": Change(("set", "plain", "-f", "-", "--stop", "--via", "rest"), given=7, stdin=GIVEN),
+    "set through the workers": Change(
+        ("set", "plain", "-f", "-", "--stop", "--via", "rest"), given=7, stdin=GIVEN
+    ),
     "reset": Change(("reset", "plain", "--stop"), given=0),
     "restore": Change(("restore", "plain", "-f", "{backup}", "--stop"), given=1),
     "undo a merge": Change(("undo", "{run}", "--stop"), (TO_OWN,)),
     "undo a merge back": Change(("undo", "{run}", "--stop"), (TO_OWN, TO_GLOBAL)),
-    "undo a set": Change(("undo", "{run}", "--stop"), (("set", "plain", "-f", "-", "--stop"),), stdin=GIVEN),
+    "undo a set": Change(
+        ("undo", "{run}", "--stop"), (("set", "plain", "-f", "-", "--stop"),), stdin=GIVEN
+    ),
 }
 """The rows of the table."""
 Window = Callable[[CountingSource], AbstractContextManager[None]]
@@ -108,15 +118,22 @@ def told(name: str, window: str, source: CountingSource, result: Result) -> None
 
 
 def check(change: Change, source: CountingSource, result: Result, late: int = 0) -> None:
-    """Nothing twice and nothing lost, or what the user gave; where it is refused, as it was, with the number.
+    """Nothing twice and nothing lost, or what the user gave; where it is refused, as it was, with
+    the number.
 
-    A copy has what was committed when it was made, but not the ``late`` records of each table that came after it.
+    A copy has what was committed when it was made, but not the ``late`` records of each table that
+    came after it.
     """
     if result.exit_code == 0 and change.given is not None:
-        assert {source.starts().get(table, 0) for table in source.written} <= {change.given, change.given + 1}
+        assert {source.starts().get(table, 0) for table in source.written} <= {
+            change.given,
+            change.given + 1,
+        }
         return
     if change.args[0] == "copy" and result.exit_code == 0:
-        assert source.starts_of("unborn", "off") == {table: count - late for table, count in source.written.items()}
+        assert source.starts_of("unborn", "off") == {
+            table: count - late for table, count in source.written.items()
+        }
         return
     assert source.twice() == 0, f"{result.exit_code}: {result.output}{result.stderr}"
     if result.exit_code:
@@ -125,7 +142,9 @@ def check(change: Change, source: CountingSource, result: Result, late: int = 0)
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_is_committed_meanwhile_is_neither_lost_nor_written_twice(name: str, window: str, directory: Path) -> None:
+def test_what_is_committed_meanwhile_is_neither_lost_nor_written_twice(
+    name: str, window: str, directory: Path
+) -> None:
     change = CHANGES[name]
     source, args = prepared(change, directory)
     committed = source.commits
@@ -137,7 +156,9 @@ def test_what_is_committed_meanwhile_is_neither_lost_nor_written_twice(name: str
         assert source.state == "RUNNING", result.stderr
 
 
-@pytest.mark.parametrize("name", [name for name, change in CHANGES.items() if "--stop" in change.args])
+@pytest.mark.parametrize(
+    "name", [name for name, change in CHANGES.items() if "--stop" in change.args]
+)
 def test_what_is_committed_between_an_interruption_and_the_resume_is_not_written_twice(
     name: str, directory: Path
 ) -> None:
@@ -160,8 +181,12 @@ def test_what_is_committed_between_an_interruption_and_the_resume_is_not_written
     check(replace(change, given=None), source, undone)
 
 
-@pytest.mark.parametrize("name", [name for name, change in CHANGES.items() if "undo" not in change.args])
-def test_what_is_committed_between_a_run_and_its_undo_is_not_written_twice(name: str, directory: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name, change in CHANGES.items() if "undo" not in change.args]
+)
+def test_what_is_committed_between_a_run_and_its_undo_is_not_written_twice(
+    name: str, directory: Path
+) -> None:
     change = CHANGES[name]
     source, args = prepared(change, directory)
     done = source.world.run(*args, "--yes", stdin=change.stdin)

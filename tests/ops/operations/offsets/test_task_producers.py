@@ -1,4 +1,6 @@
-"""Offsets are written behind a fence: what still runs cannot commit over them, and what runs on is seen."""
+"""Offsets are written behind a fence: what still runs cannot commit over them, and what runs on is
+seen.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,12 @@ class WithTransactions(FakeSession):
 @pytest.fixture
 def coordinators(monkeypatch: pytest.MonkeyPatch) -> FakeCoordinators:
     """The coordinators of the session that the world runs in, which know the ids of two tasks."""
-    found = FakeCoordinators({id_: Transaction(id_, "Empty", 7 + n, 3) for n, id_ in enumerate(IDS)})
-    monkeypatch.setattr(offsetworld, "FakeSession", lambda **told: WithTransactions(coordinators=found, **told))
+    found = FakeCoordinators(
+        {id_: Transaction(id_, "Empty", 7 + n, 3) for n, id_ in enumerate(IDS)}
+    )
+    monkeypatch.setattr(
+        offsetworld, "FakeSession", lambda **told: WithTransactions(coordinators=found, **told)
+    )
     return found
 
 
@@ -50,7 +56,9 @@ def world(tmp_path: Path, coordinators: FakeCoordinators) -> World:
 
 def lsn(world: World) -> list[bytes]:
     return [
-        value for (topic, _, key), value in world.kafka.live().items() if topic == "off" and b'"plain"' in (key or b"")
+        value
+        for (topic, _, key), value in world.kafka.live().items()
+        if topic == "off" and b'"plain"' in (key or b"")
     ]
 
 
@@ -96,7 +104,11 @@ def test_a_task_that_begins_while_it_is_written_is_told(
     ("answer", "exit_code", "told"),
     [
         (Code.INVALID_TXN_STATE, 1, "the id in an invalid state"),
-        (Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, 5, f"Write on TransactionalId {IDS[1]} is missing"),
+        (
+            Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            5,
+            f"Write on TransactionalId {IDS[1]} is missing",
+        ),
     ],
 )
 def test_what_cannot_be_fenced_is_not_written(
@@ -131,7 +143,11 @@ def test_tasks_that_are_hidden_after_the_plan_are_not_taken_for_gone(
 
     def hidden_later(ids: Any) -> Any:
         looks.append(1)
-        return describe(ids) if len(looks) == 1 else dict.fromkeys(ids, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return (
+            describe(ids)
+            if len(looks) == 1
+            else dict.fromkeys(ids, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        )
 
     monkeypatch.setattr(coordinators, "describe", hidden_later)
     before = lsn(world)
@@ -149,7 +165,10 @@ def test_a_run_that_has_the_connector_is_named_and_nothing_is_done(
     world.kafka.runs["connect", "plain"] = (holder(client, "10.0.0.1"),)
     result = world.run(*RESET)
     assert result.exit_code == 4
-    assert "a connectctl run is running plain (process 4711 on ops-1, since 2026-09-21T14:13:20Z)" in result.stderr
+    assert (
+        "a connectctl run is running plain (process 4711 on ops-1, since 2026-09-21T14:13:20Z)"
+        in result.stderr
+    )
     assert coordinators.asked == []
 
 
@@ -168,7 +187,10 @@ def test_a_run_that_comes_after_the_plan_is_seen_before_it_is_fenced(
 
 
 def test_a_client_id_tells_who_has_a_connector_and_since_when() -> None:
-    assert str(holder(client_id("h", 1, 0, "x"), "10.0.0.1")) == "process 1 on h, since 1970-01-01T00:00:00Z"
+    assert (
+        str(holder(client_id("h", 1, 0, "x"), "10.0.0.1"))
+        == "process 1 on h, since 1970-01-01T00:00:00Z"
+    )
     assert str(holder("somebody", "10.0.0.1")) == "somebody at 10.0.0.1"
     assert presence_group("g", "c") == "connectctl-run-g-c"
 
@@ -179,7 +201,9 @@ def again(coordinators: FakeCoordinators) -> None:
     coordinators.known[IDS[0]] = replace(known, epoch=known.epoch + 1)
 
 
-def initialise_at(coordinators: FakeCoordinators, monkeypatch: pytest.MonkeyPatch, look: int) -> None:
+def initialise_at(
+    coordinators: FakeCoordinators, monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
     """A task begins before the ``look``-th description after the fence."""
     describe, looks = coordinators.describe, []
 

@@ -52,7 +52,10 @@ def test_empty_lines_are_nothing() -> None:
 
 
 def test_several_offsets_topics_need_a_name() -> None:
-    topics = read_dump(lines({"topic": "a", "key": KEY, "value": "{}"}, {"topic": "b", "key": KEY, "value": "{}"}), "x")
+    topics = read_dump(
+        lines({"topic": "a", "key": KEY, "value": "{}"}, {"topic": "b", "key": KEY, "value": "{}"}),
+        "x",
+    )
     with pytest.raises(BadInput, match="--offsets-topic; the dump has: a, b"):
         snapshot(topics, "x", None, OffsetsQuery())
 
@@ -63,8 +66,12 @@ def test_an_empty_dump_is_told() -> None:
 
 
 def test_the_last_line_of_a_key_wins_and_older_ones_are_kept_for_all_generations() -> None:
-    topics = read_dump(lines({"key": KEY, "value": '{"o":1}'}, {"key": KEY, "value": '{"o":2}'}), "x")
-    (connector,) = assemble(snapshot(topics, "x", None, OffsetsQuery(superseded=True)), OffsetsQuery()).connectors
+    topics = read_dump(
+        lines({"key": KEY, "value": '{"o":1}'}, {"key": KEY, "value": '{"o":2}'}), "x"
+    )
+    (connector,) = assemble(
+        snapshot(topics, "x", None, OffsetsQuery(superseded=True)), OffsetsQuery()
+    ).connectors
     assert connector.offsets[0].effective == {"o": 2}
     assert [side.offset for side in connector.offsets[0].earlier] == [{"o": 1}]
 
@@ -72,6 +79,10 @@ def test_the_last_line_of_a_key_wins_and_older_ones_are_kept_for_all_generations
 @pytest.mark.parametrize("partitions", [1, 2, 25, 50])
 def test_how_many_partitions_the_topic_had_is_seen_from_where_its_keys_lie(partitions: int) -> None:
     keys = [f'["c",{{"p":{n}}}]' for n in range(40)]
-    records = [{"key": k, "value": "{}", "partition": java_partition(k.encode(), partitions)} for k in keys]
-    found = assemble(snapshot(read_dump(lines(*records), "x"), "x", None, OffsetsQuery()), OffsetsQuery())
+    records = [
+        {"key": k, "value": "{}", "partition": java_partition(k.encode(), partitions)} for k in keys
+    ]
+    found = assemble(
+        snapshot(read_dump(lines(*records), "x"), "x", None, OffsetsQuery()), OffsetsQuery()
+    )
     assert found.findings == ()

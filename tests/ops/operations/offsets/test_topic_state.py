@@ -1,4 +1,6 @@
-"""The records of a connector in one topic: which of them counts, and what an open transaction hides."""
+"""The records of a connector in one topic: which of them counts, and what an open transaction
+hides.
+"""
 
 from __future__ import annotations
 

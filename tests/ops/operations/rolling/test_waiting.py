@@ -43,7 +43,16 @@ def test_a_falsy_answer_is_an_answer() -> None:
 
 
 def test_each_new_reason_is_reported_at_once_and_none_again_within_thirty_seconds() -> None:
-    looks = iter([Missing("a", "a and b"), Missing("a", "a and c"), Missing(""), Missing("b"), Missing("a"), True])
+    looks = iter(
+        [
+            Missing("a", "a and b"),
+            Missing("a", "a and c"),
+            Missing(""),
+            Missing("b"),
+            Missing("a"),
+            True,
+        ]
+    )
     clock = FakeClock()
     assert wait_for(clock, lambda: next(looks)) is True
     assert clock.lines == ["waiting: a and b", "waiting: b"]
@@ -52,14 +61,20 @@ def test_each_new_reason_is_reported_at_once_and_none_again_within_thirty_second
 def test_a_long_wait_reports_every_thirty_seconds_what_still_is_missing() -> None:
     clock = FakeClock()
     wait_for(clock, lambda: Missing("a"), 70)
-    assert clock.lines == ["waiting: a", "still waiting after 30 s: a", "still waiting after 61 s: a"]
+    assert clock.lines == [
+        "waiting: a",
+        "still waiting after 30 s: a",
+        "still waiting after 61 s: a",
+    ]
     clock = FakeClock()
     wait_for(clock, lambda: Missing(""), 40)
     assert clock.lines == ["still waiting after 30 s"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])
-def test_what_is_missing_at_last_is_given_when_the_time_is_over_and_looked_at_once_more_then(seconds: float) -> None:
+def test_what_is_missing_at_last_is_given_when_the_time_is_over_and_looked_at_once_more_then(
+    seconds: float,
+) -> None:
     clock = FakeClock()
     missing = wait_for(clock, lambda: Missing(f"since {clock.time:.1f}"), seconds)
     assert isinstance(missing, Missing)
@@ -92,7 +107,9 @@ class Lines(RunNotes):
         return cls(list(data["lines"]))
 
 
-def test_notes_are_empty_before_they_are_saved_and_what_was_saved_afterwards(tmp_path: Path) -> None:
+def test_notes_are_empty_before_they_are_saved_and_what_was_saved_afterwards(
+    tmp_path: Path,
+) -> None:
     journal = Journal(tmp_path)
     (tmp_path / "runs" / "r1").mkdir(parents=True)
     notes = Lines.load(journal, "r1")
@@ -106,14 +123,15 @@ SAVED = [
     (
         of_workers.UpgradeNotes,
         "notes.json",
-        '{"turns": {"1.0": ["w1:8083"]}, "workers": {"w1:8083": {"value": "preparing", "state": "joined", '
-        '"before": "m1", "member": "m2", "leads": true, "at": 1.5}}, '
-        '"recovered": ["1.0:orders/0"], "leader": ["m2", [7, 1]]}',
+        '{"turns": {"1.0": ["w1:8083"]}, "workers": {"w1:8083": {"value": "preparing", "state": '
+        '"joined", "before": "m1", "member": "m2", "leads": true, "at": 1.5}}, "recovered": '
+        '["1.0:orders/0"], "leader": ["m2", [7, 1]]}',
     ),
     (
         of_instances.ApplicationNotes,
         "application.json",
-        '{"entries": {"1:app-1:7001": {"state": "restarted", "before": ["m1"]}}, "was": {"app-1:7001": null}}',
+        '{"entries": {"1:app-1:7001": {"state": "restarted", "before": ["m1"]}}, "was": '
+        '{"app-1:7001": null}}',
     ),
 ]
 

@@ -26,7 +26,9 @@ places = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3
 committed = st.dictionaries(places, st.integers(0, 9))
 changes = st.builds(
     GroupChange,
-    st.dictionaries(places, st.none() | st.integers(0, 9)).map(lambda d: tuple((*k, v) for k, v in d.items())),
+    st.dictionaries(places, st.none() | st.integers(0, 9)).map(
+        lambda d: tuple((*k, v) for k, v in d.items())
+    ),
     st.booleans(),
 )
 
@@ -37,7 +39,9 @@ def after(change: GroupChange, was: dict[TopicPartition, int]) -> dict[TopicPart
 
 
 @given(changes, committed)
-def test_a_change_that_was_made_has_nothing_left_to_write(change: GroupChange, was: dict[TopicPartition, int]) -> None:
+def test_a_change_that_was_made_has_nothing_left_to_write(
+    change: GroupChange, was: dict[TopicPartition, int]
+) -> None:
     assert decide(change, after(change, was)) == ()
 
 

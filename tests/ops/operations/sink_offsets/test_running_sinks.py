@@ -1,4 +1,6 @@
-"""Changes of a sink's offsets beside what its tasks commit meanwhile: what was given stands, the rest is kept or refused."""
+"""Changes of a sink's offsets beside what its tasks commit meanwhile: what was given stands, the
+rest is kept or refused.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ from typer.testing import Result
 
 ZERO, ONE = sorted(WAS)
 GIVEN = json.dumps(
-    {"offsets": [{"partition": {"kafka_topic": "lines", "kafka_partition": 0}, "offset": {"kafka_offset": 2}}]}
+    {
+        "offsets": [
+            {
+                "partition": {"kafka_topic": "lines", "kafka_partition": 0},
+                "offset": {"kafka_offset": 2},
+            }
+        ]
+    }
 )
 SET = ("offsets", "set", "archive", "-f", "-", "--stop", "--via", "kafka")
 
@@ -133,4 +142,6 @@ def test_a_backup_from_before_an_interruption_gets_what_was_committed_since(
     assert world.offsets == {ZERO: 2, ONE: WAS[ONE] + 1}
     run_again(world)
     assert change(world, "offsets", "undo", run, "--stop").exit_code == 0
-    assert world.offsets == {TopicPartition("lines", n): WAS[TopicPartition("lines", n)] + 1 for n in (0, 1)}
+    assert world.offsets == {
+        TopicPartition("lines", n): WAS[TopicPartition("lines", n)] + 1 for n in (0, 1)
+    }

@@ -1,4 +1,6 @@
-"""Switches of a stream application killed or broken at every call of an edge, and taken up: the same end, each time."""
+"""Switches of a stream application killed or broken at every call of an edge, and taken up: the
+same end, each time.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_killed_anywhere_a_switch_is_taken_up_and_comes_to_the_same_end(
     values, more, migration = SWITCHES[name]
     expected, calls = undisturbed(name, directory)
     for n in chosen(calls, 5 if after else 1):
-        world = ApplicationWorld.running(directory / str(n), *values, faults=Faults(n, after=after), **more)
+        world = ApplicationWorld.running(
+            directory / str(n), *values, faults=Faults(n, after=after), **more
+        )
         with pytest.raises(Killed):
             apply(world, migration)
         struck, world.faults = world.faults.calls[-1], Faults()
@@ -72,7 +76,9 @@ def test_an_edge_that_breaks_once_stops_the_switch_at_most(name: str, directory:
     values, more, migration = SWITCHES[name]
     expected, calls = undisturbed(name, directory)
     for n in chosen(calls, 3):
-        world = ApplicationWorld.running(directory / str(n), *values, faults=Faults(n, kills=False), **more)
+        world = ApplicationWorld.running(
+            directory / str(n), *values, faults=Faults(n, kills=False), **more
+        )
         result = apply(world, migration)
         struck = world.faults.calls[n - 1]
         if result.exit_code == PART_DONE:
@@ -95,7 +101,9 @@ def test_a_switch_that_stopped_half_way_is_taken_back(directory: Path) -> None:
     assert json.loads(world.run("upgrade", "status", "-o", "json").stdout)["unfinished"] is False
 
 
-def test_an_instance_that_comes_back_with_the_old_release_stops_the_first_roll(directory: Path) -> None:
+def test_an_instance_that_comes_back_with_the_old_release_stops_the_first_roll(
+    directory: Path,
+) -> None:
     world = ApplicationWorld.running(directory, PER_PARTITION, PER_PARTITION, protocol=OLD)
     world.instances["x:1"].next = OLD
     result = apply(world, "group-aware-producers")

@@ -7,27 +7,47 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, StreamsMember
 from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, V2, ProducerModel
 from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest, plan
-from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance, TransactionalId
+from connectctl.ops.operations.streams_upgrade.snapshot import (
+    ApplicationSnapshot,
+    Instance,
+    TransactionalId,
+)
 from connectctl.ops.operations.streams_upgrade.steps import AwaitInstance, SetGuarantee
 from hypothesis import given
 from hypothesis import strategies as st
 
-UP, DOWN = ApplicationRequest(ProducerModel.GROUP_AWARE), ApplicationRequest(ProducerModel.PER_PARTITION)
+UP, DOWN = (
+    ApplicationRequest(ProducerModel.GROUP_AWARE),
+    ApplicationRequest(ProducerModel.PER_PARTITION),
+)
 PROCESSES = [f"00000000-0000-0000-0000-00000000000{n}" for n in range(9)]
 
 
-def snapshot(*told: str | None, protocols: tuple[int, ...] | None = None, **more: Any) -> ApplicationSnapshot:
+def snapshot(
+    *told: str | None, protocols: tuple[int, ...] | None = None, **more: Any
+) -> ApplicationSnapshot:
     versions = protocols or (11,) * len(told)
     members = tuple(
-        GroupMember(f"m{n}", "c", "h", StreamsMember(PROCESSES[n], p) if p else None, 1) for n, p in enumerate(versions)
+        GroupMember(f"m{n}", "c", "h", StreamsMember(PROCESSES[n], p) if p else None, 1)
+        for n, p in enumerate(versions)
     )
-    instances = tuple(Instance(f"x:{n}", value, "file" if value else "") for n, value in enumerate(told))
-    values: dict[str, Any] = {"group": ClientGroup("app", "Stable", "consumer", members), "instances": instances} | more
+    instances = tuple(
+        Instance(f"x:{n}", value, "file" if value else "") for n, value in enumerate(told)
+    )
+    values: dict[str, Any] = {
+        "group": ClientGroup("app", "Stable", "consumer", members),
+        "instances": instances,
+    } | more
     return ApplicationSnapshot("app", **values)
 
 
 def kinds(found: Any) -> list[str]:
-    letters = {"RestartInstance": "r", "SetGuarantee": "s", "AwaitInstance": "a", "ApplicationGate": "g"}
+    letters = {
+        "RestartInstance": "r",
+        "SetGuarantee": "s",
+        "AwaitInstance": "a",
+        "ApplicationGate": "g",
+    }
     return ["".join(letters.get(type(step).__name__, "F") for step in found.steps)]
 
 
@@ -45,8 +65,16 @@ def kinds(found: Any) -> list[str]:
         (snapshot(V2, V2), DOWN, "gsragsragF"),
         (snapshot(PER_PARTITION), DOWN, ""),
         (snapshot(V2), ApplicationRequest(ProducerModel.PER_PARTITION, older=True), "gsragFrag"),
-        (snapshot(PER_PARTITION), ApplicationRequest(ProducerModel.PER_PARTITION, older=True), "gFrag"),
-        (snapshot(PER_PARTITION, protocols=(6,)), ApplicationRequest(ProducerModel.PER_PARTITION, older=True), ""),
+        (
+            snapshot(PER_PARTITION),
+            ApplicationRequest(ProducerModel.PER_PARTITION, older=True),
+            "gFrag",
+        ),
+        (
+            snapshot(PER_PARTITION, protocols=(6,)),
+            ApplicationRequest(ProducerModel.PER_PARTITION, older=True),
+            "",
+        ),
     ],
 )
 def test_the_rolls_follow_from_what_is_proven(
@@ -56,9 +84,12 @@ def test_the_rolls_follow_from_what_is_proven(
 
 
 @pytest.mark.parametrize(
-    ("protocols", "value", "needed"), [((11,), V2, 10), ((8,), BETA, 7), ((9,), BETA, 7), ((6,), V2, 10)]
+    ("protocols", "value", "needed"),
+    [((11,), V2, 10), ((8,), BETA, 7), ((9,), BETA, 7), ((6,), V2, 10)],
 )
-def test_the_value_is_named_as_its_release_knows_it(protocols: tuple[int, ...], value: str, needed: int) -> None:
+def test_the_value_is_named_as_its_release_knows_it(
+    protocols: tuple[int, ...], value: str, needed: int
+) -> None:
     found = plan(snapshot(PER_PARTITION, protocols=protocols), UP)
     assert [step.value for step in found.steps if isinstance(step, SetGuarantee)] == [value]
     assert {step.protocol for step in found.steps if isinstance(step, AwaitInstance)} == {needed}
@@ -68,8 +99,16 @@ def test_the_value_is_named_as_its_release_knows_it(protocols: tuple[int, ...], 
     ("seen", "wish", "reason"),
     [
         (snapshot("at_least_once"), UP, "is not exactly-once"),
-        (snapshot(PER_PARTITION, group=ClientGroup("app", "Dead", "")), UP, "start the application first"),
-        (snapshot(PER_PARTITION, PER_PARTITION, protocols=(11,)), UP, "1 processes are in the group and 2 instances"),
+        (
+            snapshot(PER_PARTITION, group=ClientGroup("app", "Dead", "")),
+            UP,
+            "start the application first",
+        ),
+        (
+            snapshot(PER_PARTITION, PER_PARTITION, protocols=(11,)),
+            UP,
+            "1 processes are in the group and 2 instances",
+        ),
         (snapshot(PER_PARTITION, protocols=(0,)), UP, "is a Kafka Streams instance"),
         (
             snapshot(PER_PARTITION, old_brokers=("broker 1 has the API versions of 2.4",)),
@@ -80,7 +119,9 @@ def test_the_value_is_named_as_its_release_knows_it(protocols: tuple[int, ...], 
         (snapshot(V2, PER_PARTITION, protocols=(11, 6)), UP, "is group-aware already while"),
     ],
 )
-def test_what_stands_against_it_is_said(seen: ApplicationSnapshot, wish: ApplicationRequest, reason: str) -> None:
+def test_what_stands_against_it_is_said(
+    seen: ApplicationSnapshot, wish: ApplicationRequest, reason: str
+) -> None:
     with pytest.raises(Refused) as raised:
         plan(seen, wish)
     assert reason in str(raised.value.why)
@@ -93,7 +134,9 @@ def test_a_wish_that_makes_no_sense_is_never_taken_for_one_that_is_fulfilled() -
         plan(snapshot(), UP)
 
 
-def test_a_property_that_was_changed_and_an_instance_that_was_not_restarted_are_told_apart() -> None:
+def test_a_property_that_was_changed_and_an_instance_that_was_not_restarted_are_told_apart() -> (
+    None
+):
     member = GroupMember("m", "c", "h", StreamsMember(PROCESSES[0], 11, "x:0"), 1)
     group = ClientGroup("app", "Stable", "consumer", (member,))
     used = TransactionalId(f"app-{PROCESSES[0]}-1")
@@ -105,7 +148,9 @@ def test_a_property_that_was_changed_and_an_instance_that_was_not_restarted_are_
     st.lists(st.sampled_from([PER_PARTITION, V2, BETA]), min_size=1, max_size=5),
     st.lists(st.sampled_from([5, 6, 7, 9, 10, 11]), min_size=5, max_size=5),
 )
-def test_no_property_is_touched_before_every_instance_is_group_aware(told: list[str], versions: list[int]) -> None:
+def test_no_property_is_touched_before_every_instance_is_group_aware(
+    told: list[str], versions: list[int]
+) -> None:
     seen = snapshot(*told, protocols=tuple(versions[: len(told)]))
     try:
         found = plan(seen, UP)

@@ -22,15 +22,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 TRACE = (
-    "org.apache.kafka.connect.runtime.TooManyTasksException: The connector a has generated {} tasks, which is greater "
-    "than {}, the maximum number of tasks it is configured to create. It\n\tat x"
+    "org.apache.kafka.connect.runtime.TooManyTasksException: The connector a has generated {} "
+    "tasks, which is greater than {}, the maximum number of tasks it is configured to create. "
+    "It\n\tat x"
 )
 
 
-def tasks(name: str, limit: int, size: int, enforce: str | None = None, refused: int | None = None) -> TaskSet:
+def tasks(
+    name: str, limit: int, size: int, enforce: str | None = None, refused: int | None = None
+) -> TaskSet:
     config = {"tasks.max": str(limit)} | ({} if enforce is None else {"tasks.max.enforce": enforce})
     own = Status("FAILED", "w", TRACE.format(refused, limit)) if refused else Status("RUNNING", "w")
-    connector = Connector(name, own, {n: Status("RUNNING", "w") for n in range(size)}, config, "source")
+    connector = Connector(
+        name, own, {n: Status("RUNNING", "w") for n in range(size)}, config, "source"
+    )
     (one,) = with_health([connector], None)
     return TaskSet(one, size)
 
@@ -44,14 +49,42 @@ def seen(*sets: TaskSet, version: str = "4.3.1") -> TasksSeen:
     [
         (tasks("a", 1, 2), "3.7.0", None, {"tasks.max": "2"}, {"tasks.max.enforce": "false"}),
         (tasks("a", 1, 2), "4.3.1", None, {"tasks.max": "2"}, {"tasks.max.enforce": "false"}),
-        (tasks("a", 1, 2), "4.3.1", Release(4, 4), {"tasks.max": "2"}, {"tasks.max.enforce": "false"}),
-        (tasks("a", 1, 0, refused=4), "4.3.1", None, {"tasks.max": "4"}, {"tasks.max.enforce": "false"}),
-        (tasks("a", 2, 2, refused=5), "4.3.1", None, {"tasks.max": "5"}, {"tasks.max.enforce": "false"}),
-        (tasks("a", 1, 2, "false"), "4.3.1", None, {"tasks.max": "2", "tasks.max.enforce": None}, None),
+        (
+            tasks("a", 1, 2),
+            "4.3.1",
+            Release(4, 4),
+            {"tasks.max": "2"},
+            {"tasks.max.enforce": "false"},
+        ),
+        (
+            tasks("a", 1, 0, refused=4),
+            "4.3.1",
+            None,
+            {"tasks.max": "4"},
+            {"tasks.max.enforce": "false"},
+        ),
+        (
+            tasks("a", 2, 2, refused=5),
+            "4.3.1",
+            None,
+            {"tasks.max": "5"},
+            {"tasks.max.enforce": "false"},
+        ),
+        (
+            tasks("a", 1, 2, "false"),
+            "4.3.1",
+            None,
+            {"tasks.max": "2", "tasks.max.enforce": None},
+            None,
+        ),
     ],
 )
 def test_both_ways_out_are_told(
-    each: TaskSet, version: str, release: Release | None, raised: dict[str, Any], bridge: dict[str, Any] | None
+    each: TaskSet,
+    version: str,
+    release: Release | None,
+    raised: dict[str, Any],
+    bridge: dict[str, Any] | None,
 ) -> None:
     (remedy,) = remedies_for(seen(each, version=version), release)
     assert (remedy.raised, remedy.bridge) == (raised, bridge)
@@ -71,7 +104,9 @@ def test_both_ways_out_are_told(
         (tasks("a", 3, 1), "4.3.1", None),
     ],
 )
-def test_who_keeps_to_it_is_left_alone(each: TaskSet, version: str, release: Release | None) -> None:
+def test_who_keeps_to_it_is_left_alone(
+    each: TaskSet, version: str, release: Release | None
+) -> None:
     assert remedies_for(seen(each, version=version), release) == ()
 
 
@@ -109,12 +144,22 @@ def test_a_bridge_that_is_there_already_cannot_be_had() -> None:
     assert choices(found, {"others": "bridge"}) == {"a": RemedyChoice.LEAVE}
 
 
-@given(st.integers(1, 5), st.integers(0, 9), st.none() | st.integers(6, 9), st.sampled_from([None, "true", "false"]))
-def test_what_is_raised_fits_afterwards(limit: int, size: int, refused: int | None, enforce: str | None) -> None:
+@given(
+    st.integers(1, 5),
+    st.integers(0, 9),
+    st.none() | st.integers(6, 9),
+    st.sampled_from([None, "true", "false"]),
+)
+def test_what_is_raised_fits_afterwards(
+    limit: int, size: int, refused: int | None, enforce: str | None
+) -> None:
     for remedy in remedies_for(seen(tasks("a", limit, size, enforce, refused)), None):
         if remedy.raised is not None:
             assert (
-                remedies_for(seen(tasks("a", int(remedy.raised["tasks.max"] or 0), max(size, refused or 0))), None)
+                remedies_for(
+                    seen(tasks("a", int(remedy.raised["tasks.max"] or 0), max(size, refused or 0))),
+                    None,
+                )
                 == ()
             )
 
@@ -125,12 +170,14 @@ def test_crowded_connectors_show_in_their_statuses() -> None:
     assert not exceeds_tasks_max(tasks("a", 2, 2).health.connector)
 
 
-# --------------------------------------------------------------------------------------------------------- the doing
+# ---------------------------------------------------------------------------------------- the doing
 
 
 @dataclass
 class Workers:
-    """One connector; ``plays`` are its states and tasks' traces, one after the other, the last one staying."""
+    """One connector; ``plays`` are its states and tasks' traces, one after the other, the last one
+    staying.
+    """
 
     plays: list[tuple[str, list[str | None], str | None]]
     config: dict[str, str | None] = field(default_factory=lambda: {"tasks.max": "1", "x": "y"})
@@ -149,8 +196,16 @@ class Workers:
                 {"id": n, "state": "FAILED" if t else "RUNNING", "worker_id": "w", "trace": t}
                 for n, t in enumerate(each)
             ]
-            return {"connector": {"state": own, "worker_id": "w", "trace": trace}, "tasks": tasks, "type": "source"}
-        return {"name": "a", "config": self.config, "tasks": [{"connector": "a", "task": n} for n in range(len(each))]}
+            return {
+                "connector": {"state": own, "worker_id": "w", "trace": trace},
+                "tasks": tasks,
+                "type": "source",
+            }
+        return {
+            "name": "a",
+            "config": self.config,
+            "tasks": [{"connector": "a", "task": n} for n in range(len(each))],
+        }
 
     def send(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
         self.sent.append((method, path, body))
@@ -167,7 +222,10 @@ class Workers:
 def context(workers: Workers) -> UpgradeContext:
     clock = [0.0]
     made = UpgradeContext(workers, 10, reader=None, driver=None)  # type: ignore[arg-type]
-    made.now, made.sleep = lambda: clock[0], lambda seconds: clock.__setitem__(0, clock[0] + seconds)
+    made.now, made.sleep = (
+        lambda: clock[0],
+        lambda seconds: clock.__setitem__(0, clock[0] + seconds),
+    )
     return made
 
 
@@ -176,7 +234,11 @@ def test_properties_are_set_in_one_request() -> None:
     patch = ("PATCH", "/connectors/a/config", {"tasks.max": "2", "x": None})
     put = ("PUT", "/connectors/a/config", {"tasks.max": "2", "y": "z"})
     whole = Reconfigure("a", step.values, step.was)
-    for each, old, sent in ((step, False, [patch]), (step, True, [patch, put]), (whole, False, [put])):
+    for each, old, sent in (
+        (step, False, [patch]),
+        (step, True, [patch, put]),
+        (whole, False, [put]),
+    ):
         workers = Workers([], {"tasks.max": "1", "x": "y", "y": "z"}, old=old)
         assert each.is_done(context(workers)) is None
         each.apply(context(workers))
@@ -187,14 +249,18 @@ def test_properties_are_set_in_one_request() -> None:
 def test_what_overwrites_a_configuration_is_seen() -> None:
     workers = Workers([])
     workers.send = lambda *_, **__: {}  # type: ignore[method-assign]
-    with pytest.raises(TimedOut, match="The configuration of a was accepted, but is different after 10 s"):
+    with pytest.raises(
+        TimedOut, match="The configuration of a was accepted, but is different after 10 s"
+    ):
         Reconfigure("a", {"tasks.max": "2"}, {"tasks.max": "1"}).apply(context(workers))
 
 
 def test_tasks_that_had_failed_for_their_number_are_restarted_once() -> None:
     workers = Workers([("RUNNING", [TRACE.format(2, 1)] * 2, None)], recovers=True)
     assert SettleTasks("a", 2).apply(context(workers)) == "RUNNING, 2 tasks"
-    assert [path for _, path, _ in workers.sent] == ["/connectors/a/restart?includeTasks=true&onlyFailed=true"]
+    assert [path for _, path, _ in workers.sent] == [
+        "/connectors/a/restart?includeTasks=true&onlyFailed=true"
+    ]
 
 
 def test_a_connector_that_generates_still_more_stops_the_run() -> None:

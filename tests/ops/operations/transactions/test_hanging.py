@@ -14,7 +14,12 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceSelection, FenceTarget
 from connectctl.ops.operations.transactions.abort import EndContext, plan_abort_open
-from connectctl.ops.operations.transactions.hanging import hanging, matching, open_transactions, search
+from connectctl.ops.operations.transactions.hanging import (
+    hanging,
+    matching,
+    open_transactions,
+    search,
+)
 from connectctl.ops.operations.transactions.lag import measure
 from connectctl.ops.operations.transactions.listing import Criteria, find
 from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging
@@ -53,8 +58,14 @@ def test_an_open_transaction_hangs_where_its_coordinator_does_not_know_it(
 
 def test_a_hanging_transaction_on_the_offsets_topic_is_said_to_stop_connectors() -> None:
     (finding,) = search(calls(), None, ROLES).findings
-    assert finding.message == "A hanging transaction on the offsets topic stops connectors from starting."
-    assert finding.next_step == "connectctl transactions abort --topic connect-offsets --partition 7 --start-offset 40"
+    assert (
+        finding.message
+        == "A hanging transaction on the offsets topic stops connectors from starting."
+    )
+    assert (
+        finding.next_step
+        == "connectctl transactions abort --topic connect-offsets --partition 7 --start-offset 40"
+    )
 
 
 def test_what_ends_between_two_looks_does_not_hang() -> None:
@@ -71,14 +82,21 @@ def test_a_coordinator_that_is_silent_makes_nothing_hang() -> None:
     assert found.found == ()
     assert [finding.id for finding in found.findings] == ["TXN003"]
     assert (
-        hanging(open_transactions({AT: (OPEN,)}), {9: "x"}, {"x": Code.NO_ANSWER}, open_transactions({AT: (OPEN,)}))
+        hanging(
+            open_transactions({AT: (OPEN,)}),
+            {9: "x"},
+            {"x": Code.NO_ANSWER},
+            open_transactions({AT: (OPEN,)}),
+        )
         == []
     )
 
 
 def test_partitions_that_may_not_be_looked_at_are_told() -> None:
     seen = TopicPartition("seen", 0)
-    found = search(FakeCoordinators(partitions={AT: Code.TOPIC_AUTHORIZATION_FAILED, seen: ()}), None, ROLES)
+    found = search(
+        FakeCoordinators(partitions={AT: Code.TOPIC_AUTHORIZATION_FAILED, seen: ()}), None, ROLES
+    )
     assert [finding.id for finding in found.findings] == ["TXN002"]
 
 
@@ -110,11 +128,19 @@ def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None
     with pytest.raises(Refused, match="a running task would fail"):
         plan_abort_open(FenceSelection("c", 0, (row,)), force=False)
     with pytest.raises(Refused, match="no open transaction"):
-        plan_abort_open(FenceSelection("c", 0, (replace(row, transaction=replace(KNOWN, state="Empty")),)), force=True)
-    unknown = Problem("TRANSACTIONAL_ID_NOT_FOUND", "Use --create to create it.")  # an option of fence
-    with pytest.raises(ConnectctlError, match=r"can be aborted: no coordinator knows this id\. See connectctl"):
         plan_abort_open(
-            FenceSelection("c", 0, (replace(row, transaction=None, action=FenceAction.LEAVE, problem=unknown),)),
+            FenceSelection("c", 0, (replace(row, transaction=replace(KNOWN, state="Empty")),)),
+            force=True,
+        )
+    # an option of fence
+    unknown = Problem("TRANSACTIONAL_ID_NOT_FOUND", "Use --create to create it.")
+    with pytest.raises(
+        ConnectctlError, match=r"can be aborted: no coordinator knows this id\. See connectctl"
+    ):
+        plan_abort_open(
+            FenceSelection(
+                "c", 0, (replace(row, transaction=None, action=FenceAction.LEAVE, problem=unknown),)
+            ),
             force=True,
         )
     broker = calls(KNOWN)
@@ -146,7 +172,8 @@ def test_lists_are_filtered_by_state_time_prefix_and_connector() -> None:
     broker = calls(KNOWN, replace(KNOWN, id="other", state="Empty", started_ms=None, partitions=()))
 
     def names(**conditions: object) -> list[str]:
-        return [o.transaction.id for o in find(broker, DIRECTORY, Criteria(**conditions), "g", 11.0).found]  # type: ignore[arg-type]
+        criteria = Criteria(**conditions)  # type: ignore[arg-type]
+        return [o.transaction.id for o in find(broker, DIRECTORY, criteria, "g", 11.0).found]
 
     assert names() == ["g-orders-0", "other"]
     assert names(states=("Empty",)) == ["other"]

@@ -1,4 +1,6 @@
-"""Coordinators leave the partitions out that a principal may not see: an open transaction has one at least."""
+"""Coordinators leave the partitions out that a principal may not see: an open transaction has one
+at least.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,9 @@ def test_an_open_transaction_without_partitions_has_some_that_may_not_be_seen() 
 
 
 def test_nothing_is_hidden_of_one_that_shows_its_partitions_or_is_being_ended() -> None:
-    assert hidden_topics(Transaction("id", "Ongoing", 1, 0, partitions=(TopicPartition("t", 0),))) == ()
+    assert (
+        hidden_topics(Transaction("id", "Ongoing", 1, 0, partitions=(TopicPartition("t", 0),)))
+        == ()
+    )
     assert hidden_topics(Transaction("id", "PrepareCommit", 1, 0)) == ()
     assert hidden_topics(Transaction("id", "Empty", 1, 0)) == ()

@@ -1,4 +1,6 @@
-"""How a hanging transaction was decided, from the transaction log and the markers in its partition."""
+"""How a hanging transaction was decided, from the transaction log and the markers in its
+partition.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,20 @@ def open_(epoch: int) -> PartitionProducer:
 
 
 def entry(
-    state: str, epoch: int, at: int, started: int = -1, places: frozenset[TopicPartition] = BOTH, v: int = 0
+    state: str,
+    epoch: int,
+    at: int,
+    started: int = -1,
+    places: frozenset[TopicPartition] = BOTH,
+    v: int = 0,
 ) -> LogEntry:
     places = frozenset() if state in ("Empty", "CompleteCommit", "CompleteAbort") else places
     return LogEntry(ID, PID, epoch, 60_000, state, places, at, started, client_version=v)
 
 
-def transaction(how: str, epoch: int, at: int, places: frozenset[TopicPartition] = BOTH, v: int = 0) -> list[LogEntry]:
+def transaction(
+    how: str, epoch: int, at: int, places: frozenset[TopicPartition] = BOTH, v: int = 0
+) -> list[LogEntry]:
     """The entries of a transaction that is begun at ``at`` and decided 100 ms later."""
     end = epoch + 1 if v == 2 else epoch
     return [
@@ -51,14 +60,29 @@ ONCE = [*BORN, *transaction("Commit", 0, 1_000)]
 TWICE = [*ONCE, *transaction("Commit", 0, 2_000)]
 OTHERWISE = [*BORN, *transaction("Abort", 0, 1_000), *transaction("Commit", 0, 2_000)]
 NEW = [*BORN, *transaction("Commit", 0, 1_000, v=2), *transaction("Commit", 1, 2_000, v=2)]
-FENCED = [*BORN, entry("Ongoing", 0, 1_000, 1_000), entry("PrepareAbort", 1, 9_000, 1_000), entry("Empty", 2, 9_100)]
+FENCED = [
+    *BORN,
+    entry("Ongoing", 0, 1_000, 1_000),
+    entry("PrepareAbort", 1, 9_000, 1_000),
+    entry("Empty", 2, 9_100),
+]
 
 KNOWN: dict[str, tuple[list[LogEntry], int, Marker | None, str]] = {
     "a commit of which the partition has no marker": (ONCE, 0, None, "commit"),
-    "an abort of which the partition has no marker": ([*BORN, *transaction("Abort", 0, 1_000)], 0, None, "abort"),
+    "an abort of which the partition has no marker": (
+        [*BORN, *transaction("Abort", 0, 1_000)],
+        0,
+        None,
+        "abort",
+    ),
     "the marker before is that of the transaction before": (TWICE, 0, marker(0, 1_105), "commit"),
     "what came after the commit marker": (ONCE, 0, marker(0, 1_105), "abort"),
-    "what came after the commit marker of the last of several": (TWICE, 0, marker(0, 2_105), "abort"),
+    "what came after the commit marker of the last of several": (
+        TWICE,
+        0,
+        marker(0, 2_105),
+        "abort",
+    ),
     "what came after a marker that an operator wrote": (ONCE, 0, marker(0, 90_000, ABORT), "abort"),
     "two commits without a marker": (TWICE, 0, None, "commit"),
     "another transaction of the epoch that had not the partition": (
@@ -80,7 +104,12 @@ KNOWN: dict[str, tuple[list[LogEntry], int, Marker | None, str]] = {
         marker(0, 1_105),
         "abort",
     ),
-    "a commit after which the producer was initialised again": ([*ONCE, entry("Empty", 1, 5_000)], 0, None, "commit"),
+    "a commit after which the producer was initialised again": (
+        [*ONCE, entry("Empty", 1, 5_000)],
+        0,
+        None,
+        "commit",
+    ),
     "nothing but an initialised producer": (BORN, 0, None, "abort"),
     "version 2: its own epoch's commit": (NEW, 1, marker(1, 1_105), "commit"),
     "version 2: whatever the clocks say": (NEW, 1, marker(1, 2_050), "commit"),
@@ -94,11 +123,31 @@ KNOWN: dict[str, tuple[list[LogEntry], int, Marker | None, str]] = {
 UNKNOWN: dict[str, tuple[list[LogEntry], int, Marker | None, str]] = {
     "compaction left the end alone": (ONCE[-1:], 0, None, "compaction has removed"),
     "compaction left the end alone, version 2": (NEW[-1:], 1, None, "compaction has removed"),
-    "only a transaction of a newer epoch is known": (NEW[4:], 0, None, "does not reach back far enough"),
-    "an older transaction of the same epoch may be open with it": (TWICE[3:], 0, None, "compaction has removed"),
-    "the log begins with a decision of version 1": (TWICE[4:], 0, None, "does not reach back far enough"),
+    "only a transaction of a newer epoch is known": (
+        NEW[4:],
+        0,
+        None,
+        "does not reach back far enough",
+    ),
+    "an older transaction of the same epoch may be open with it": (
+        TWICE[3:],
+        0,
+        None,
+        "compaction has removed",
+    ),
+    "the log begins with a decision of version 1": (
+        TWICE[4:],
+        0,
+        None,
+        "does not reach back far enough",
+    ),
     "it is going on": ([*BORN, entry("Ongoing", 0, 1_000, 1_000)], 0, None, "has not decided yet"),
-    "it is going on again": ([*ONCE, entry("Ongoing", 0, 2_000, 2_000)], 0, None, "has not decided yet"),
+    "it is going on again": (
+        [*ONCE, entry("Ongoing", 0, 2_000, 2_000)],
+        0,
+        None,
+        "has not decided yet",
+    ),
     "two that were decided differently": (OTHERWISE, 0, None, "were decided differently"),
     "a marker in the midst of it": (ONCE, 0, marker(0, 1_050), "too close in time"),
     "a marker at a time that clocks do not tell": (
@@ -124,7 +173,12 @@ UNKNOWN: dict[str, tuple[list[LogEntry], int, Marker | None, str]] = {
 
 
 def decided(
-    past: list[LogEntry], epoch: int, found: Marker | None, *, first: int | None = None, since_ms: float = -math.inf
+    past: list[LogEntry],
+    epoch: int,
+    found: Marker | None,
+    *,
+    first: int | None = None,
+    since_ms: float = -math.inf,
 ) -> DecidedOutcome:
     log = log_of(*past)
     log.partitions[AT] = PrecedingLog(epoch if first is None else first, found, since_ms)
@@ -147,15 +201,23 @@ def test_a_decision_is_not_known_where(name: str) -> None:
 
 
 def test_a_partition_that_cannot_be_looked_through_may_have_the_marker() -> None:
-    assert decided(ONCE, 0, None, since_ms=math.inf).why == "the partition cannot be searched for an earlier marker"
+    assert (
+        decided(ONCE, 0, None, since_ms=math.inf).why
+        == "the partition cannot be searched for an earlier marker"
+    )
     assert decided(ONCE, 0, marker(0, 1_105), since_ms=math.inf).outcome == "abort"
-    assert decided(TWICE, 0, None, since_ms=1_500).outcome is None, "the first of them may have had its marker"
+    assert decided(TWICE, 0, None, since_ms=1_500).outcome is None, (
+        "the first of them may have had its marker"
+    )
 
 
 def test_records_of_two_epochs_that_are_open_together_are_decided_where_both_were() -> None:
     assert decided(NEW, 1, None, first=0).outcome == "commit"
     lost = [*BORN, *transaction("Abort", 0, 1_000, v=2), *transaction("Commit", 1, 2_000, v=2)]
-    assert decided(lost, 1, None, first=0).why == "several transactions are open as one, and were decided differently"
+    assert (
+        decided(lost, 1, None, first=0).why
+        == "several transactions are open as one, and were decided differently"
+    )
     late = [*BORN, *transaction("Commit", 0, 1_000, frozenset({ELSEWHERE}), v=2), *NEW[4:]]
     assert decided(late, 1, None, first=0).why == "records of another epoch are open with it"
 
@@ -181,7 +243,9 @@ def test_records_that_are_not_known_are_a_reason_where_they_may_be_of_the_id() -
     log = log_of(*ONCE)
     log.written += [(key_of("other"), b"\x00\x07...")] * 3
     assert decisions(log, [(AT, open_(0), ID)])[0].outcome == "commit"
-    assert decisions(log, [(AT, open_(0), None)])[0].why.endswith("a value has the unknown version 7")
+    assert decisions(log, [(AT, open_(0), None)])[0].why.endswith(
+        "a value has the unknown version 7"
+    )
     log.written.append((key_of(ID), b"\x00\x07..."))
     assert decisions(log, [(AT, open_(0), ID)])[0].outcome is None
 

@@ -1,7 +1,9 @@
-"""Whatever coordinators and partitions went through: a decision that is said to be known is the one that was made.
+"""Whatever coordinators and partitions went through: a decision that is said to be known is the one
+that was made.
 
-A small world keeps the rules of Kafka: one open transaction per producer and partition, which a newer epoch takes over;
-epochs that move with version 2 and by fencing; markers that are lost; records that come late; logs that are compacted.
+A small world keeps the rules of Kafka: one open transaction per producer and partition, which a
+newer epoch takes over; epochs that move with version 2 and by fencing; markers that are lost;
+records that come late; logs that are compacted.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ How = Literal["commit", "abort", "fence"]
 class World:
     """One producer, its coordinator's log and one partition.
 
-    ``open`` says of each open record how it was decided, ``unmarked`` which decisions the partition has no marker of.
+    ``open`` says of each open record how it was decided, ``unmarked`` which decisions the partition
+    has no marker of.
     """
 
     version: int
@@ -73,7 +76,9 @@ class World:
         self._write(f"Complete{state}", self.epoch, frozenset(), version)
 
     def ghost(self) -> None:
-        """A record that comes when its transaction is over: a leader takes it while the epoch is not too old."""
+        """A record that comes when its transaction is over: a leader takes it while the epoch is
+        not too old.
+        """
         self.now += 1
         self._record("late")
 
@@ -87,18 +92,26 @@ class World:
         past = history(self.log, PID)
         wanted = decided_with(past, AT, producer.epoch)[-2:]
         since = min((each.started_ms for each in wanted), default=0)
-        seen = [each for each in self.partition if each.offset <= self.start and _time(each) >= since]
+        seen = [
+            each for each in self.partition if each.offset <= self.start and _time(each) >= since
+        ]
         return decide(past, AT, producer, behind(seen, producer, since))
 
-    def _write(self, state: str, epoch: int, places: frozenset[TopicPartition], version: int = 0) -> None:
-        entry = LogEntry("id", PID, epoch, 60_000, state, places, self.now, self.started, client_version=version)
+    def _write(
+        self, state: str, epoch: int, places: frozenset[TopicPartition], version: int = 0
+    ) -> None:
+        entry = LogEntry(
+            "id", PID, epoch, 60_000, state, places, self.now, self.started, client_version=version
+        )
         self.log.append(entry)
 
     def _record(self, how: str) -> None:
         at = len(self.partition)
         if not self.open:
             self.start = at
-        self.partition.append(Batch(at, at, 1, PID, self.epoch, 0, self.now, self.now, transactional=True))
+        self.partition.append(
+            Batch(at, at, 1, PID, self.epoch, 0, self.now, self.now, transactional=True)
+        )
         self.open.append(how)
 
     def _mark(self, outcome: int) -> None:
@@ -134,14 +147,17 @@ def played(version: int, doings: list[tuple[object, ...]]) -> World:
 
 @settings(max_examples=deep(500, 125), deadline=None)
 @given(st.sampled_from([1, 2]), st.lists(DOING, min_size=1, max_size=8), CUT)
-def test_a_known_decision_is_the_one_that_was_made(version: int, doings: list[tuple[object, ...]], cut: int) -> None:
+def test_a_known_decision_is_the_one_that_was_made(
+    version: int, doings: list[tuple[object, ...]], cut: int
+) -> None:
     world = played(version, doings)
     world.compact(cut)
     if not world.open:
         return
     outcome = world.judge().outcome
     if outcome is TransactionResult.COMMIT:
-        # One that comes late although no marker came before it cannot be told from those that came in time.
+        # One that comes late although no marker came before it cannot be told from those that came
+        # in time.
         assert set(world.open) <= {"commit", "late"}
         assert "commit" in world.unmarked
     elif outcome is TransactionResult.ABORT:
@@ -151,7 +167,14 @@ def test_a_known_decision_is_the_one_that_was_made(version: int, doings: list[tu
 @settings(max_examples=deep(200, 50), deadline=None)
 @given(
     st.sampled_from([1, 2]),
-    st.lists(st.tuples(st.just("transact"), st.sampled_from(["commit", "abort"]), st.booleans(), st.integers(1, 2))),
+    st.lists(
+        st.tuples(
+            st.just("transact"),
+            st.sampled_from(["commit", "abort"]),
+            st.booleans(),
+            st.integers(1, 2),
+        )
+    ),
     st.sampled_from(["commit", "abort", "fence"]),
 )
 def test_one_marker_that_was_lost_is_always_made_out_while_nothing_is_compacted(

@@ -28,18 +28,29 @@ def worlds() -> tuple[FakeCoordinators, FakeGroupOffsets]:
     }
     offsets = {name: dict.fromkeys(PLACES, 5) for name in ("waits", "rests", "hidden")}
     pending = {"waits", "hidden"}
-    return FakeCoordinators(partitions=topic), FakeGroupOffsets(offsets, hidden={"hidden"}, pending_groups=pending)
+    return FakeCoordinators(partitions=topic), FakeGroupOffsets(
+        offsets, hidden={"hidden"}, pending_groups=pending
+    )
 
 
-def test_an_open_transaction_holds_the_pending_offsets_of_the_groups_of_its_offsets_partition() -> None:
+def test_an_open_transaction_holds_the_pending_offsets_of_the_groups_of_its_offsets_partition() -> (
+    None
+):
     calls, groups = worlds()
-    some = [holds("a", "waits"), holds("b", "rests"), holds("c", "hidden"), holds("d", "waits", "CompleteCommit")]
+    some = [
+        holds("a", "waits"),
+        holds("b", "rests"),
+        holds("c", "hidden"),
+        holds("d", "waits", "CompleteCommit"),
+    ]
     assert pending_offsets(calls, groups, some) == {"a": (PendingOffsets("waits", PLACES),)}
 
 
 def test_where_several_may_hold_them_each_is_named() -> None:
     calls, groups = worlds()
-    found = pending_offsets(calls, groups, [holds("a", "waits"), holds("b", "waits", "PrepareCommit")])
+    found = pending_offsets(
+        calls, groups, [holds("a", "waits"), holds("b", "waits", "PrepareCommit")]
+    )
     assert set(found) == {"a", "b"}
     assert str(found["a"][0]) == "waits: in-0, in-1"
 
@@ -47,7 +58,9 @@ def test_where_several_may_hold_them_each_is_named() -> None:
 def test_groups_are_not_asked_where_no_transaction_holds_offsets() -> None:
     calls, groups = worlds()
     groups.names = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
-    assert pending_offsets(calls, groups, [Transaction("a", "Ongoing", 1, 0, partitions=PLACES)]) == {}
+    assert (
+        pending_offsets(calls, groups, [Transaction("a", "Ongoing", 1, 0, partitions=PLACES)]) == {}
+    )
 
 
 def test_a_listed_transaction_tells_scripts_what_it_holds() -> None:

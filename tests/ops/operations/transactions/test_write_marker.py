@@ -1,4 +1,6 @@
-"""A hanging transaction is ended as its coordinator had decided, once it was looked at again; nothing else is."""
+"""A hanging transaction is ended as its coordinator had decided, once it was looked at again;
+nothing else is.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,30 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, describe_id, not_authorized, read_topic
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Reason,
+    describe_configs,
+    describe_id,
+    not_authorized,
+    read_topic,
+)
 from connectctl.ops.operations.transactions.abort import EndContext
 from connectctl.ops.operations.transactions.hanging import Hanging, search
 from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult
-from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging, plan_commit_hanging, warnings_of
+from connectctl.ops.operations.transactions.write_marker import (
+    plan_abort_hanging,
+    plan_commit_hanging,
+    warnings_of,
+)
 from fakes.coordinators import FakeCoordinators
 from fakes.executing import performed
 from fakes.transactionlog import FakeTransactionLog, log_of
 from fakes.transactionlog import FakeTransactionLog as Log
 
-SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schema/transactions-hanging.json").read_text())
+SCHEMA = json.loads(
+    (Path(__file__).parents[4] / "docs/schema/transactions-hanging.json").read_text()
+)
 AT = TopicPartition("connect-offsets", 7)
 OPEN = PartitionProducer(9, 4, 0, 1_000, 40)
 HANGS = Hanging(AT, OPEN, "g-orders-0", "no coordinator knows its producer id")
@@ -43,11 +58,15 @@ COMMIT, ABORT, UNKNOWN = (
 class Stage:
     """Coordinators that forget nothing but what hangs."""
 
-    calls: FakeCoordinators = field(default_factory=lambda: FakeCoordinators(partitions={AT: (OPEN,)}))
+    calls: FakeCoordinators = field(
+        default_factory=lambda: FakeCoordinators(partitions={AT: (OPEN,)})
+    )
 
     def perform(self, plan: Plan, timeout: float = 1.0) -> Result:
         clock = iter(range(1000))
-        context = EndContext(self.calls, timeout, now=lambda: float(next(clock)), sleep=lambda seconds: None)
+        context = EndContext(
+            self.calls, timeout, now=lambda: float(next(clock)), sleep=lambda seconds: None
+        )
         (result,) = performed(plan.steps, context)
         return result
 
@@ -59,7 +78,10 @@ def test_a_commit_that_was_decided_is_committed_by_a_marker_once() -> None:
         == "commit the transaction of producer 9 that hangs on connect-offsets-7 since offset 40"
     )
     result = stage.perform(plan)
-    assert (result.outcome, result.detail) == (Came.DONE, "committed; no transaction is open there any more")
+    assert (result.outcome, result.detail) == (
+        Came.DONE,
+        "committed; no transaction is open there any more",
+    )
     assert stage.calls.marked == [(AT, 9, True)]
     assert stage.perform(plan).outcome is Came.ALREADY
     assert stage.calls.marked == [(AT, 9, True)]
@@ -68,8 +90,13 @@ def test_a_commit_that_was_decided_is_committed_by_a_marker_once() -> None:
 def test_what_was_not_proven_to_be_a_commit_is_not_committed() -> None:
     with pytest.raises(Refused, match="because it is to be aborted: as the log says") as told:
         plan_commit_hanging("c", ABORT)
-    assert (told.value.code, "connectctl transactions abort" in str(told.value)) == ("abort-decided", True)
-    with pytest.raises(Refused, match="because nothing proves that this was decided: as the log says") as told:
+    assert (told.value.code, "connectctl transactions abort" in str(told.value)) == (
+        "abort-decided",
+        True,
+    )
+    with pytest.raises(
+        Refused, match="because nothing proves that this was decided: as the log says"
+    ) as told:
         plan_commit_hanging("c", UNKNOWN)
     assert told.value.code == "not-decided"
 
@@ -77,7 +104,9 @@ def test_what_was_not_proven_to_be_a_commit_is_not_committed() -> None:
 def test_a_commit_that_was_decided_is_aborted_by_force_alone() -> None:
     with pytest.raises(Refused, match="because committed records would be lost") as told:
         plan_abort_hanging("c", COMMIT)
-    command = "connectctl transactions commit --topic connect-offsets --partition 7 --start-offset 40"
+    command = (
+        "connectctl transactions commit --topic connect-offsets --partition 7 --start-offset 40"
+    )
     assert (told.value.code, command in str(told.value.next_step)) == ("commit-decided", True)
     stage = Stage()
     assert stage.perform(plan_abort_hanging("c", COMMIT, force=True)).outcome is Came.DONE
@@ -94,7 +123,11 @@ def test_any_other_is_aborted(found: Hanging) -> None:
 @pytest.mark.parametrize(
     ("now", "known", "why"),
     [
-        (OPEN, Transaction(HANGS.id or "", "Ongoing", 9, 4, partitions=(AT,)), "its coordinator knows it now"),
+        (
+            OPEN,
+            Transaction(HANGS.id or "", "Ongoing", 9, 4, partitions=(AT,)),
+            "its coordinator knows it now",
+        ),
         (replace(OPEN, epoch=5), None, "it changed since the plan was made"),
         (replace(OPEN, last_timestamp=2_000), None, "it changed since the plan was made"),
     ],
@@ -176,7 +209,9 @@ def test_broken_at_any_point_it_is_performed_again_and_marks_once() -> None:
 
 def log() -> FakeTransactionLog:
     """A commit that was decided."""
-    started = LogEntry(HANGS.id or "", 9, 4, 60_000, "Ongoing", frozenset({AT}), 1_000, 1_000, client_version=2)
+    started = LogEntry(
+        HANGS.id or "", 9, 4, 60_000, "Ongoing", frozenset({AT}), 1_000, 1_000, client_version=2
+    )
     decided = replace(started, state="PrepareCommit", epoch=5, updated_ms=2_000)
     return log_of(started, decided, replace(decided, state="CompleteCommit", places=frozenset()))
 
@@ -197,7 +232,9 @@ def test_what_hangs_is_listed_with_what_was_decided_and_with_the_command_for_it(
     assert (found.id, found.decision.outcome) == (HANGS.id, "commit")
     assert found.as_json(5.0)["decided"] == "commit"
     assert found.command.startswith("connectctl transactions commit ")
-    assert found_with(log()).decision.outcome == "commit", "also where nobody has the producer id any more"
+    assert found_with(log()).decision.outcome == "commit", (
+        "also where nobody has the producer id any more"
+    )
 
 
 def test_what_is_not_known_is_aborted_and_says_why_it_is_not_known() -> None:
@@ -213,7 +250,9 @@ def test_what_is_not_known_is_aborted_and_says_why_it_is_not_known() -> None:
     assert found_with(late).decision.outcome is None
 
 
-@pytest.mark.parametrize("missing", [describe_configs(AT.topic), read_topic("__transaction_state")], ids=str)
+@pytest.mark.parametrize(
+    "missing", [describe_configs(AT.topic), read_topic("__transaction_state")], ids=str
+)
 def test_a_commit_that_a_missing_right_keeps_from_being_proven_names_it(missing: Right) -> None:
     blind_log = log()
     blind_log.partitions[AT] = PrecedingLog(4, None, math.inf, missing)
@@ -234,7 +273,11 @@ ALIVE = LogEntry("hidden", 9, 4, 60_000, "Ongoing", frozenset({AT}), 1_000, 1_00
 def blind(*entries: LogEntry, readable: bool = True) -> tuple[FakeCoordinators, FakeTransactionLog]:
     """Coordinators of ids that may not be seen, and their log."""
     log = log_of(*entries)
-    log.forbidden = None if readable else NotAuthorized("no", why="Read on Topic __transaction_state is missing")
+    log.forbidden = (
+        None
+        if readable
+        else NotAuthorized("no", why="Read on Topic __transaction_state is missing")
+    )
     return FakeCoordinators(partitions={AT: (OPEN,)}, gaps=HIDDEN), log
 
 
@@ -259,12 +302,18 @@ def test_what_is_not_proven_to_hang_is_ended_by_force_alone() -> None:
     with pytest.raises(Refused, match="not committed, because it is not proven to hang"):
         plan_commit_hanging("c", found, gaps=seen.gaps)
     stage = Stage(calls)
-    assert stage.perform(plan_abort_hanging("c", found, force=True, gaps=seen.gaps)).outcome is Came.DONE
+    assert (
+        stage.perform(plan_abort_hanging("c", found, force=True, gaps=seen.gaps)).outcome
+        is Came.DONE
+    )
 
 
 def test_the_log_proves_what_hangs_and_what_lives_without_sight_of_the_ids() -> None:
     calls, alive = blind(ALIVE)
-    assert (search(calls, None, {}, alive).found, search(calls, None, {}, alive).unproven) == ((), ())
+    assert (search(calls, None, {}, alive).found, search(calls, None, {}, alive).unproven) == (
+        (),
+        (),
+    )
     ending = replace(ALIVE, state="PrepareCommit")
     assert search(calls, None, {}, blind(ending)[1]).found == ()
     for ended in ((replace(ALIVE, state="CompleteCommit", places=frozenset()),), ()):
@@ -288,10 +337,14 @@ def test_nothing_is_read_where_nothing_hangs() -> None:
     assert unread.asked == []
 
 
-def test_what_its_coordinator_is_still_to_decide_does_not_hang_although_it_has_not_loaded_it_yet() -> None:
+def test_what_its_coordinator_is_still_to_decide_does_not_hang_although_it_has_not_loaded_it_yet() -> (
+    None
+):
     loading = FakeCoordinators(partitions={AT: (OPEN,)})
     begun = LogEntry(HANGS.id or "", 9, 4, 60_000, "Ongoing", frozenset({AT}), 1_000, 1_000)
-    assert len(search(loading, None, {AT.topic: "offsets"}).found) == 1, "without the log that cannot be told"
+    assert len(search(loading, None, {AT.topic: "offsets"}).found) == 1, (
+        "without the log that cannot be told"
+    )
     found = search(loading, None, {AT.topic: "offsets"}, log_of(begun))
     assert (found.found, found.findings) == ((), ())
 

@@ -1,4 +1,6 @@
-"""Rolls killed or broken at every call of an edge, and taken up again: the same end, and no promise broken on the way."""
+"""Rolls killed or broken at every call of an edge, and taken up again: the same end, and no promise
+broken on the way.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ STRIDE = deep(9, 36)
 
 
 def chosen(calls: list[str], first: int, stride: int = STRIDE) -> list[int]:
-    """Calls to strike at: all that change a worker, and one of ``stride`` others; threads make their order vary a little."""
+    """Calls to strike at: all that change a worker, and one of ``stride`` others; threads make
+    their order vary a little.
+    """
     changing = [n for n, call in enumerate(calls, 1) if call in ("change", "restart")]
     return sorted({*changing, *range(first, len(calls) + 1, stride)})
 
@@ -53,7 +57,9 @@ def undisturbed(name: str, directory: Path) -> tuple[dict[str, Any], list[str]]:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("name", ROLLS)
-def test_killed_anywhere_a_roll_is_taken_up_and_comes_to_the_same_end(name: str, after: bool, directory: Path) -> None:
+def test_killed_anywhere_a_roll_is_taken_up_and_comes_to_the_same_end(
+    name: str, after: bool, directory: Path
+) -> None:
     modes, args = ROLLS[name]
     expected, calls = undisturbed(name, directory)
     for n in chosen(calls, 5 if after else 1):
@@ -62,7 +68,10 @@ def test_killed_anywhere_a_roll_is_taken_up_and_comes_to_the_same_end(name: str,
             apply(world, *args)
         struck, world.faults = world.faults.calls[-1], Faults()
         result = world.run("upgrade", "resume", "--yes")
-        if "nothing-to-resume" in result.stderr or "This cluster has no unfinished upgrade" in result.stderr:
+        if (
+            "nothing-to-resume" in result.stderr
+            or "This cluster has no unfinished upgrade" in result.stderr
+        ):
             result = apply(world, *args)
         assert result.exit_code == 0, f"call {n}, {struck}: {result.stderr}"
         assert (world.modes(), world.violations) == (expected, []), f"call {n}, {struck}"

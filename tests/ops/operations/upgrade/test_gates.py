@@ -23,7 +23,9 @@ FAILED = UnhealthyComponent("orders", 0, "FAILED", "IOException: disk full")
 FENCED = UnhealthyComponent("orders", 1, "FAILED", "TimeoutException", fencing=True)
 
 
-def through(looks: Iterable[HealthSnapshot], criteria: HealthCriteria = DEMAND) -> list[WorkersGateResult]:
+def through(
+    looks: Iterable[HealthSnapshot], criteria: HealthCriteria = DEMAND
+) -> list[WorkersGateResult]:
     """What a gate makes of the looks, one second apart, until it passes or stops."""
     watch, seen = GateState(0.0), []
     for at, health in enumerate(looks):
@@ -44,7 +46,10 @@ def through(looks: Iterable[HealthSnapshot], criteria: HealthCriteria = DEMAND) 
         ({"silent": {"c:1": "Connection refused"}}, None),
         ({"delay_ms": 4000}, "unassigned tasks wait for 4 s"),
         ({"unhealthy_components": (FAILED,)}, "orders/0 is FAILED (IOException: disk full)"),
-        ({"unhealthy_components": (UnhealthyComponent("orders", -1, "UNASSIGNED"),)}, "orders is UNASSIGNED"),
+        (
+            {"unhealthy_components": (UnhealthyComponent("orders", -1, "UNASSIGNED"),)},
+            "orders is UNASSIGNED",
+        ),
         ({"problem": "the brokers do not tell"}, "the brokers do not tell"),
     ],
 )
@@ -70,7 +75,10 @@ def test_a_gate_waits_until_nothing_has_moved_for_as_long_as_the_cluster_takes_t
 
 def test_what_never_settles_stops_a_gate_with_a_reason() -> None:
     moving = [replace(GOOD, assigned={("orders", 0): f"m{n % 2}"}) for n in range(80)]
-    assert through(moving)[-1].stopped == "after 60 s: connectors and tasks keep moving between workers"
+    assert (
+        through(moving)[-1].stopped
+        == "after 60 s: connectors and tasks keep moving between workers"
+    )
 
 
 def test_what_was_failed_before_is_the_baseline() -> None:
@@ -103,7 +111,11 @@ def test_a_worker_that_stays_away_stops_it_at_the_deadline() -> None:
 
 
 def test_a_pending_rebalance_delay_does_not_count_for_the_deadline() -> None:
-    delayed = replace(GOOD, delay_ms=300_000, unhealthy_components=(UnhealthyComponent("orders", 0, "UNASSIGNED"),))
+    delayed = replace(
+        GOOD,
+        delay_ms=300_000,
+        unhealthy_components=(UnhealthyComponent("orders", 0, "UNASSIGNED"),),
+    )
     seen = through([delayed] * 300 + [GOOD] * 3)
     assert seen[-1].passed
     assert seen[-1].watch.delay == 300
@@ -141,7 +153,9 @@ LOOKS = st.lists(
 
 
 @given(LOOKS)
-def test_a_gate_never_opens_on_anything_but_healthy_looks_and_always_ends(looks: list[HealthSnapshot]) -> None:
+def test_a_gate_never_opens_on_anything_but_healthy_looks_and_always_ends(
+    looks: list[HealthSnapshot],
+) -> None:
     seen = through([*looks, *[replace(GOOD, members={})] * 80])
     last = seen[-1]
     if last.passed:

@@ -7,7 +7,9 @@ from pathlib import Path
 from fakes.rollingworld import FakeWorker, RollingWorld
 
 
-def test_a_leader_that_wrote_once_more_before_it_left_does_not_make_its_successor_preparing(tmp_path: Path) -> None:
+def test_a_leader_that_wrote_once_more_before_it_left_does_not_make_its_successor_preparing(
+    tmp_path: Path,
+) -> None:
     def writes_once_more(world: RollingWorld, name: str) -> None:
         if name == "b":
             assert world.who is not None

@@ -15,7 +15,9 @@ WORKER = "w1:8083"
 
 
 def time_out(*looks: Mapping[str, str] | None) -> str:
-    """Why the wait timed out; each look gives the members, or None where they cannot be described; the last one stays."""
+    """Why the wait timed out; each look gives the members, or None where they cannot be described;
+    the last one stays.
+    """
     time, left = [0.0], list(looks)
 
     def members() -> dict[str, str]:
@@ -42,7 +44,9 @@ def test_a_group_that_was_never_described_has_no_list_of_members() -> None:
 
 
 def test_the_members_that_were_described_last_are_named() -> None:
-    assert time_out({"w3:8083": "b", "w2:8083": "a"}, None).endswith("; current members: w2:8083, w3:8083")
+    assert time_out({"w3:8083": "b", "w2:8083": "a"}, None).endswith(
+        "; current members: w2:8083, w3:8083"
+    )
 
 
 def test_a_group_that_was_described_as_empty_has_none() -> None:

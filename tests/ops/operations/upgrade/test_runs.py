@@ -1,4 +1,6 @@
-"""The way back of runs that changed connectors or a stream application, and no worker; which run is resumed."""
+"""The way back of runs that changed connectors or a stream application, and no worker; which run is
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _loaded(*steps: Step[Any], marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
 
 
 def test_what_changed_no_worker_has_its_own_way_back() -> None:
-    assert runs.has_own_rollback(_loaded(FirstGate(), IncludedStep(SetTargetState("a", "stop", "RUNNING"), "why")))
+    assert runs.has_own_rollback(
+        _loaded(FirstGate(), IncludedStep(SetTargetState("a", "stop", "RUNNING"), "why"))
+    )
     assert not runs.has_own_rollback(_loaded(FirstGate()))
 
 
@@ -37,7 +41,9 @@ def test_only_what_was_begun_is_reconfigured_back() -> None:
     first = Reconfigure("a", {"tasks.max": "2"}, {"tasks.max": "1"}, True)
     second = Reconfigure("b", {"tasks.max": "3"}, {"tasks.max": "1"}, True)
     assert runs.reconfigure_rollback(_loaded(first, second)) == ()
-    (back,) = runs.reconfigure_rollback(_loaded(first, second, marks=(StepEvent(0, "begun", None, ""),)))
+    (back,) = runs.reconfigure_rollback(
+        _loaded(first, second, marks=(StepEvent(0, "begun", None, ""),))
+    )
     assert back.describe() == "set tasks.max=1 on a"
 
 
@@ -48,13 +54,15 @@ def test_instances_go_back_to_the_one_model_that_all_had_the_last_one_first() ->
 
 
 @pytest.mark.parametrize("was", [{"x:1": None}, {"x:1": "exactly_once", "x:2": "exactly_once_v2"}])
-def test_instances_of_which_it_is_not_known_what_they_were_are_left(was: dict[str, str | None]) -> None:
+def test_instances_of_which_it_is_not_known_what_they_were_are_left(
+    was: dict[str, str | None],
+) -> None:
     step = SetGuarantee("x:1", 1, "why", "", "exactly_once_v2")
     with pytest.raises(Refused, match="the former values of the instances are unknown"):
         runs.application_rollback(_loaded(step), was)
 
 
-# ------------------------------------------------------------------------------------------------ which run is resumed
+# ----------------------------------------------------------------------------- which run is resumed
 
 
 @pytest.fixture
@@ -96,4 +104,6 @@ def test_a_run_that_is_being_rolled_back_is_not_resumed(journal: Journal) -> Non
     with pytest.raises(Refused, match=f"is being rolled back by the run {back}"):
         runs.refuse_rolled_back(journal, journal.get(run))
     runs.refuse_rolled_back(journal, journal.get(back))
-    assert [runs.rollback_run(journal, journal.get(id_)) for id_ in (run, back)] == [journal.get(back)] * 2
+    assert [runs.rollback_run(journal, journal.get(id_)) for id_ in (run, back)] == [
+        journal.get(back)
+    ] * 2

@@ -1,4 +1,6 @@
-"""Jars come once, whole, and from where the user says; tried on a small Maven repository made of files."""
+"""Jars come once, whole, and from where the user says; tried on a small Maven repository made of
+files.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None
         settings = tmp_path / "settings.xml"
         resolver = f'<ibiblio name="own" m2compatible="true" root="{url}"/>'
         settings.write_text(
-            f'<ivysettings><settings defaultResolver="own"/><resolvers>{resolver}</resolvers></ivysettings>'
+            "<ivysettings><settings "
+            f'defaultResolver="own"/><resolvers>{resolver}</resolvers></ivysettings>'
         )
         monkeypatch.setenv(SETTINGS_VARIABLE, str(settings))
 
@@ -72,7 +75,9 @@ def names(found: Jars) -> set[str]:
     return {str(path.relative_to(found.root)) for path in found.root.rglob("*.jar")}
 
 
-def test_jars_come_once_and_then_need_neither_network_nor_java(repository: Path, use: Callable[[str], None]) -> None:
+def test_jars_come_once_and_then_need_neither_network_nor_java(
+    repository: Path, use: Callable[[str], None]
+) -> None:
     seen: list[SandboxProgress] = []
     first = jars_of(VERSION, find_java, seen.append)
     assert names(first) >= {
@@ -117,11 +122,15 @@ def test_a_repository_that_does_not_answer(use: Callable[[str], None], cache: Pa
 
 
 def test_a_version_that_the_repository_does_not_have(repository: Path) -> None:
-    with pytest.raises(BadInput, match=r"Kafka 9\.9\.9 is not available.*Use another --kafka-version"):
+    with pytest.raises(
+        BadInput, match=r"Kafka 9\.9\.9 is not available.*Use another --kafka-version"
+    ):
         jars_of(parse_version("9.9.9"), find_java, silent)
 
 
 def test_settings_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SETTINGS_VARIABLE, "/nowhere/settings.xml")
-    with pytest.raises(BadInput, match=r"CONNECTCTL_IVY_SETTINGS=/nowhere/settings\.xml: file not found"):
+    with pytest.raises(
+        BadInput, match=r"CONNECTCTL_IVY_SETTINGS=/nowhere/settings\.xml: file not found"
+    ):
         jars_of(VERSION, find_java, silent)

@@ -17,7 +17,9 @@ def test_the_settings_name_no_host() -> None:
 
 
 def test_a_classifier_asks_for_a_second_jar() -> None:
-    asked = ET.fromstring(ivy.module_xml([Dependency("org", "name", "1", "conf", classifier="test")]))
+    asked = ET.fromstring(
+        ivy.module_xml([Dependency("org", "name", "1", "conf", classifier="test")])
+    )
     artifacts = asked.findall(".//artifact")
     classifier = "{http://ant.apache.org/ivy/maven}classifier"
     assert [artifact.get(classifier) for artifact in artifacts] == [None, "test"]
@@ -56,7 +58,11 @@ def test_lines_that_are_steps(line: str, step: bool) -> None:
 
 
 def test_modules_that_are_not_there() -> None:
-    output = ["\t\tmodule not found: org.apache.kafka#connect-mirror;3.2.3", "\t\t:: UNRESOLVED", "  x: not found"]
+    output = [
+        "\t\tmodule not found: org.apache.kafka#connect-mirror;3.2.3",
+        "\t\t:: UNRESOLVED",
+        "  x: not found",
+    ]
     failure = ivy.failure(output)
     assert isinstance(failure, NotInRepository)
     assert failure.modules == ("connect-mirror",)
@@ -65,7 +71,8 @@ def test_modules_that_are_not_there() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "\tServer access error at url https://x/a.pom (java.net.ConnectException: Connection refused)",
+        "\tServer access error at url https://x/a.pom (java.net.ConnectException: Connection "
+        "refused)",
         "\tHost x not found. url=https://x/a.pom",
         "Server access Error: Connection timed out url=https://x/a.pom",
     ],

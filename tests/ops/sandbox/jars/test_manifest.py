@@ -21,8 +21,15 @@ def jars(tmp_path: Path) -> Path:
 def test_a_finished_download_fits(jars: Path) -> None:
     write_manifest(jars, ("x",))
     written = json.loads((jars / MANIFEST).read_text())
-    digests = {"broker/a.jar": hashlib.sha256(b"1234").hexdigest(), "b.jar": hashlib.sha256(b"12").hexdigest()}
-    assert written == {"files": {"broker/a.jar": 4, "b.jar": 2}, "digests": digests, "missing": ["x"]}
+    digests = {
+        "broker/a.jar": hashlib.sha256(b"1234").hexdigest(),
+        "b.jar": hashlib.sha256(b"12").hexdigest(),
+    }
+    assert written == {
+        "files": {"broker/a.jar": 4, "b.jar": 2},
+        "digests": digests,
+        "missing": ["x"],
+    }
     assert finished(jars) == Jars(jars, ("x",))
 
 
@@ -40,7 +47,9 @@ def test_what_does_not_fit(jars: Path) -> None:
     assert finished(jars) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"files": 1}', "null", '{"files": {}, "missing": []}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"files": 1}', "null", '{"files": {}, "missing": []}']
+)
 def test_what_is_no_manifest_is_none(tmp_path: Path, text: str) -> None:
     assert finished(tmp_path) is None
     (tmp_path / MANIFEST).write_text(text)

@@ -19,7 +19,9 @@ def test_a_line_stands_for_its_tried_release(text: str, version: str) -> None:
     assert str(parse_version(text)) == version
 
 
-@pytest.mark.parametrize("text", ["", "4", "latest", "3.1.2", "2.8.2", "4.3.1-rc0", "v4.3.1", "3.4", "../4.3.1"])
+@pytest.mark.parametrize(
+    "text", ["", "4", "latest", "3.1.2", "2.8.2", "4.3.1-rc0", "v4.3.1", "3.4", "../4.3.1"]
+)
 def test_other_words_are_refused_with_what_would_do(text: str) -> None:
     with pytest.raises(BadInput, match=r"Use X\.Y\.Z of at least 3\.2\.0") as refused:
         parse_version(text)

@@ -46,7 +46,9 @@ def test_every_task_hears_the_wish_to_stop_now_and_later(board: DriverChannel) -
     later.close()
 
 
-def test_an_end_of_leases_is_heard_by_those_who_are_there_and_by_nobody_later(board: DriverChannel) -> None:
+def test_an_end_of_leases_is_heard_by_those_who_are_there_and_by_nobody_later(
+    board: DriverChannel,
+) -> None:
     now = TaskChannel(board.address)
     now.send({"task": 0})
     eventually(lambda: 0 in board.messages)
@@ -94,7 +96,9 @@ def test_a_task_that_cannot_connect_works_on() -> None:
     line.close()
 
 
-def test_a_stranger_is_not_listened_to(board: DriverChannel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stranger_is_not_listened_to(
+    board: DriverChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(control_channel, "GREETING", 1.0)
     stranger = TaskChannel(DriverAddress(board.address.host, board.address.port, "guess"))
     stranger.send({"task": 0})
@@ -148,9 +152,13 @@ def test_a_token_has_a_deadline(board: DriverChannel, monkeypatch: pytest.Monkey
         assert ended(line)
 
 
-def test_connections_without_the_token_are_limited_and_tasks_come_in_afterwards(board: DriverChannel) -> None:
+def test_connections_without_the_token_are_limited_and_tasks_come_in_afterwards(
+    board: DriverChannel,
+) -> None:
     with ExitStack() as lines:
-        strangers = [lines.enter_context(dialled(board)) for _ in range(control_channel.MOST_STRANGERS)]
+        strangers = [
+            lines.enter_context(dialled(board)) for _ in range(control_channel.MOST_STRANGERS)
+        ]
         with dialled(board) as beyond:
             assert ended(beyond)
         assert all(line.fileno() > 0 for line in strangers)

@@ -39,7 +39,10 @@ def frame(given: Any) -> Any:
 def spec_for(monkeypatch: pytest.MonkeyPatch, made: Any, config: dict[str, str]) -> Any:
     monkeypatch.setattr(group_attempt, "connector_class", lambda path: connector_of(made))
     return SimpleNamespace(
-        path="m:C", config=config, delivery=group_delivery(config), subscription=subscription("c", config)
+        path="m:C",
+        config=config,
+        delivery=group_delivery(config),
+        subscription=subscription("c", config),
     )
 
 

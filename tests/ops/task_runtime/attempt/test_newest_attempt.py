@@ -16,7 +16,9 @@ def driver() -> Iterator[AttemptRegistry]:
     made.close()
 
 
-def test_an_older_attempt_of_the_same_task_is_superseded_and_no_other(driver: AttemptRegistry) -> None:
+def test_an_older_attempt_of_the_same_task_is_superseded_and_no_other(
+    driver: AttemptRegistry,
+) -> None:
     first, copy, other = (Attempt(driver.address, *of) for of in ((0, 10), (0, 12), (1, 11)))
     first.begin()
     other.begin()
@@ -26,7 +28,10 @@ def test_an_older_attempt_of_the_same_task_is_superseded_and_no_other(driver: At
 
 
 def test_nobody_else_may_say_which_is_the_newest(driver: AttemptRegistry) -> None:
-    ours, foreign = Attempt(driver.address, 0, 1), Attempt(replace(driver.address, token="guessed"), 0, 2)
+    ours, foreign = (
+        Attempt(driver.address, 0, 1),
+        Attempt(replace(driver.address, token="guessed"), 0, 2),
+    )
     ours.begin()
     foreign.begin()
     assert not ours.is_superseded

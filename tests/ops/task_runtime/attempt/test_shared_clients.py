@@ -81,13 +81,16 @@ def test_many_who_wait_at_once_share_one_reading() -> None:
 
     late = [asking(ask) for _ in range(20)]
     waiting.wait(PATIENCE)
-    while len(together._changed._waiters) < 20:  # type: ignore[attr-defined]  # all of them are inside
+    # all of them are inside
+    while len(together._changed._waiters) < 20:  # type: ignore[attr-defined]
         threading.Event().wait(0.01)
     topic.let.release(2)
     assert {each.get(timeout=PATIENCE) for each in late} == {2}
 
 
-def test_what_a_reading_raises_is_heard_by_all_who_wait_for_it_and_the_next_one_reads_again() -> None:
+def test_what_a_reading_raises_is_heard_by_all_who_wait_for_it_and_the_next_one_reads_again() -> (
+    None
+):
     topic = Topic()
     together = CoalescedRead(topic.read)
     started(together, topic)

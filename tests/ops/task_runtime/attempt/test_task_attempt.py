@@ -8,9 +8,19 @@ import pytest
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport, TimeboxedSource, run
+from connectctl.ops.task_runtime.attempt.task_attempt import (
+    FAILED,
+    TaskLimits,
+    TaskReport,
+    TimeboxedSource,
+    run,
+)
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ProducerRecord,
+    TaskStats,
+    TransactionBatch,
+)
 from fakes.attemptwork import work
 
 NOBODY = DriverAddress("127.0.0.1", 1, "word")
@@ -76,7 +86,10 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
     made, supply, _ = leased(TaskLimits(1000.0, idle=5.0))
     made.resume(None)  # type: ignore[arg-type]
     clock.now += 4
-    supply.steps = [TransactionBatch([ProducerRecord("t", None, b"")]), TransactionBatch(offsets={b"k": b"v"})]
+    supply.steps = [
+        TransactionBatch([ProducerRecord("t", None, b"")]),
+        TransactionBatch(offsets={b"k": b"v"}),
+    ]
     made.next_batch()
     clock.now += 4
     made.next_batch()  # offsets alone are no records
@@ -84,10 +97,13 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
     clock.now += 1
     assert not made.should_stop()  # nobody has looked since
     made.next_batch()
-    assert (made.should_stop(), made.idle, made.quiet) == (False, True, 5.0)  # the driver ends the leases of idle tasks
+    # the driver ends the leases of idle tasks
+    assert (made.should_stop(), made.idle, made.quiet) == (False, True, 5.0)
 
 
-def test_the_time_without_a_record_goes_on_from_lease_to_lease_and_ends_with_a_record(clock: Clock) -> None:
+def test_the_time_without_a_record_goes_on_from_lease_to_lease_and_ends_with_a_record(
+    clock: Clock,
+) -> None:
     supply: Any = Supply()
     line: Any = Line()
     made = TimeboxedSource(supply, 3, TaskStats(), TaskLimits(5.0, idle=12.0), line, quiet=10.0)
@@ -193,7 +209,9 @@ def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:
     assert "Cannot import no.such:Thing" in str(report.detail)
 
 
-def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def burst(path: str) -> Any:
         raise ZeroDivisionError("by zero")
 
@@ -204,7 +222,13 @@ def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(monkeypatch: pyt
 
 
 def test_client_properties_are_in_no_printed_value() -> None:
-    secret = TaskSpec(**{**vars(work("x:y")), "home": {"sasl.password": "hush"}, "target": {"sasl.password": "hush"}})
+    secret = TaskSpec(
+        **{
+            **vars(work("x:y")),
+            "home": {"sasl.password": "hush"},
+            "target": {"sasl.password": "hush"},
+        }
+    )
     assert "hush" not in repr(secret)
 
 
@@ -214,5 +238,11 @@ def test_a_report_counts_what_was_counted() -> None:
     counts.commit(9)
     counts.doubts.append("slow")
     made = TaskReport.of(1, "ended", counts, idle=True)
-    assert (made.records, made.transactions, made.smallest, made.largest, made.doubts) == (14, 2, 5, 9, 1)
+    assert (made.records, made.transactions, made.smallest, made.largest, made.doubts) == (
+        14,
+        2,
+        5,
+        9,
+        1,
+    )
     assert made.idle

@@ -1,4 +1,6 @@
-"""The file stream: what is a line, where it goes on, and that it is Kafka's own in partition, offset and value."""
+"""The file stream: what is a line, where it goes on, and that it is Kafka's own in partition,
+offset and value.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Stored:
         return []
 
 
-def task(path: Path, position: int | None = None, configs: Mapping[str, str] = MappingProxyType({})) -> FileStreamTask:
+def task(
+    path: Path, position: int | None = None, configs: Mapping[str, str] = MappingProxyType({})
+) -> FileStreamTask:
     made = FileStreamTask()
     whole = {"file": str(path), "topic": "t", **configs}
     made.context = TaskContext(Stored(position), whole)
@@ -40,7 +44,9 @@ def read(
     path: Path, position: int | None = None, configs: Mapping[str, str] = MappingProxyType({})
 ) -> list[tuple[bytes, int]]:
     """Each line with its end, of a task that gives one at a time."""
-    return [(value, end) for (value,), end in batches(path, position, {"batch.size": "1", **configs})]
+    return [
+        (value, end) for (value,), end in batches(path, position, {"batch.size": "1", **configs})
+    ]
 
 
 def batches(
@@ -90,7 +96,9 @@ def test_what_is_a_line(tmp_path: Path, content: bytes, lines: list[tuple[bytes,
 
 
 @given(st.lists(st.text("ab\u00e9", max_size=5), max_size=20), st.integers(1, 5))
-def test_it_goes_on_at_any_position_that_it_gave(tmp_path_factory: Any, lines: list[str], batch: int) -> None:
+def test_it_goes_on_at_any_position_that_it_gave(
+    tmp_path_factory: Any, lines: list[str], batch: int
+) -> None:
     path = tmp_path_factory.mktemp("f") / "f"
     path.write_text("".join(line + "\n" for line in lines))
     whole = read(path)
@@ -104,7 +112,9 @@ def test_it_goes_on_at_any_position_that_it_gave(tmp_path_factory: Any, lines: l
         assert read(path, position) == whole[n + 1 :]
 
 
-def test_a_file_that_grows_goes_on_and_one_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+def test_a_file_that_grows_goes_on_and_one_that_is_not_there_yet_is_waited_for(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "f"
     made = task(path)
     assert made.poll() is None
@@ -162,7 +172,9 @@ def test_what_the_connector_says_of_itself() -> None:
     st.integers(1, 5),
     st.integers(1, 4),
 )
-def test_where_a_read_ends_changes_no_line(tmp_path_factory: Any, parts: list[bytes], chunk: int, batch: int) -> None:
+def test_where_a_read_ends_changes_no_line(
+    tmp_path_factory: Any, parts: list[bytes], chunk: int, batch: int
+) -> None:
     path = tmp_path_factory.mktemp("f") / "f"
     path.write_bytes(b"".join(parts))
     whole = read(path)

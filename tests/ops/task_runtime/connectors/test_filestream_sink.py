@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.connectors.filestream_sink import FileStreamSink, FileStreamSinkTask
+from connectctl.ops.task_runtime.connectors.filestream_sink import (
+    FileStreamSink,
+    FileStreamSinkTask,
+)
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
@@ -34,12 +37,17 @@ def test_each_value_is_a_line_behind_what_the_file_has(tmp_path: Path) -> None:
     task.put(records("größe", b"\xff", None, True, 7, 1.5, {"a": [1, None]}, ""))
     task.put([])
     assert task.pre_commit({}) == {}
-    assert path.read_bytes() == "before\ngröße\n".encode() + b'\xff\nnull\ntrue\n7\n1.5\n{"a":[1,null]}\n\n'
+    assert (
+        path.read_bytes()
+        == "before\ngröße\n".encode() + b'\xff\nnull\ntrue\n7\n1.5\n{"a":[1,null]}\n\n'
+    )
     task.stop()
     task.stop()
 
 
-def test_without_a_file_lines_go_to_standard_output(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_without_a_file_lines_go_to_standard_output(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
     task = started({})
     task.put(records("one", b"two"))
     task.flush({})
@@ -54,7 +62,9 @@ def test_what_is_committed_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
     consumer = SinkConsumer({0: [b"a", b"b"], 1: [b"c"]}, (0, 1))
     configs = {"file": str(path)}
     errors = RecordErrors(ErrorSettings(), "c", 0)
-    task = WorkerSinkTask(FileStreamSinkTask(), consumer, configs, reading_converters(configs), errors)
+    task = WorkerSinkTask(
+        FileStreamSinkTask(), consumer, configs, reading_converters(configs), errors
+    )
     task.start(1.0)
     task.iterate(0)
     consumer.script.append(Rebalance(revoked=[1]))
@@ -65,12 +75,16 @@ def test_what_is_committed_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_file_that_cannot_be_opened_or_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConnectctlError, match=r"Could not open or create .*: Is a directory. Check file"):
+    with pytest.raises(
+        ConnectctlError, match=r"Could not open or create .*: Is a directory. Check file"
+    ):
         started({"file": str(tmp_path)})
     if not Path("/dev/full").exists():
         return
     task = started({"file": "/dev/full"})
-    with pytest.raises(ConnectctlError, match="Could not write to /dev/full: No space left on device"):
+    with pytest.raises(
+        ConnectctlError, match="Could not write to /dev/full: No space left on device"
+    ):
         task.put(records("x" * 1_000_000))
     task.stop()
 

@@ -1,4 +1,6 @@
-"""A generation starts while Spark reads the frame: no task is told of one that has not, and failures are the caller's."""
+"""A generation starts while Spark reads the frame: no task is told of one that has not, and
+failures are the caller's.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Kafka:
         return self._end
 
     def opened(self) -> Any:
-        return closing(GenerationStart("localhost", None, self.start, lambda: REACHED, self.cancelled.set))
+        return closing(
+            GenerationStart("localhost", None, self.start, lambda: REACHED, self.cancelled.set)
+        )
 
 
 @pytest.fixture(autouse=True)

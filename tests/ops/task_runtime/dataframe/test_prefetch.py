@@ -1,4 +1,6 @@
-"""Items that are read ahead come in their order, with what went wrong behind them, and no further than asked for."""
+"""Items that are read ahead come in their order, with what went wrong behind them, and no further
+than asked for.
+"""
 
 from __future__ import annotations
 

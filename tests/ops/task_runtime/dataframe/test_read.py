@@ -9,17 +9,35 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
-from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource, columns_of, micro_batch
+from connectctl.ops.task_runtime.connectors.dataframe import (
+    DataFrameSource,
+    columns_of,
+    micro_batch,
+)
 from connectctl.ops.task_runtime.dataframe.batch_round import rejection
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
-from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry, PartitionRegistryClient
+from connectctl.ops.task_runtime.dataframe.partition_registry import (
+    PartitionRegistry,
+    PartitionRegistryClient,
+)
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined
-from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_names
+from connectctl.ops.task_runtime.dataframe.validate import (
+    check_columns,
+    check_committed,
+    check_names,
+)
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext
 
 COLUMNS = FrameColumns(("shop",), "id", "value", "key", "at", "with")
-TYPES = {"shop": "string", "id": "bigint", "value": "binary", "key": "string", "at": "bigint", "more": "map<int,int>"}
+TYPES = {
+    "shop": "string",
+    "id": "bigint",
+    "value": "binary",
+    "key": "string",
+    "at": "bigint",
+    "more": "map<int,int>",
+}
 TYPES["with"] = "array<struct<key:string,value:binary>>"
 
 
@@ -35,7 +53,9 @@ TYPES["with"] = "array<struct<key:string,value:binary>>"
         ("with", "array<string>", "expected array<struct<key:string,value:binary>>"),
     ],
 )
-def test_a_column_of_a_type_that_does_not_fit_is_named_with_its_type(column: str, kind: str, said: str) -> None:
+def test_a_column_of_a_type_that_does_not_fit_is_named_with_its_type(
+    column: str, kind: str, said: str
+) -> None:
     check_columns(TYPES.items(), COLUMNS)
     with pytest.raises(BadInput, match=f"The column {column} (is a|of type) {kind}.*{said}"):
         check_columns((TYPES | {column: kind}).items(), COLUMNS)
@@ -67,9 +87,13 @@ class Stored(dict[bytes, bytes]):
         (b'["c",{"shop":"a"}]', b'{"id":true}'),
     ],
 )
-def test_offsets_that_were_committed_with_other_columns_are_refused(key: bytes, value: bytes) -> None:
+def test_offsets_that_were_committed_with_other_columns_are_refused(
+    key: bytes, value: bytes
+) -> None:
     check_committed("c", Stored({b'["c",{"shop":"a"}]': b'{"id":1}'}), TYPES.items(), COLUMNS)
-    with pytest.raises(Refused, match=r"there is .* of .*; the source partition is now made of shop") as e:
+    with pytest.raises(
+        Refused, match=r"there is .* of .*; the source partition is now made of shop"
+    ) as e:
         check_committed("c", Stored({key: value}), TYPES.items(), COLUMNS)
     assert value.decode() in str(e.value)
 
@@ -87,12 +111,16 @@ def test_a_source_partition_is_one_tasks_for_good_and_every_attempt_of_it_may_ha
     PartitionRegistryClient(claims.address, 0)([("a", 1), ("b", None)])
     PartitionRegistryClient(claims.address, 0)([("a", 1)])
     PartitionRegistryClient(claims.address, 1)([("c", 1)])
-    with pytest.raises(ConnectctlError, match=r'\["b",null\] is in two partitions of the DataFrame.*tasks 0 and 1'):
+    with pytest.raises(
+        ConnectctlError, match=r'\["b",null\] is in two partitions of the DataFrame.*tasks 0 and 1'
+    ):
         PartitionRegistryClient(claims.address, 1)([("d", 1), ("b", None)])
     PartitionRegistryClient(claims.address, 2)([("d", 1)])  # of what is refused nothing is given
 
 
-def test_who_does_not_know_the_word_or_reaches_nobody_gets_nothing(claims: PartitionRegistry) -> None:
+def test_who_does_not_know_the_word_or_reaches_nobody_gets_nothing(
+    claims: PartitionRegistry,
+) -> None:
     stranger = DriverAddress("127.0.0.1", claims.address.port, "guessed")
     with pytest.raises(ConnectctlError, match="Lost connection to the Spark driver"):
         PartitionRegistryClient(stranger, 0)([("a",)])
@@ -127,11 +155,16 @@ GOOD = {
         ({"streaming": "true", "late": "keep"}, "Invalid value keep for configuration late"),
         ({"records.per.transaction": "0"}, "Invalid value 0"),
         ({"transaction.boundary": "interval"}, "not by interval"),
-        ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, "columns are not converted"),
+        (
+            {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
+            "columns are not converted",
+        ),
         ({"offset.column": ""}, "Missing required configuration"),
     ],
 )
-def test_a_configuration_that_does_not_fit_is_told_by_its_property(change: dict[str, str], said: str) -> None:
+def test_a_configuration_that_does_not_fit_is_told_by_its_property(
+    change: dict[str, str], said: str
+) -> None:
     source = DataFrameSource()
     assert not source.validate(GOOD)
     assert said in str(source.validate(GOOD | change))
@@ -149,12 +182,16 @@ def test_the_tasks_know_which_columns_their_offsets_are_made_of() -> None:
     source.start(GOOD)
     tasks = source.task_configs(2)
     assert [task["task.id"] for task in tasks] == ["0", "1"]
-    assert all((task["partition.columns"], task["offset.column"]) == ("shop, day", "id") for task in tasks)
+    assert all(
+        (task["partition.columns"], task["offset.column"]) == ("shop, day", "id") for task in tasks
+    )
     assert columns_of(GOOD) == FrameColumns(("shop", "day"), "id", "value")
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_what_has_no_effect_on_a_producer_of_columns_is_told_however_they_are_compressed(codec: str) -> None:
+def test_what_has_no_effect_on_a_producer_of_columns_is_told_however_they_are_compressed(
+    codec: str,
+) -> None:
     source = DataFrameSource()
     source.context = ConnectorContext(Kafka({"bootstrap.servers": "nowhere:1"}, timeout=1))
     idle = {"producer.override.linger.ms": "5", "producer.override.max.request.size": "5000000"}
@@ -181,13 +218,16 @@ Caused by: java.lang.RuntimeException: Cannot parse field: id
     [
         (
             CLASH,
-            "Encountered error while reading file f. Data type mismatches when reading Parquet column [id]. Expected Spark "
-            "type bigint.",
+            "Encountered error while reading file f. Data type mismatches when reading Parquet "
+            "column [id]. Expected Spark type bigint.",
         ),
         (NO_HINT, "Encountered error while reading file f: Cannot parse field: id"),
         ("Job aborted due to stage failure: ExecutorLostFailure (executor 1 exited)", None),
         ("[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job tags", None),
-        ("[PATH_NOT_FOUND] Path does not exist: file:/in. SQLSTATE: 42K03", "Path does not exist: file:/in."),
+        (
+            "[PATH_NOT_FOUND] Path does not exist: file:/in. SQLSTATE: 42K03",
+            "Path does not exist: file:/in.",
+        ),
     ],
 )
 def test_what_spark_says_of_the_data_is_one_line_and_what_it_says_of_itself_is_none(
@@ -197,9 +237,29 @@ def test_what_spark_says_of_the_data_is_one_line_and_what_it_says_of_itself_is_n
 
 
 def test_reports_of_micro_batches_add_up_and_the_last_one_tells_how_it_ended() -> None:
-    first: dict[str, Any] = {"records": 5, "transactions": 2, "smallest": 1, "largest": 4, "skipped": 3, "late": 2}
+    first: dict[str, Any] = {
+        "records": 5,
+        "transactions": 2,
+        "smallest": 1,
+        "largest": 4,
+        "skipped": 3,
+        "late": 2,
+    }
     one = FrameReport(0, "ended", **first, meter={"polled": 5, "largest_batch": 4})
-    other = FrameReport(0, "stopped", records=2, transactions=1, smallest=2, largest=2, meter={"largest_batch": 2})
+    other = FrameReport(
+        0, "stopped", records=2, transactions=1, smallest=2, largest=2, meter={"largest_batch": 2}
+    )
     both = joined(one, other)
-    assert (both.reason, both.records, both.transactions, both.skipped, both.late) == ("stopped", 7, 3, 3, 2)
-    assert (both.smallest, both.largest, both.meter["polled"], both.meter["largest_batch"]) == (1, 4, 5, 4)
+    assert (both.reason, both.records, both.transactions, both.skipped, both.late) == (
+        "stopped",
+        7,
+        3,
+        3,
+        2,
+    )
+    assert (both.smallest, both.largest, both.meter["polled"], both.meter["largest_batch"]) == (
+        1,
+        4,
+        5,
+        4,
+    )

@@ -1,4 +1,6 @@
-"""Tasks of a frame that were fenced are run again, for as long as nobody else has begun a generation."""
+"""Tasks of a frame that were fenced are run again, for as long as nobody else has begun a
+generation.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Active = Collection[int] | None
 
 
 class Passes:
-    """Gives the reports of one pass after the other, of the tasks that are asked for; the last pass stays."""
+    """Gives the reports of one pass after the other, of the tasks that are asked for; the last pass
+    stays.
+    """
 
     def __init__(self, *passes: list[FrameReport]) -> None:
         self.passes, self.asked, self.slept = list(passes), list[Active](), 0
@@ -30,11 +34,25 @@ class Passes:
 
 
 def fenced(task: int, records: int = 0, skipped: int = 0, late: int = 0) -> FrameReport:
-    return FrameReport(task, EndReason.FENCED, records=records, transactions=bool(records), skipped=skipped, late=late)
+    return FrameReport(
+        task,
+        EndReason.FENCED,
+        records=records,
+        transactions=bool(records),
+        skipped=skipped,
+        late=late,
+    )
 
 
 def ended(task: int, records: int = 0, skipped: int = 0, late: int = 0) -> FrameReport:
-    return FrameReport(task, EndReason.ENDED, records=records, transactions=bool(records), skipped=skipped, late=late)
+    return FrameReport(
+        task,
+        EndReason.ENDED,
+        records=records,
+        transactions=bool(records),
+        skipped=skipped,
+        late=late,
+    )
 
 
 def test_only_those_that_were_fenced_are_run_again() -> None:

@@ -1,4 +1,6 @@
-"""Rows as a supply: each is delivered once, whatever was committed before, wherever it is interrupted."""
+"""Rows as a supply: each is delivered once, whatever was committed before, wherever it is
+interrupted.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe import source as rowsmodule
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, EndReason, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ColumnBatch,
+    EndReason,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from fakes.dataframebroker import Broker
@@ -27,7 +33,9 @@ def rows(*offsets: int, table: str | None = "a") -> list[dict[str, Any]]:
 
 def batches(given_: list[dict[str, Any]], *sizes: int, offset: Any = None) -> list[Any]:
     """The rows as Arrow has them, in batches of ``sizes`` in turn."""
-    schema = pa.schema([("table", pa.string()), ("id", offset or pa.int64()), ("value", pa.string())])
+    schema = pa.schema(
+        [("table", pa.string()), ("id", offset or pa.int64()), ("value", pa.string())]
+    )
     found: list[Any] = []
     left = list(given_)
     for size in cycle(sizes or (len(given_) or 1,)):
@@ -48,12 +56,17 @@ def deliver(
     return supply
 
 
-def test_rows_are_delivered_in_transactions_of_their_size_with_the_offsets_of_all_partitions() -> None:
+def test_rows_are_delivered_in_transactions_of_their_size_with_the_offsets_of_all_partitions() -> (
+    None
+):
     broker = Broker()
     deliver(broker, batches([*rows(1, 2, 3, 4), *rows(1, 2, table="b")]))
     assert broker.values == [b"a1", b"a2", b"a3", b"a4", b"b1", b"b2"]
     assert broker.sizes == [3, 3]
-    assert broker.offsets == {b'["c",{"table":"a"}]': b'{"id":4}', b'["c",{"table":"b"}]': b'{"id":2}'}
+    assert broker.offsets == {
+        b'["c",{"table":"a"}]': b'{"id":4}',
+        b'["c",{"table":"b"}]': b'{"id":2}',
+    }
 
 
 def test_what_is_at_or_before_the_committed_offset_is_skipped() -> None:
@@ -64,12 +77,21 @@ def test_what_is_at_or_before_the_committed_offset_is_skipped() -> None:
     assert supply.skipped == 2
 
 
-def test_rows_with_one_offset_stay_in_one_transaction_over_batches_and_between_other_partitions() -> None:
+def test_rows_with_one_offset_stay_in_one_transaction_over_batches_and_between_other_partitions() -> (
+    None
+):
     broker = Broker()
     deliver(broker, batches(rows(1, 2, 2, 2, 2, 3)), size=2)
     assert broker.sizes == [5, 1]
     broker = Broker()
-    mixed = [*rows(1, 7), *rows(7, table="b"), *rows(7), *rows(7, table="b"), *rows(7, 8), *rows(9, table="b")]
+    mixed = [
+        *rows(1, 7),
+        *rows(7, table="b"),
+        *rows(7),
+        *rows(7, table="b"),
+        *rows(7, 8),
+        *rows(9, table="b"),
+    ]
     deliver(broker, batches(mixed, 2), size=2)
     assert broker.sizes == [4, 2, 2]
     assert broker.values[:4] == [b"a1", b"a7", b"a7", b"a7"]
@@ -84,11 +106,18 @@ def test_rows_with_one_offset_stay_in_one_transaction_over_batches_and_between_o
     st.booleans(),
 )
 def test_a_doubt_at_any_commit_delivers_each_row_once_and_in_order(
-    places: list[tuple[str | None, int]], size: int, sizes: list[int], doubt: int, anyway: bool, by_offset: bool
+    places: list[tuple[str | None, int]],
+    size: int,
+    sizes: list[int],
+    doubt: int,
+    anyway: bool,
+    by_offset: bool,
 ) -> None:
     broker = Broker(doubt, anyway=anyway)
     tables: tuple[str | None, ...] = ("a", "b", None)
-    ordered = list(chain(*(rows(*sorted(n for t, n in places if t == table), table=table) for table in tables)))
+    ordered = list(
+        chain(*(rows(*sorted(n for t, n in places if t == table), table=table) for table in tables))
+    )
     if by_offset:
         ordered.sort(key=lambda row: row["id"])
     deliver(broker, batches(ordered, *sizes), size)
@@ -116,7 +145,8 @@ def test_a_transaction_that_takes_long_ends_early_and_the_next_ones_are_smaller(
     broker = Broker()
     given_ = [*rows(1, 3), *rows(3, 4, table="b"), *rows(3, 3, 3), *rows(*range(5, 13))]
     deliver(broker, batches(given_, 2), size=12, timeout=30, now=Clock(6))
-    # 6 s for each look: the first ends after two parts, with the rows that its last offsets have in common.
+    # 6 s for each look: the first ends after two parts, with the rows that its last offsets have in
+    # common.
     assert broker.sizes[0] == 5
     assert max(broker.sizes[1:]) <= 6
     assert len(broker.values) == 15
@@ -134,9 +164,16 @@ def test_a_transaction_that_takes_long_ends_early_and_the_next_ones_are_smaller(
     st.lists(st.sampled_from([0.0, 1.0, 7.0, 40.0]), min_size=1, max_size=6),
 )
 def test_however_slow_the_way_each_row_is_there_once_and_no_offset_is_parted_by_the_end_of_a_transaction(
-    places: list[tuple[str, int]], size: int, sizes: list[int], doubt: int, anyway: bool, steps: list[float]
+    places: list[tuple[str, int]],
+    size: int,
+    sizes: list[int],
+    doubt: int,
+    anyway: bool,
+    steps: list[float],
 ) -> None:
-    ordered = sorted((row for t, n in places for row in rows(n, table=t)), key=lambda row: row["id"])
+    ordered = sorted(
+        (row for t, n in places for row in rows(n, table=t)), key=lambda row: row["id"]
+    )
     broker = Broker(doubt, anyway=anyway)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rowsmodule, "PART_BYTES", 1)
@@ -211,7 +248,12 @@ def supplied(supply: DataFrameRows) -> TransactionBatch:
 
 def test_a_task_asks_once_for_each_source_partition_and_before_it_sends_any_of_it() -> None:
     asked: list[Any] = []
-    deliver(Broker(), batches([*rows(1, 2), *rows(1, table="b"), *rows(3)], 2), size=1, claim=asked.append)
+    deliver(
+        Broker(),
+        batches([*rows(1, 2), *rows(1, table="b"), *rows(3)], 2),
+        size=1,
+        claim=asked.append,
+    )
     assert asked == [[("a",)], [("b",)]]
 
     def refuse(places: Any) -> None:

@@ -1,4 +1,6 @@
-"""Micro-batches as a supply: whatever is killed and repeated, each row is there once, or is refused by its name."""
+"""Micro-batches as a supply: whatever is killed and repeated, each row is there once, or is refused
+by its name.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import pyarrow as pa
 import pytest
 from connectctl.ops.connect.source_keys import parse_key
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, BatchProgress, Late, MicroBatch
+from connectctl.ops.task_runtime.dataframe.micro_batch import (
+    HASH,
+    PLACE,
+    BatchProgress,
+    Late,
+    MicroBatch,
+)
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
@@ -47,10 +55,13 @@ class Crashing(Broker):
 def batches(rows: list[Row], size: int, *, ordered: bool = True) -> list[Any]:
     """The rows as Spark gives them: by offset, or by hash."""
     hashed = [
-        (*row, int.from_bytes(hashlib.sha256(repr(row).encode()).digest()[:8], "big", signed=True)) for row in rows
+        (*row, int.from_bytes(hashlib.sha256(repr(row).encode()).digest()[:8], "big", signed=True))
+        for row in rows
     ]
     hashed.sort(key=lambda row: row[1] if ordered else row[3])
-    table, id_, value, hashes = (list(each) for each in zip(*hashed, strict=True)) if rows else ([], [], [], [])
+    table, id_, value, hashes = (
+        (list(each) for each in zip(*hashed, strict=True)) if rows else ([], [], [], [])
+    )
     columns = {
         "table": pa.array(table, pa.string()),
         "id": pa.array(id_, pa.int64()),
@@ -92,10 +103,18 @@ def progress(broker: Broker) -> BatchProgress:
 def test_a_batch_that_is_through_is_skipped_whole_when_it_comes_again() -> None:
     broker = Broker()
     write(broker, 7, rows(1, 2, 3, 4))
-    assert (progress(broker).batch, progress(broker).through, progress(broker).digest.rows) == (7, True, 4)
+    assert (progress(broker).batch, progress(broker).through, progress(broker).digest.rows) == (
+        7,
+        True,
+        4,
+    )
     there = dict(broker.offsets)
     again = write(broker, 7, rows(1, 2, 3, 4))
-    assert (again.skipped, broker.values, broker.offsets) == (4, [b"a1", b"a2", b"a3", b"a4"], there)
+    assert (again.skipped, broker.values, broker.offsets) == (
+        4,
+        [b"a1", b"a2", b"a3", b"a4"],
+        there,
+    )
 
 
 def test_an_empty_batch_is_through_as_well() -> None:
@@ -104,13 +123,21 @@ def test_an_empty_batch_is_through_as_well() -> None:
     assert (progress(broker).through, broker.sizes) == (True, [0])
 
 
-def test_new_rows_behind_the_committed_offset_are_refused_by_name_and_nothing_of_their_partition_is_written() -> None:
-    """An id that was assigned early and committed late, and a tie of time stamps between two batches."""
+def test_new_rows_behind_the_committed_offset_are_refused_by_name_and_nothing_of_their_partition_is_written() -> (
+    None
+):
+    """An id that was assigned early and committed late, and a tie of time stamps between two
+    batches.
+    """
     broker = Broker()
     write(broker, 0, rows(1, 3, 5))
-    with pytest.raises(ConnectctlError, match="2 rows of micro-batch 1 are behind the committed offset") as caught:
+    with pytest.raises(
+        ConnectctlError, match="2 rows of micro-batch 1 are behind the committed offset"
+    ) as caught:
         write(broker, 1, [*rows(4, 6), ("a", 5, "another 5"), *rows(1, table="b")])
-    assert 'The row of {"table":"a"} at {"id":4}, The row of {"table":"a"} at {"id":5}' in str(caught.value)
+    assert 'The row of {"table":"a"} at {"id":4}, The row of {"table":"a"} at {"id":5}' in str(
+        caught.value
+    )
     assert caught.value.code == "late-rows"
     assert b"a6" not in broker.values
     with pytest.raises(ConnectctlError, match=r"9 rows of micro-batch 2 .* and 6 more"):
@@ -127,12 +154,17 @@ def test_late_rows_are_dropped_and_counted() -> None:
 
 
 def test_after_a_lost_checkpoint_a_query_that_drops_writes_each_row_once() -> None:
-    """300 rows that were written come again in batches of another query id, with 300 that are new."""
+    """300 rows that were written come again in batches of another query id, with 300 that are
+    new.
+    """
     broker = Broker()
     write(broker, 0, rows(*range(300)), Late.DROP)
     again = MicroBatch("a new query", 0, 1, Late.DROP)
     supply = write(broker, 0, rows(*range(600)), Late.DROP, batch=again)
-    assert (supply.late, sorted(broker.values)) == (300, sorted(f"a{n}".encode() for n in range(600)))
+    assert (supply.late, sorted(broker.values)) == (
+        300,
+        sorted(f"a{n}".encode() for n in range(600)),
+    )
     refusing = MicroBatch("a third query", 0, 1)
     with pytest.raises(ConnectctlError, match="600 rows of micro-batch 0 are behind") as caught:
         write(broker, 0, rows(*range(600)), batch=refusing)
@@ -170,7 +202,10 @@ def test_a_checkpoint_that_was_set_back_and_another_number_of_tasks_are_refused(
     write(broker, 5, rows(1))
     with pytest.raises(ConnectctlError, match="Micro-batch 4 is outdated: batch 5"):
         write(broker, 4, rows(2))
-    with pytest.raises(ConnectctlError, match=r"was started with 1 tasks, but 2 are configured now\. Finish it with 1"):
+    with pytest.raises(
+        ConnectctlError,
+        match=r"was started with 1 tasks, but 2 are configured now\. Finish it with 1",
+    ):
         write(broker, 5, rows(1), tasks=2)
     write(broker, 6, rows(2), tasks=2)
     assert broker.values == [b"a1", b"a2"]
@@ -187,11 +222,16 @@ def test_rows_without_an_order_are_written_once_by_query_and_batch() -> None:
     assert Counter(broker.values) == Counter([f"a{n}".encode() for n in range(10)] + [b"a4"])
     write(broker, 4, rows(*range(10)), ordered=False)
     assert len(broker.values) == 21
-    assert [key for key in broker.offsets if not parse_key(key).partition["connectctl.stream"]] == []  # type: ignore
+    keys: Any = [parse_key(key) for key in broker.offsets]
+    assert [key for key in keys if not key.partition["connectctl.stream"]] == []
 
 
 BATCHES = st.lists(
-    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.sampled_from("xyz")), max_size=12, unique=True),
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.sampled_from("xyz")),
+        max_size=12,
+        unique=True,
+    ),
     min_size=1,
     max_size=4,
 )
@@ -206,7 +246,12 @@ BATCHES = st.lists(
     st.booleans(),
 )
 def test_whatever_dies_and_is_repeated_each_row_is_there_once_or_refused_or_dropped_by_name(
-    given_: list[list[Row]], size: int, crashes: list[tuple[int, bool]], late: Late, doubt: int, lost: bool
+    given_: list[list[Row]],
+    size: int,
+    crashes: list[tuple[int, bool]],
+    late: Late,
+    doubt: int,
+    lost: bool,
 ) -> None:
     broker = Crashing(doubt, anyway=lost)
     expected: Counter[Row] = Counter()
@@ -231,11 +276,18 @@ def test_whatever_dies_and_is_repeated_each_row_is_there_once_or_refused_or_drop
     there = Counter(broker.values)
     assert max(there.values(), default=1) == 1
     if not refused:
-        assert there == Counter({f"{t}:{n}:{v}".encode(): count for (t, n, v), count in expected.items() if count})
+        assert there == Counter(
+            {f"{t}:{n}:{v}".encode(): count for (t, n, v), count in expected.items() if count}
+        )
 
 
 def _until_over(
-    broker: Crashing, number: int, micro: list[Row], late: Late, size: int, left: list[tuple[int, bool]]
+    broker: Crashing,
+    number: int,
+    micro: list[Row],
+    late: Late,
+    size: int,
+    left: list[tuple[int, bool]],
 ) -> ConnectctlError | None:
     """Write a batch again until no process dies; what refused it."""
     named = [(t, n, f"{t}:{n}:{v}") for t, n, v in micro]

@@ -1,4 +1,6 @@
-"""What ``consumer.override.*`` becomes for librdkafka, what is refused, and what is said of the rest."""
+"""What ``consumer.override.*`` becomes for librdkafka, what is refused, and what is said of the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ from connectctl.ops.task_runtime.group.consumer_settings import (
 
 def settings(**overrides: str) -> ConsumerSettings:
     """Those of the connector ``c``; underscores stand for dots."""
-    return consumer_settings("c", {f"consumer.override.{k.replace('_', '.')}": v for k, v in overrides.items()})
+    return consumer_settings(
+        "c", {f"consumer.override.{k.replace('_', '.')}": v for k, v in overrides.items()}
+    )
 
 
 def test_without_overrides_it_is_connects_group_from_the_beginning() -> None:
-    assert consumer_settings("c", {"topics": "in"}) == ConsumerSettings("connect-c", "earliest", MOST_RECORDS)
+    assert consumer_settings("c", {"topics": "in"}) == ConsumerSettings(
+        "connect-c", "earliest", MOST_RECORDS
+    )
     assert (settings().session_ms, settings().dynamic) == (SESSION_MS, False)
 
 
@@ -36,7 +42,9 @@ def test_without_overrides_it_is_connects_group_from_the_beginning() -> None:
         ({"max_poll_records": "7"}, ConsumerSettings("connect-c", most_records=7)),
     ],
 )
-def test_what_is_this_programs_own_is_no_property(given: dict[str, str], expected: ConsumerSettings) -> None:
+def test_what_is_this_programs_own_is_no_property(
+    given: dict[str, str], expected: ConsumerSettings
+) -> None:
     assert settings(**given) == expected
 
 
@@ -53,7 +61,9 @@ def test_what_is_this_programs_own_is_no_property(given: dict[str, str], expecte
         ("group.protocol", "CONSUMER", "group.protocol", "CONSUMER"),
     ],
 )
-def test_a_property_has_librdkafkas_name_and_bounds(name: str, value: str, property_: str, becomes: str) -> None:
+def test_a_property_has_librdkafkas_name_and_bounds(
+    name: str, value: str, property_: str, becomes: str
+) -> None:
     found = consumer_settings("c", {f"consumer.override.{name}": value})
     assert (dict(found.properties), found.ignored) == ({property_: becomes}, ())
     Consumer({"group.id": "g", **found.properties}).close()  # which refuses what it does not know
@@ -62,19 +72,31 @@ def test_a_property_has_librdkafkas_name_and_bounds(name: str, value: str, prope
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"auto_offset_reset": "middle"}, "Invalid value middle of consumer.override.auto.offset.reset"),
+        (
+            {"auto_offset_reset": "middle"},
+            "Invalid value middle of consumer.override.auto.offset.reset",
+        ),
         ({"max_poll_records": "0"}, "consumer.override.max.poll.records"),
         ({"max_poll_records": "many"}, "it must be a number above 0"),
-        ({"session_timeout_ms": "soon"}, "Invalid value soon of consumer.override.session.timeout.ms"),
+        (
+            {"session_timeout_ms": "soon"},
+            "Invalid value soon of consumer.override.session.timeout.ms",
+        ),
         ({"group_protocol": "raft"}, "use one of classic, consumer"),
         ({"bootstrap_servers": "elsewhere:9092"}, "name the cluster with --bootstrap-servers"),
-        ({"ssl_keystore_location": "/x"}, "consumer.override.ssl.keystore.location is not supported: sinks and"),
+        (
+            {"ssl_keystore_location": "/x"},
+            "consumer.override.ssl.keystore.location is not supported: sinks and",
+        ),
         ({"sasl_jaas_config": "x"}, "in one Kafka cluster"),
         (
             {"group_protocol": "consumer", "session_timeout_ms": "6000"},
             "session.timeout.ms cannot be set when consumer.override.group.protocol=consumer",
         ),
-        ({"group_protocol": "Consumer", "heartbeat_interval_ms": "1"}, "heartbeat.interval.ms cannot be set"),
+        (
+            {"group_protocol": "Consumer", "heartbeat_interval_ms": "1"},
+            "heartbeat.interval.ms cannot be set",
+        ),
         (
             {"group_protocol": "consumer", "partition_assignment_strategy": "cooperative-sticky"},
             "use consumer.override.group.remote.assignor",

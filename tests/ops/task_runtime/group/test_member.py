@@ -17,14 +17,20 @@ from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.poll_interval import PollInterval
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, PollIntervalExceeded, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    PollIntervalExceeded,
+    UnknownOutcome,
+)
 from fakes.consumergroup import Message
 
 PLACE = TopicPartition("in", 0)
 
 
 class Library:
-    """confluent-kafka's consumer: it assigns ``in-0`` in its first poll, and gives messages at the offsets in ``next``."""
+    """confluent-kafka's consumer: it assigns ``in-0`` in its first poll, and gives messages at the
+    offsets in ``next``.
+    """
 
     def __init__(self) -> None:
         self.next: list[int] = []
@@ -94,7 +100,9 @@ class Stable:
 
 def joined(committed: int | None) -> tuple[TaskMember, Library]:
     library = Library()
-    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library, positions=positions)
+    kafka: Any = SimpleNamespace(
+        timeout=1.0, properties=dict, ask=lambda doing, call: library, positions=positions
+    )
     offsets = {} if committed is None else {PLACE: GroupOffset(committed)}
     stable: Any = Stable(offsets)
     member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable)
@@ -108,10 +116,14 @@ def test_an_older_attempt_that_gets_no_assignment_ends_as_stale_and_not_when_its
     library = Library()
     monkeypatch.setattr(library, "consume", lambda most, seconds: [])
     monkeypatch.setattr(member_module, "LOOK", 0.01)
-    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library, positions=positions)
+    kafka: Any = SimpleNamespace(
+        timeout=1.0, properties=dict, ask=lambda doing, call: library, positions=positions
+    )
     answers = iter([None, "generation 8 is newer than 7"])
     stable: Any = Stable({})
-    older = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers))
+    older = TaskMember(
+        kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers)
+    )
     with pytest.raises(UnknownOutcome, match="generation 8 is newer than 7"):
         older.join(Quiet(), 600.0)  # type: ignore[arg-type]
     assert stable.heard == [("the consumer group g rebalances", False)]
@@ -126,7 +138,9 @@ def test_it_begins_at_the_groups_offset_and_else_at_the_beginning() -> None:
     assert [p.offset for p in joined(None)[1].assigned] == [0]
 
 
-def test_a_log_that_begins_anew_is_a_doubt_because_what_was_read_of_the_older_must_not_be_committed() -> None:
+def test_a_log_that_begins_anew_is_a_doubt_because_what_was_read_of_the_older_must_not_be_committed() -> (
+    None
+):
     member, library = joined(None)
     library.next = [0, 1, 2]
     assert offsets(member.poll(0, 10)) == [0, 1, 2]
@@ -165,7 +179,9 @@ def test_behind_a_doubt_of_the_producer_it_reads_again_from_what_is_committed(
 
 def test_behind_a_doubt_in_a_revocation_it_reads_again_what_it_still_has() -> None:
     member, library = joined(5)
-    library.on_poll = lambda: library.callbacks["on_revoke"](library, [SimpleNamespace(topic="in", partition=0)])
+    library.on_poll = lambda: library.callbacks["on_revoke"](
+        library, [SimpleNamespace(topic="in", partition=0)]
+    )
     vars(member)["_listener"] = Doubting()
     with pytest.raises(UnknownOutcome, match="no answer"):
         member.poll(0, 10)
@@ -186,7 +202,9 @@ def test_behind_a_poll_that_failed_it_is_thrown_away() -> None:
 def test_a_fatal_error_of_the_poll_that_tells_of_a_newer_attempt_is_fenced() -> None:
     member, library = joined(0)
     # As librdkafka 2.16 gave it; fatal() of it is false.
-    text = "Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id"
+    text = (
+        "Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id"
+    )
     library.error = SimpleNamespace(name=lambda: "_FATAL", fatal=lambda: False, str=lambda: text)
     with pytest.raises(Fenced, match="another attempt has its"):
         member.poll(0, 10)
@@ -200,11 +218,17 @@ def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
     library.assigned = ["nothing, which it hears nothing of"]
     metadata = b"CGMDv2:" + epoch.to_bytes(4, sys.byteorder) + b"g\0m\0\1"
     monkeypatch.setattr(library, "consumer_group_metadata", lambda: metadata, raising=False)
-    kafka: Any = SimpleNamespace(timeout=0.2, properties=dict, ask=lambda doing, call: library, positions=positions)
+    kafka: Any = SimpleNamespace(
+        timeout=0.2, properties=dict, ask=lambda doing, call: library, positions=positions
+    )
     settings = ConsumerSettings("g", properties={"group.protocol": "consumer"})
     stable: Any = None
     member = TaskMember(kafka, settings, ["in"], "id", stable)
-    with nullcontext() if has_joined else pytest.raises(TimedOut, match="No assignment received from the group"):
+    with (
+        nullcontext()
+        if has_joined
+        else pytest.raises(TimedOut, match="No assignment received from the group")
+    ):
         member.join(Quiet(), 0.1 if not has_joined else 5)  # type: ignore[arg-type]
     assert member.assignment == frozenset()
 
@@ -215,12 +239,16 @@ def test_a_member_that_waits_for_a_topic_names_it_and_waits_without_an_end_only_
 ) -> None:
     library, stable = Library(), Stable({})
     text = "Subscribed topic not available: in: Broker: Unknown topic or partition"
-    error = SimpleNamespace(name=lambda: "UNKNOWN_TOPIC_OR_PART", fatal=lambda: False, str=lambda: text)
+    error = SimpleNamespace(
+        name=lambda: "UNKNOWN_TOPIC_OR_PART", fatal=lambda: False, str=lambda: text
+    )
     polls = iter([[SimpleNamespace(error=lambda: error)]])
     monkeypatch.setattr(library, "consume", lambda most, seconds: next(polls, []))
     kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
     over = iter([False] * 50)
-    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", cast(Any, stable), lambda: next(over, True))
+    member = TaskMember(
+        kafka, ConsumerSettings("g"), ["in"], "id", cast(Any, stable), lambda: next(over, True)
+    )
     member.waits_for_topics = endless
     with nullcontext() if endless else pytest.raises(TimedOut, match=text):
         member.join(Quiet(), 0.0)  # type: ignore[arg-type]
@@ -228,7 +256,9 @@ def test_a_member_that_waits_for_a_topic_names_it_and_waits_without_an_end_only_
 
 
 @pytest.mark.parametrize("asks", ["poll", "commit", "metadata"])
-def test_a_member_that_did_not_poll_for_too_long_names_the_interval_and_the_call_that_was_slow(asks: str) -> None:
+def test_a_member_that_did_not_poll_for_too_long_names_the_interval_and_the_call_that_was_slow(
+    asks: str,
+) -> None:
     member, library = joined(0)
     seconds = [0.0]
     member._interval = PollInterval(10.0, lambda: seconds[0])
@@ -239,8 +269,12 @@ def test_a_member_that_did_not_poll_for_too_long_names_the_interval_and_the_call
     seconds[0] = 22.0
     member._interval.took("pre_commit()", 0.5)
     member._interval.took("put()", 11.6)
-    with pytest.raises(PollIntervalExceeded, match=r"^put\(\) took 11.6 s, more than max.poll.interval.ms of 10 s"):
-        member.poll(0, 1) if asks == "poll" else member.commit({}) if asks == "commit" else member.metadata
+    with pytest.raises(
+        PollIntervalExceeded, match=r"^put\(\) took 11.6 s, more than max.poll.interval.ms of 10 s"
+    ):
+        member.poll(0, 1) if asks == "poll" else member.commit(
+            {}
+        ) if asks == "commit" else member.metadata
 
 
 def test_time_that_no_call_took_is_told_as_it_is() -> None:

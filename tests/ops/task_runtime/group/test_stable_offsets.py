@@ -1,4 +1,6 @@
-"""Pending offsets of a group are waited for as long as they last, unless somebody has said for how long."""
+"""Pending offsets of a group are waited for as long as they last, unless somebody has said for how
+long.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,15 @@ class Coordinator:
 
 
 @pytest.fixture
-def waited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[StableOffsets, Clock, list[tuple[str, bool]]]]:
+def waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., tuple[StableOffsets, Clock, list[tuple[str, bool]]]]:
     def made(until: float, **more: Any) -> tuple[StableOffsets, Clock, list[tuple[str, bool]]]:
         clock, heard = Clock(), list[tuple[str, bool]]()
         monkeypatch.setattr(stable_offsets, "time", clock)
-        monkeypatch.setattr(stable_offsets, "holders_of_offsets", lambda *_: "the transaction of app-0")
+        monkeypatch.setattr(
+            stable_offsets, "holders_of_offsets", lambda *_: "the transaction of app-0"
+        )
         monkeypatch.setattr(StableOffsets, "_coordinator", lambda self: Coordinator(clock, until))
         kafka: Any = None
 
@@ -58,18 +64,26 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[StableOffsets
     return made
 
 
-def test_they_are_waited_for_as_long_as_they_last_and_by_the_transaction_that_holds_them(waited: Any) -> None:
+def test_they_are_waited_for_as_long_as_they_last_and_by_the_transaction_that_holds_them(
+    waited: Any,
+) -> None:
     stable, clock, heard = waited(900.0)
     assert stable([PLACE]) == {PLACE: GroupOffset(7)}
     assert clock.now >= 900.0
     assert heard[-1] == (TEXT, True)
 
 
-def test_where_somebody_has_said_for_how_long_it_ends_with_the_transaction_and_is_not_tried_again(waited: Any) -> None:
+def test_where_somebody_has_said_for_how_long_it_ends_with_the_transaction_and_is_not_tried_again(
+    waited: Any,
+) -> None:
     stable, clock, heard = waited(900.0, limit=20.0)
     with pytest.raises(ConnectctlError) as raised:
         stable([PLACE])
-    assert (raised.value.code, raised.value.why, isinstance(raised.value, TimedOut)) == ("pending-offsets", TEXT, False)
+    assert (raised.value.code, raised.value.why, isinstance(raised.value, TimedOut)) == (
+        "pending-offsets",
+        TEXT,
+        False,
+    )
     assert 20.0 < clock.now < 22.0
     assert heard[-1] == (TEXT, False)
 
@@ -80,7 +94,9 @@ def test_a_task_that_is_stopped_or_stale_waits_no_longer(waited: Any) -> None:
     with pytest.raises(TimedOut, match="The task is stopped"):
         stable([PLACE])
     assert clock.now < 8.0
-    stable, clock, _ = waited(900.0, stale_because=lambda: "newer configs" if clock.now > 5.0 else None)
+    stable, clock, _ = waited(
+        900.0, stale_because=lambda: "newer configs" if clock.now > 5.0 else None
+    )
     with pytest.raises(UnknownOutcome, match="newer configs"):
         stable([PLACE])
     assert clock.now < 15.0

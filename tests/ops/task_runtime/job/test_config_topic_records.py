@@ -1,4 +1,6 @@
-"""A connector's tasks in a config topic: Connect's own bytes, and which generation is the newest."""
+"""A connector's tasks in a config topic: Connect's own bytes, and which generation is the
+newest.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ def target(state: str, name: str = "c-1") -> list[KeyValue]:
 
 def test_a_set_of_task_configs_is_written_as_connect_writes_it() -> None:
     assert task_set("c-1", CONFIG, TASKS) == [
-        (b"connector-c-1", b'{"properties":{"connector.class":"FileStreamSource","tasks.max":"2","name":"c-1"}}'),
+        (
+            b"connector-c-1",
+            b'{"properties":{"connector.class":"FileStreamSource","tasks.max":"2","name":"c-1"}}',
+        ),
         (b"task-c-1-0", b'{"properties":{"n":"0"}}'),
         (b"task-c-1-1", b'{"properties":{"n":"1"}}'),
         (b"commit-c-1", b'{"tasks":2}'),
@@ -54,7 +59,9 @@ def test_what_is_written_is_read_as_a_worker_reads_it() -> None:
 
 
 def test_a_connector_is_not_mistaken_for_another_with_a_longer_name() -> None:
-    records = log(task_set("c-1-0", CONFIG, TASKS), count_record("c-1-0", 2), target("STOPPED", "c-1-0"))
+    records = log(
+        task_set("c-1-0", CONFIG, TASKS), count_record("c-1-0", 2), target("STOPPED", "c-1-0")
+    )
     assert config_topic_state(records, "c-1") == ConfigTopicState()
 
 
@@ -77,7 +84,10 @@ def test_a_generation_may_start_once_its_round_of_fencing_is_over() -> None:
     begun = log(task_set("c-1", CONFIG, TASKS))
     generation = Generation("t", "c-1", 3)
     assert "no zombie fencing" in str(generation.stale_because(begun))
-    assert generation.stale_because(log(task_set("c-1", CONFIG, TASKS), count_record("c-1", 2))) is None
+    assert (
+        generation.stale_because(log(task_set("c-1", CONFIG, TASKS), count_record("c-1", 2)))
+        is None
+    )
 
 
 def test_a_newer_set_makes_it_stale_even_before_its_own_fencing() -> None:
@@ -93,7 +103,9 @@ def test_a_taken_over_connector_is_ours_while_it_is_stopped() -> None:
     assert generation.stale_because(log(*stopped, target("STOPPED"))) is None
     assert "target state STARTED" in str(generation.stale_because(log(*stopped, target("STARTED"))))
     assert "target state PAUSED" in str(generation.stale_because(log(*stopped, target("PAUSED"))))
-    assert "new task configurations" in str(generation.stale_because(log(*stopped, task_set("c-1", CONFIG, TASKS))))
+    assert "new task configurations" in str(
+        generation.stale_because(log(*stopped, task_set("c-1", CONFIG, TASKS)))
+    )
 
 
 def test_a_connector_that_was_deleted_on_its_workers_is_not_ours_any_more() -> None:

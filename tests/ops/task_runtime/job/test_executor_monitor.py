@@ -13,7 +13,9 @@ class Cluster:
         self.counted = 0
         self.time = 100.0
         self.said: list[str] = []
-        self.attendance = ExecutorMonitor(self.count, "spark://m:1", self.said.append, lambda: self.time)
+        self.attendance = ExecutorMonitor(
+            self.count, "spark://m:1", self.said.append, lambda: self.time
+        )
 
     def count(self) -> int:
         self.counted += 1

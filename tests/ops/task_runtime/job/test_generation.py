@@ -1,4 +1,6 @@
-"""The leader's part: the order of its steps, what it fences, and that only the newest driver comes through."""
+"""The leader's part: the order of its steps, what it fences, and that only the newest driver comes
+through.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_ids_that_no_coordinator_knows_are_not_created(world: World) -> None:
 def test_ids_that_cannot_be_fenced_leave_the_new_tasks_unstarted(world: World) -> None:
     start(world, 2)
     world.refuses = True
-    with pytest.raises(ConnectctlError, match="Could not fence 2 of the 2 transactional ids of tasks of c"):
+    with pytest.raises(
+        ConnectctlError, match="Could not fence 2 of the 2 transactional ids of tasks of c"
+    ):
         start(world, 2)
     found = config_topic_state(world.log, "c")
     assert found.fenced < found.commit
@@ -81,11 +85,23 @@ def test_doubts_without_end_are_a_time_out(world: World) -> None:
 
 
 @pytest.mark.parametrize("answers_lost", [False, True], ids=["requests lost", "answers lost"])
-def test_a_start_comes_through_whichever_of_its_requests_is_not_answered(world: World, answers_lost: bool) -> None:
+def test_a_start_comes_through_whichever_of_its_requests_is_not_answered(
+    world: World, answers_lost: bool
+) -> None:
     older = start(world, 3)
     world.requests.clear()
     start(world, 3)
-    steps = ["initialise", "partitions", "read", "EndTxn", "partitions", "read", "describe", "fence", "EndTxn"]
+    steps = [
+        "initialise",
+        "partitions",
+        "read",
+        "EndTxn",
+        "partitions",
+        "read",
+        "describe",
+        "fence",
+        "EndTxn",
+    ]
     assert world.requests == [*steps, "partitions", "read"]
     world.answers_lost = answers_lost
     for number in range(1, len(world.requests) + 1):
@@ -122,7 +138,9 @@ def test_the_older_of_two_generations_is_stale(world: World) -> None:
     assert newer.stale_because(world.log) is None
 
 
-def test_what_chooses_the_tasks_sees_what_stands_there_and_may_refuse_before_anything_is_written(world: World) -> None:
+def test_what_chooses_the_tasks_sees_what_stands_there_and_may_refuse_before_anything_is_written(
+    world: World,
+) -> None:
     world.append(task_set("c", CONFIG, tasks(3)))
     size = len(world.log)
 
@@ -152,7 +170,9 @@ def test_an_open_transaction_of_others_on_the_config_topic_is_told(world: World)
         ([task_set("c", CONFIG, tasks(0))], 1, 1),
     ],
 )
-def test_ids_of_the_old_count_and_of_the_new_one_are_fenced(records: Any, new: int, expected: int) -> None:
+def test_ids_of_the_old_count_and_of_the_new_one_are_fenced(
+    records: Any, new: int, expected: int
+) -> None:
     world = World()
     for each in records:
         world.append(each)

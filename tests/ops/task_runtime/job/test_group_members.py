@@ -1,4 +1,6 @@
-"""Which static members the driver takes out of its consumer group, and what it says where it cannot."""
+"""Which static members the driver takes out of its consumer group, and what it says where it
+cannot.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Kafka:
         return dict.fromkeys(names, 2)
 
 
-def members(group: Any, monkeypatch: pytest.MonkeyPatch, **config: str) -> tuple[TaskMembers, list[str]]:
+def members(
+    group: Any, monkeypatch: pytest.MonkeyPatch, **config: str
+) -> tuple[TaskMembers, list[str]]:
     @contextmanager
     def coordinator(self: TaskMembers) -> Iterator[Any]:
         if isinstance(group, Exception):
@@ -43,7 +47,9 @@ def test_members_of_tasks_that_are_over_are_removed(monkeypatch: pytest.MonkeyPa
     assert (group.removed, notes) == (["g-c-0", "g-c-2"], [])
 
 
-def test_before_a_round_all_but_its_tasks_are_removed_and_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_a_round_all_but_its_tasks_are_removed_and_nobody_elses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     others = [member(i) for i in ("g-c-x", "g-c-1-0", "g-other-1", None)]
     group = Group(member("g-c-0", 0), member("g-c-1", 1), member("g-c-2"), *others)
     tasks, _ = members(group, monkeypatch)
@@ -55,7 +61,8 @@ def test_before_a_round_all_but_its_tasks_are_removed_and_nobody_elses(monkeypat
     ("group", "removed"),
     [
         (Group(member("g-c-0", 0), member("g-c-1")), ["g-c-0", "g-c-1"]),  # partition 1 is nobody's
-        (Group(member("g-c-0", 0), member("g-c-1"), state="PreparingRebalance"), []),  # and may be given yet
+        # and may be given yet
+        (Group(member("g-c-0", 0), member("g-c-1"), state="PreparingRebalance"), []),
         (Group(member("g-c-0", 0), member("g-c-1", 1)), []),
         (Group(member("g-c-0", 0), member(None, 1)), []),
         (Group(), []),
@@ -97,7 +104,9 @@ def test_dynamic_members_leave_by_themselves(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("group", [Group(refuses={"g-c-1": 30}), Unreachable("No broker answered")])
-def test_what_cannot_be_removed_is_noted_with_what_it_costs(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_removed_is_noted_with_what_it_costs(
+    group: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks, notes = members(group, monkeypatch)
     tasks.remove([1])
     (note,) = notes

@@ -32,15 +32,24 @@ CONFIG = {"connector.class": "ParquetArchive", "topics": "in"}
 
 
 class World:
-    """A connector of runs in the Connect group ``g``, whose driver was killed while its tasks were members."""
+    """A connector of runs in the Connect group ``g``, whose driver was killed while its tasks were
+    members.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, config: dict[str, str] | None = None):
-        self.group: Any = Group(member("g-c-0", 0), member("g-c-1", 1), member("other"), member(None))
-        configs = records(("connector-c", {"properties": config or CONFIG}), ("connector-s", {"properties": {}}))
+        self.group: Any = Group(
+            member("g-c-0", 0), member("g-c-1", 1), member("other"), member(None)
+        )
+        configs = records(
+            ("connector-c", {"properties": config or CONFIG}), ("connector-s", {"properties": {}})
+        )
         said = [
-            ConsumerRecord(connector_key(name), value("RUNNING", "driver:1", 0), 0, n, 0) for n, name in enumerate("cs")
+            ConsumerRecord(connector_key(name), value("RUNNING", "driver:1", 0), 0, n, 0)
+            for n, name in enumerate("cs")
         ]
-        self.kafka = FakeKafka({"g-configs": configs, "g-status": said, "g-offsets": []}, {"g": connect_group("g")})
+        self.kafka = FakeKafka(
+            {"g-configs": configs, "g-status": said, "g-offsets": []}, {"g": connect_group("g")}
+        )
         self.session = FakeSession(told={"group_id": "g"}, reads=self.kafka)
         self.connections = 0
 
@@ -77,7 +86,10 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
 
 def test_status_shows_the_members_of_the_tasks_and_how_to_remove_them(world: World) -> None:
     ids = ["g-c-0", "g-c-1"]
-    assert world.left() == {"c": {"group": "connect-c", "instanceIds": ids, "unknown": None}, "s": None}
+    assert world.left() == {
+        "c": {"group": "connect-c", "instanceIds": ids, "unknown": None},
+        "s": None,
+    }
     shown = world.run()
     assert "connectctl run status c --remove-members" in shown.stdout
     assert world.group.removed == []
@@ -89,7 +101,9 @@ def test_status_names_the_transaction_that_pending_offsets_wait_for(
     where = TopicPartition("__consumer_offsets", coordinator_partition("connect-c", 50))
     held = Transaction("app-7", "Ongoing", 1, 0, 60_000, 1_700_000_000_000, (where,))
     others = [
-        Transaction("other", "Ongoing", 2, 0, 60_000, 1_600_000_000_000, (TopicPartition("in", 0),)),
+        Transaction(
+            "other", "Ongoing", 2, 0, 60_000, 1_600_000_000_000, (TopicPartition("in", 0),)
+        ),
         Transaction("over", "CompleteCommit", 3, 0, 60_000, 1_600_000_000_000, ()),
     ]
     calls = FakeCoordinators(
@@ -102,9 +116,14 @@ def test_status_names_the_transaction_that_pending_offsets_wait_for(
     world.group.pending = frozenset({TopicPartition("in", 0)})
     pending = world.pending()
     assert (pending["s"], pending["c"]["partitions"]) == (None, [{"topic": "in", "partition": 0}])
-    assert pending["c"]["transactions"] == [{"transactionalId": "app-7", "startedMs": 1_700_000_000_000}]
+    assert pending["c"]["transactions"] == [
+        {"transactionalId": "app-7", "startedMs": 1_700_000_000_000}
+    ]
     shown = world.run().stdout
-    assert "the consumer group connect-c on in-0 are pending (KIP-447), and wait for the transaction of app-7" in shown
+    assert (
+        "the consumer group connect-c on in-0 are pending (KIP-447), and wait for the transaction "
+        "of app-7" in shown
+    )
     assert "open since 2023-11-14T22:13:20Z" in shown
     assert "connectctl transactions abort app-7" in shown
     calls.known["app-7"] = replace(held, state="CompleteCommit")
@@ -120,24 +139,35 @@ def test_members_of_a_live_run_are_not_left_and_not_removed(world: World) -> Non
     world.kafka.runs["g", "c"] = (Holder("c", "host-1", 42, 0.0),)
     assert world.left()["c"]["instanceIds"] == []
     refused = world.run("c", "--remove-members", "--yes")
-    assert (refused.exit_code, "process 42 on host-1" in refused.stderr, world.group.removed) == (4, True, [])
+    assert (refused.exit_code, "process 42 on host-1" in refused.stderr, world.group.removed) == (
+        4,
+        True,
+        [],
+    )
 
 
 def test_they_are_removed_after_a_yes_and_no_others(world: World) -> None:
     assert (world.run("c", "--remove-members").exit_code, world.group.removed) == (2, [])
     planned = world.run("c", "--remove-members", "--dry-run")
-    assert "remove the static members g-c-0, g-c-1 from the consumer group connect-c" in planned.stdout
+    assert (
+        "remove the static members g-c-0, g-c-1 from the consumer group connect-c" in planned.stdout
+    )
     assert world.group.removed == []
     assert world.run("c", "--remove-members", "--yes").exit_code == 0
     assert world.group.removed == ["g-c-0", "g-c-1"]
 
 
-def test_a_saved_removal_is_carried_out_and_refused_once_a_run_is_alive(world: World, tmp_path: Path) -> None:
+def test_a_saved_removal_is_carried_out_and_refused_once_a_run_is_alive(
+    world: World, tmp_path: Path
+) -> None:
     path = tmp_path / "plan.json"
     path.write_text(world.run("c", "--remove-members", "--dry-run", "-o", "json").stdout)
     apply = ["runs", "apply", str(path), "--yes"]
     world.kafka.runs["g", "c"] = (Holder("c", "host-1", 42, 0.0),)
-    assert (CliRunner().invoke(app, apply, obj=world.session).exit_code, world.group.removed) == (4, [])
+    assert (CliRunner().invoke(app, apply, obj=world.session).exit_code, world.group.removed) == (
+        4,
+        [],
+    )
     world.kafka.runs.clear()
     done = CliRunner().invoke(app, apply, obj=world.session)
     assert (done.exit_code, world.group.removed) == (0, ["g-c-0", "g-c-1"]), done.output
@@ -157,7 +187,11 @@ def test_what_cannot_be_seen_is_unknown_and_nothing_is_removed(world: World, bli
     assert found["instanceIds"] == []
     assert found["unknown"]
     refused = world.run("c", "--remove-members", "--yes")
-    assert (refused.exit_code, "nothing was removed" in refused.stderr, group.removed) == (4, True, [])
+    assert (refused.exit_code, "nothing was removed" in refused.stderr, group.removed) == (
+        4,
+        True,
+        [],
+    )
 
 
 def test_a_member_that_cannot_be_removed_is_an_error(world: World) -> None:
@@ -174,7 +208,12 @@ def test_a_group_in_another_cluster_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [{}, CONFIG | {"consumer.override.group.protocol": "consumer"}, CONFIG | {"consumer.override.ssl.x": "y"}]
+    "config",
+    [
+        {},
+        CONFIG | {"consumer.override.group.protocol": "consumer"},
+        CONFIG | {"consumer.override.ssl.x": "y"},
+    ],
 )
 def test_without_static_members_there_are_none_to_be_left(config: dict[str, str]) -> None:
     asked: Callable[..., Any] = left_members

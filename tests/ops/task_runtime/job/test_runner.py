@@ -1,4 +1,6 @@
-"""A take-over from live workers: whatever becomes of the run, the connector is as it was; unless somebody else has it."""
+"""A take-over from live workers: whatever becomes of the run, the connector is as it was; unless
+somebody else has it.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class Stage:
             def connector(self, state: str, why: str | None = None) -> None:
                 trace.append(f"connector {state}")
 
-            def task(self, task: int, state: str, why: str | None = None, metrics: Any = None) -> None:
+            def task(
+                self, task: int, state: str, why: str | None = None, metrics: Any = None
+            ) -> None:
                 trace.append(f"task {task} {state}")
 
             def drop_other_tasks(self, tasks: int) -> None:
@@ -164,7 +168,18 @@ class Stage:
         source: Any = Source()
         config = {"tasks.max": str(most)}
         ready = PreparedJob(
-            Job("c", config), config, path, source, "g", topics, {}, None, True, delivery_settings({}), before, True
+            Job("c", config),
+            config,
+            path,
+            source,
+            "g",
+            topics,
+            {},
+            None,
+            True,
+            delivery_settings({}),
+            before,
+            True,
         )
         scene: Any = Scene()
         nothing: Any = None
@@ -232,7 +247,9 @@ def test_a_connector_that_somebody_started_meanwhile_is_refused(stage: Stage) ->
     assert "round" not in stage.trace
 
 
-def test_workers_that_do_not_let_go_are_waited_for_and_resumed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_do_not_let_go_are_waited_for_and_resumed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(environment, "LEAST_PATIENCE", 0.05)
     stage.standings = [ConfigTopicState({}, ({},), 2, 4, 5, 1, "STOPPED", 6)]
     launch_ = stage.launch()
@@ -254,7 +271,9 @@ def test_whatever_breaks_in_between_the_connector_is_handed_back(stage: Stage) -
 
 
 def test_a_connector_that_its_workers_have_again_is_left_alone(stage: Stage) -> None:
-    stage.report = TaskReport(0, "stale", "c was started on the Connect cluster (target state STARTED)")
+    stage.report = TaskReport(
+        0, "stale", "c was started on the Connect cluster (target state STARTED)"
+    )
     result = stage.launch().go()
     assert result.outcome is FinalStatus.TAKEN
     assert not {"resume", "fence 1", "connector STOPPED"} & set(stage.trace)

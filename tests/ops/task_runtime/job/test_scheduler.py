@@ -46,7 +46,9 @@ class Lease:
 
 @dataclass
 class Spark:
-    """Gives the answers in turn, the last one again and again; time goes on by the length of each lease."""
+    """Gives the answers in turn, the last one again and again; time goes on by the length of each
+    lease.
+    """
 
     answers: list[Answer]
     time: float = 0.0
@@ -61,7 +63,8 @@ class Spark:
         self.leases.append(Lease(answer, self.waits))
         return self.leases[-1]
 
-    def run(self, count: int = 1, until: Until = Until(), **more: object) -> JobRun:  # noqa: B008  # frozen
+    # frozen
+    def run(self, count: int = 1, until: Until = Until(), **more: object) -> JobRun:  # noqa: B008
         return JobRun(
             {n: {} for n in range(count)},
             until,
@@ -73,7 +76,12 @@ class Spark:
 
 
 def report(
-    task: int = 0, how: str = "stopped", records: int = 0, *, idle: bool = False, why: str | None = None
+    task: int = 0,
+    how: str = "stopped",
+    records: int = 0,
+    *,
+    idle: bool = False,
+    why: str | None = None,
 ) -> TaskReport:
     return TaskReport(task, how, why, records=records, transactions=int(records > 0), idle=idle)
 
@@ -85,7 +93,11 @@ def once() -> Callable[[], bool]:
 
 def test_leases_end_with_the_first_of_them_unless_a_task_has_not_begun() -> None:
     run = Spark([[report()]]).run(2)
-    over, begun, waits = {"begun": True, "over": True}, {"begun": True, "over": False}, {"begun": False, "over": False}
+    over, begun, waits = (
+        {"begun": True, "over": True},
+        {"begun": True, "over": False},
+        {"begun": False, "over": False},
+    )
     assert run.leases_end({0: over, 1: begun})
     assert not run.leases_end({0: begun, 1: begun})
     assert not run.leases_end({0: over, 1: waits})
@@ -106,7 +118,12 @@ def test_tasks_that_ended_are_not_leased_again() -> None:
 
 
 def test_tasks_that_were_stale_and_are_ours_again_are_leased_again() -> None:
-    spark = Spark([[report(0, "stale", why="newer configs"), report(1)], [report(0, "ended"), report(1, "ended")]])
+    spark = Spark(
+        [
+            [report(0, "stale", why="newer configs"), report(1)],
+            [report(0, "ended"), report(1, "ended")],
+        ]
+    )
     asked: list[str] = []
     run = spark.run(2, regain=asked.append)
     assert (run.run(), run.reason, asked) == (FinalStatus.ENDED, None, ["newer configs"])
@@ -114,20 +131,28 @@ def test_tasks_that_were_stale_and_are_ours_again_are_leased_again() -> None:
 
 
 def test_tasks_that_are_another_s_end_the_run_with_why() -> None:
-    run = Spark([[report(how="stale", why="newer configs")]]).run(regain=lambda why: f"{why}, of a run that lives")
+    run = Spark([[report(how="stale", why="newer configs")]]).run(
+        regain=lambda why: f"{why}, of a run that lives"
+    )
     assert (run.run(), run.reason) == (FinalStatus.TAKEN, "newer configs, of a run that lives")
 
 
 def test_a_run_is_idle_once_all_its_tasks_are_in_the_same_round() -> None:
-    spark = Spark([[report(0, idle=True), report(1, records=1)], [report(0, idle=True), report(1, idle=True)]])
+    spark = Spark(
+        [[report(0, idle=True), report(1, records=1)], [report(0, idle=True), report(1, idle=True)]]
+    )
     assert spark.run(2, Until(idle=1.0)).run() is FinalStatus.ENDED
     assert len(spark.asked) == 2
 
 
-def member(task: int, *assigned: str, known: tuple[str, ...] = (), failed: bool = False) -> TaskReport:
+def member(
+    task: int, *assigned: str, known: tuple[str, ...] = (), failed: bool = False
+) -> TaskReport:
     """An idle one's report, with the partitions that it has and that it had."""
     return replace(
-        report(task, "failed" if failed else "stopped", idle=not failed, why="bang" if failed else None),
+        report(
+            task, "failed" if failed else "stopped", idle=not failed, why="bang" if failed else None
+        ),
         assigned=assigned,
         known=known or assigned,
     )
@@ -194,7 +219,13 @@ def test_a_stale_task_means_that_another_run_has_them_all() -> None:
 
 
 def test_a_task_fenced_by_an_attempt_of_its_own_goes_on_in_the_next_round() -> None:
-    run = Spark([[report(how="fenced")], [report(how="fenced", records=1)], [report(how="ended", records=1)]]).run()
+    run = Spark(
+        [
+            [report(how="fenced")],
+            [report(how="fenced", records=1)],
+            [report(how="ended", records=1)],
+        ]
+    ).run()
     assert (run.run(), run.totals[0].fenced) == (FinalStatus.ENDED, 2)
 
 
@@ -216,7 +247,9 @@ def test_a_task_whose_transactions_outlive_their_time_fails_with_what_can_be_don
 
 def test_one_slow_transaction_is_no_failure() -> None:
     slow = report(how="fenced", why=f"its epoch is old. {REMEDIES}")
-    run = Spark([[slow], [report(how="stopped", records=1)], [slow], [report(how="ended", records=1)]]).run()
+    run = Spark(
+        [[slow], [report(how="stopped", records=1)], [slow], [report(how="ended", records=1)]]
+    ).run()
     assert (run.run(), run.totals[0].failure) == (FinalStatus.ENDED, None)
 
 
@@ -236,7 +269,10 @@ def test_a_second_wish_cancels_the_round() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "until", "expected"),
-    [(once(), Until(), FinalStatus.STOPPED), (lambda: False, Until(duration=20.0), FinalStatus.ENDED)],
+    [
+        (once(), Until(), FinalStatus.STOPPED),
+        (lambda: False, Until(duration=20.0), FinalStatus.ENDED),
+    ],
 )
 def test_where_nobody_runs_tasks_the_end_of_a_round_is_not_waited_for(
     wanted: Callable[[], bool], until: Until, expected: FinalStatus
@@ -248,7 +284,10 @@ def test_where_nobody_runs_tasks_the_end_of_a_round_is_not_waited_for(
 
 def test_a_round_without_anybody_waits_for_somebody_as_long_as_no_end_is_wanted() -> None:
     spark = Spark([[report(how="ended")]], waits=1000)
-    assert (spark.run(no_executors=lambda: True).run(), spark.leases[0].cancelled) == (FinalStatus.ENDED, False)
+    assert (spark.run(no_executors=lambda: True).run(), spark.leases[0].cancelled) == (
+        FinalStatus.ENDED,
+        False,
+    )
 
 
 def test_a_connector_without_tasks_has_nothing_to_do() -> None:
@@ -257,22 +296,37 @@ def test_a_connector_without_tasks_has_nothing_to_do() -> None:
 
 def test_sizes_of_transactions_are_kept_over_rounds() -> None:
     run = Spark(
-        [[TaskReport(0, "stopped", smallest=3, largest=9)], [TaskReport(0, "ended", smallest=5, largest=20)]]
+        [
+            [TaskReport(0, "stopped", smallest=3, largest=9)],
+            [TaskReport(0, "ended", smallest=5, largest=20)],
+        ]
     ).run()
     run.run()
     assert (run.totals[0].smallest, run.totals[0].largest) == (3, 20)
 
 
 def test_changed_tasks_replace_all_others_behind_a_round_and_the_totals_stay() -> None:
-    spark = Spark([[report(0, records=5), report(1, "failed", why="gone")], [report(n, "ended") for n in range(3)]])
-    answers: list[dict[int, dict[str, str]] | None] = [{n: {"share": str(n)} for n in range(3)}, None]
+    spark = Spark(
+        [
+            [report(0, records=5), report(1, "failed", why="gone")],
+            [report(n, "ended") for n in range(3)],
+        ]
+    )
+    answers: list[dict[int, dict[str, str]] | None] = [
+        {n: {"share": str(n)} for n in range(3)},
+        None,
+    ]
     run = spark.run(2, changed=lambda: answers.pop() if answers else None)
     assert (run.run(), run.records) == (FinalStatus.ENDED, 5)
     assert [tasks for tasks, _ in spark.asked] == [[0, 1], [0, 1, 2]]
-    assert [(n, total.state) for n, total in run.totals.items()] == [(n, "RUNNING") for n in range(3)]
+    assert [(n, total.state) for n, total in run.totals.items()] == [
+        (n, "RUNNING") for n in range(3)
+    ]
 
 
-def test_changed_tasks_that_are_fewer_leave_no_offsets_unwritten_and_wait_for_none_that_are_gone() -> None:
+def test_changed_tasks_that_are_fewer_leave_no_offsets_unwritten_and_wait_for_none_that_are_gone() -> (
+    None
+):
     first = [report(0), replace(report(1), unwritten=("k",))]
     answers: list[dict[int, dict[str, str]] | None] = [{0: {}}, None]
     spark = Spark([first, [report(0)], [report(0, "ended")]])
@@ -305,7 +359,9 @@ def slow(records: int = 0) -> TaskReport:
     return report(how="slow", records=records, why="put() took 12.0 s")
 
 
-def test_a_task_that_its_group_does_not_wait_for_is_failed_by_the_slow_call_and_not_taken_for_fenced() -> None:
+def test_a_task_that_its_group_does_not_wait_for_is_failed_by_the_slow_call_and_not_taken_for_fenced() -> (
+    None
+):
     notes: list[str] = []
     run = Spark([[slow()]]).run(note=notes.append)
     assert (run.run(), run.totals[0].failure) == (FinalStatus.FAILED, "put() took 12.0 s")
@@ -313,12 +369,21 @@ def test_a_task_that_its_group_does_not_wait_for_is_failed_by_the_slow_call_and_
 
 
 def test_a_task_that_is_slow_now_and_then_continues() -> None:
-    answers: list[Answer] = [[slow()], [slow()], [slow(records=5)], [slow()], [slow()], [report(how="ended")]]
+    answers: list[Answer] = [
+        [slow()],
+        [slow()],
+        [slow(records=5)],
+        [slow()],
+        [slow()],
+        [report(how="ended")],
+    ]
     assert Spark(answers).run().run() is FinalStatus.ENDED
 
 
 def test_leases_end_once_all_tasks_are_idle_and_the_next_ones_know_for_how_long() -> None:
-    spark = Spark([[replace(report(0), quiet=5.0), replace(report(1), quiet=4.0)], [report(0, idle=True)]])
+    spark = Spark(
+        [[replace(report(0), quiet=5.0), replace(report(1), quiet=4.0)], [report(0, idle=True)]]
+    )
     run = spark.run(2, Until(idle=12.0))
     quiet: list[dict[int, float]] = []
     run.on_round_end = lambda run: quiet.append(run.quiet)

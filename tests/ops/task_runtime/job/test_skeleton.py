@@ -30,7 +30,9 @@ def test_it_is_formatted_as_this_project_is(tmp_path: Path) -> None:
     config = ["--config", str(ROOT / "pyproject.toml")]
     for check in (["format", "--check"], ["check"]):
         command = [sys.executable, "-m", "ruff", *check, "--no-cache", *config, "."]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False, env=ENVIRONMENT
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,4 +1,6 @@
-"""Tasks that share a Spark task: all of them run at once, and what becomes of one is its own business."""
+"""Tasks that share a Spark task: all of them run at once, and what becomes of one is its own
+business.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,12 @@ def test_a_report_comes_when_its_task_is_over_and_not_when_all_are() -> None:
     assert next(reports).task == 0
 
 
-@pytest.mark.parametrize("bang", [RuntimeError("bang"), SystemExit("bang"), KeyboardInterrupt("bang")])
-def test_what_a_task_raises_is_its_own_report_and_takes_no_neighbour_along(bang: BaseException) -> None:
+@pytest.mark.parametrize(
+    "bang", [RuntimeError("bang"), SystemExit("bang"), KeyboardInterrupt("bang")]
+)
+def test_what_a_task_raises_is_its_own_report_and_takes_no_neighbour_along(
+    bang: BaseException,
+) -> None:
     def run(task: int) -> TaskReport:
         if task == 1:
             raise bang
@@ -49,7 +55,9 @@ def test_what_a_task_raises_is_its_own_report_and_takes_no_neighbour_along(bang:
 
 
 class Spark:
-    """As much of a session as tells how many Spark tasks can run at once; itself a frame that counts its partitions."""
+    """As much of a session as tells how many Spark tasks can run at once; itself a frame that
+    counts its partitions.
+    """
 
     def __init__(self, at_once: int = 4, **conf: str):
         self._at_once, self._conf = at_once, {k.replace("__", "."): v for k, v in conf.items()}
@@ -91,7 +99,14 @@ class Spark:
     [
         (Spark(4), 4),
         (Spark(4, spark__dynamicAllocation__enabled="false"), 4),
-        (Spark(1, spark__dynamicAllocation__enabled="true", spark__dynamicAllocation__maxExecutors="3"), 3),
+        (
+            Spark(
+                1,
+                spark__dynamicAllocation__enabled="true",
+                spark__dynamicAllocation__maxExecutors="3",
+            ),
+            3,
+        ),
         (
             Spark(
                 1,
@@ -104,19 +119,27 @@ class Spark:
         ),
     ],
 )
-def test_slots_are_those_that_are_there_or_that_spark_may_ask_for(spark: Any, expected: int) -> None:
+def test_slots_are_those_that_are_there_or_that_spark_may_ask_for(
+    spark: Any, expected: int
+) -> None:
     assert slots(spark) == expected
 
 
-@pytest.mark.parametrize(("tasks", "at_once", "partitions"), [(8, 2, 2), (2, 8, 2), (100, 8, 8), (3, 0, 1)])
-def test_a_round_has_as_many_spark_tasks_as_can_run_at_once(tasks: int, at_once: int, partitions: int) -> None:
+@pytest.mark.parametrize(
+    ("tasks", "at_once", "partitions"), [(8, 2, 2), (2, 8, 2), (100, 8, 8), (3, 0, 1)]
+)
+def test_a_round_has_as_many_spark_tasks_as_can_run_at_once(
+    tasks: int, at_once: int, partitions: int
+) -> None:
     spark: Any = Spark(at_once)
     nothing: Any = None
     spark_round.frame(spark, nothing, {n: {} for n in range(tasks)}, nothing, nothing)
     assert spark.asked == (0, tasks, 1, partitions)
 
 
-def test_workers_are_warmed_for_as_many_spark_tasks_as_will_run_and_no_longer_than_a_stop_is_wished_for() -> None:
+def test_workers_are_warmed_for_as_many_spark_tasks_as_will_run_and_no_longer_than_a_stop_is_wished_for() -> (
+    None
+):
     spark: Any = Spark(4)
     spark_round.warm(spark, 3, wanted=spark.collected.is_set)
     assert (spark.asked, spark.release.is_set()) == ((0, 3, 1, 3), False)

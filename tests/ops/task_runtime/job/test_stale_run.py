@@ -1,4 +1,6 @@
-"""A run whose tasks a start made stale: it has them again where that start did not come through, and only there."""
+"""A run whose tasks a start made stale: it has them again where that start did not come through,
+and only there.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,18 @@ from connectctl.ops.clients.kafka_protocol.run_presence import GONE
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.task_runtime.job import generation
-from connectctl.ops.task_runtime.job.config_topic_records import Generation, config_topic_state, count_record, task_set
-from connectctl.ops.task_runtime.job.stale_run import UNOBSERVABLE, RegainTasks, TakenOver, replace_tasks
+from connectctl.ops.task_runtime.job.config_topic_records import (
+    Generation,
+    config_topic_state,
+    count_record,
+    task_set,
+)
+from connectctl.ops.task_runtime.job.stale_run import (
+    UNOBSERVABLE,
+    RegainTasks,
+    TakenOver,
+    replace_tasks,
+)
 from connectctl.ops.task_runtime.task import retries
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from fakes.generations import CONFIG, Handle, World, tasks
@@ -21,7 +33,9 @@ OTHER = Holder("connectctl-run", "h")
 
 @dataclass
 class Stage:
-    """A run that has its tasks, and time, in which things happen: at so many seconds ``then`` is called."""
+    """A run that has its tasks, and time, in which things happen: at so many seconds ``then`` is
+    called.
+    """
 
     world: World
     ours: Generation
@@ -44,7 +58,9 @@ class Stage:
         return self.alive
 
     def regain(self) -> Generation:
-        patiently = RetryPolicy(60, self.lines.append, lambda: self.wanted, lambda: self.time, self.sleep)
+        patiently = RetryPolicy(
+            60, self.lines.append, lambda: self.wanted, lambda: self.time, self.sleep
+        )
         leader = self.world.leader()
         return RegainTasks(
             leader,
@@ -100,10 +116,14 @@ def test_what_the_dead_start_may_have_begun_is_fenced(stage: Stage) -> None:
     half_a_start(stage, 4)
     stage.world.trace.clear()
     stage.regain()
-    assert [step for step in stage.world.trace if step.startswith("fence")] == [f"fence g-c-{n}" for n in range(4)]
+    assert [step for step in stage.world.trace if step.startswith("fence")] == [
+        f"fence g-c-{n}" for n in range(4)
+    ]
 
 
-def test_a_starter_that_is_alive_is_waited_for_and_has_the_tasks_when_it_comes_through(stage: Stage) -> None:
+def test_a_starter_that_is_alive_is_waited_for_and_has_the_tasks_when_it_comes_through(
+    stage: Stage,
+) -> None:
     half_a_start(stage)
     stage.alive = (OTHER,)
     stage.then = {300: lambda s: s.world.append(count_record("c", 3))}
@@ -160,7 +180,9 @@ def test_a_start_that_comes_through_at_the_last_moment_keeps_them(stage: Stage) 
 
 
 @pytest.mark.parametrize("answers_lost", [False, True], ids=["requests lost", "answers lost"])
-def test_they_are_regained_whichever_request_is_not_answered(stage: Stage, answers_lost: bool) -> None:
+def test_they_are_regained_whichever_request_is_not_answered(
+    stage: Stage, answers_lost: bool
+) -> None:
     stage.world.answers_lost = answers_lost
     half_a_start(stage)
     stage.world.requests.clear()
@@ -201,7 +223,9 @@ def test_who_is_to_end_anyway_does_not_wait(stage: Stage) -> None:
     assert stage.time == 0
 
 
-def test_tasks_of_the_newest_generation_are_replaced_by_others_which_fence_them(stage: Stage) -> None:
+def test_tasks_of_the_newest_generation_are_replaced_by_others_which_fence_them(
+    stage: Stage,
+) -> None:
     newer = replace_tasks(stage.world.leader(), "c", CONFIG, stage.ours, tasks(3))
     state = stage.world.leader().read_state("c")
     assert (newer.commit, len(state.tasks), state.task_count) == (state.commit, 3, 3)

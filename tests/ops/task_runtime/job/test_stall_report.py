@@ -1,4 +1,6 @@
-"""While no task gets through to Kafka a run says once what is waited for, and once that it goes on."""
+"""While no task gets through to Kafka a run says once what is waited for, and once that it goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def waits(seconds: float, why: str = "") -> dict[str, Any]:
     return {"waiting": {"seconds": seconds, "what": "commit a transaction", "why": why}}
 
 
-def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_that_it_goes_on(clock: Clock) -> None:
+def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_that_it_goes_on(
+    clock: Clock,
+) -> None:
     said: list[str] = []
     still = StallReport("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
     still.update({0: waits(6)}, [0, 1])
@@ -50,8 +54,9 @@ def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_t
         clock.now += 5
     still.update({}, [0, 1])  # a round is over, and nobody has said anything in the next one
     assert said == [
-        "waiting: no task of lines could commit a transaction since 11:59:50; all tasks retry until 12:04:50 "
-        "(--patience): 1 of 3 brokers do not accept connections: 2 (b:9092); no answer"
+        "waiting: no task of lines could commit a transaction since 11:59:50; all tasks retry "
+        "until 12:04:50 (--patience): 1 of 3 brokers do not accept connections: 2 (b:9092); no "
+        "answer"
     ]
     still.update({0: {}, 1: waits(30)}, [0, 1])
     still.update({0: {}, 1: waits(30)}, [0, 1])
@@ -64,11 +69,13 @@ def test_brokers_that_take_connections_and_do_not_answer_are_told_so(clock: Cloc
     said: list[str] = []
     StallReport("lines", 300, lambda: None, said.append, clock).update({0: waits(6)}, [0])
     assert said[0].endswith("(--patience): brokers accept connections but do not respond")
-    assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None  # it has never seen one
+    # it has never seen one
+    assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None
 
 
 @pytest.mark.parametrize(
-    ("endless", "until"), [(False, "12:04:50 (--patience)"), (True, "it ends (--patience SECONDS limits it)")]
+    ("endless", "until"),
+    [(False, "12:04:50 (--patience)"), (True, "it ends (--patience SECONDS limits it)")],
 )
 def test_an_open_transaction_that_is_waited_for_is_not_told_as_brokers_that_do_not_respond(
     clock: Clock, endless: bool, until: str
@@ -77,7 +84,10 @@ def test_an_open_transaction_that_is_waited_for_is_not_told_as_brokers_that_do_n
     task = TaskProgress(now=clock)
     said: list[str] = []
     still = StallReport("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
-    why = "offsets of connect-lines on in-0 are pending (KIP-447), and wait for the transaction of jobs-lines-1"
+    why = (
+        "offsets of connect-lines on in-0 are pending (KIP-447), and wait for the transaction "
+        "of jobs-lines-1"
+    )
     with task.asking("join its consumer group"):
         task.waits(why, endless)
         clock.now += 10
@@ -85,7 +95,8 @@ def test_an_open_transaction_that_is_waited_for_is_not_told_as_brokers_that_do_n
         told = waiting({0: {"waiting": task.message}, 1: waits(6), 2: {}})
         assert told == ["1 waiting for Kafka", f"1 waiting: {why}"]
     assert said == [
-        f"waiting: no task of lines could join its consumer group since 11:59:50; all tasks retry until {until}: {why}"
+        "waiting: no task of lines could join its consumer group since 11:59:50; all tasks retry "
+        f"until {until}: {why}"
     ]
     task.recovered()
     still.update({0: {}}, [0])
@@ -102,10 +113,15 @@ def test_brokers_that_take_no_connection_are_named() -> None:
 
     kafka = Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1)
     kafka.__dict__["_metadata"] = type("M", (), {"brokers": {7: Broker(7, 1), 3: Broker(3, 2)}})
-    assert kafka.silent() == "2 of 2 brokers do not accept connections: 3 (127.0.0.1:2), 7 (127.0.0.1:1)"
+    assert (
+        kafka.silent()
+        == "2 of 2 brokers do not accept connections: 3 (127.0.0.1:2), 7 (127.0.0.1:1)"
+    )
 
 
-def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_answers(clock: Clock) -> None:
+def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_answers(
+    clock: Clock,
+) -> None:
     doing = TaskProgress(now=clock)
     with doing.asking("initialise its producer"):
         clock.now += SLOW - 1
@@ -125,8 +141,16 @@ def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_an
     with doing.asking("initialise its producer"):
         clock.now += 1
     assert not doing.failed("no coordinator")
-    assert doing.message == {"seconds": 11.0, "what": "initialise its producer", "why": "no coordinator"}
-    assert TaskProgress(doing.waited, clock).message == {"seconds": 11.0, "what": "continue", "why": ""}
+    assert doing.message == {
+        "seconds": 11.0,
+        "what": "initialise its producer",
+        "why": "no coordinator",
+    }
+    assert TaskProgress(doing.waited, clock).message == {
+        "seconds": 11.0,
+        "what": "continue",
+        "why": "",
+    }
     doing.recovered()
     assert (doing.message, doing.waited) == (None, 0)
 
@@ -157,7 +181,9 @@ def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
 ) -> None:
     said: list[Any] = []
     line: Any = type("Line", (), {"send": lambda self, each: said.append(each), "stopped": False})()
-    monkeypatch.setattr("connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock}))
+    monkeypatch.setattr(
+        "connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock})
+    )
     counts = TaskStats(progress=TaskProgress(now=clock))
     supply: Any = Numbers(4)
     supply.lag, supply.has_more = 7, False
@@ -172,7 +198,10 @@ def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
 
     monkeypatch.setattr(Slow, "during", staticmethod(during))
     log = Log()
-    assert kernel(log, stats=counts, open_producer=lambda: Slow(log)).run(leased).reason is EndReason.ENDED
+    assert (
+        kernel(log, stats=counts, open_producer=lambda: Slow(log)).run(leased).reason
+        is EndReason.ENDED
+    )
     assert said
     assert all(each["waiting"]["what"] == "commit a transaction" for each in said)
     assert counts.progress.waited == 0

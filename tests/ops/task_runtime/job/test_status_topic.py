@@ -18,7 +18,10 @@ from connectctl.ops.task_runtime.job.status_topic import (
 def test_a_status_has_connects_bytes() -> None:
     expected = b'{"state":"RUNNING","trace":null,"worker_id":"10.0.0.1:7000","generation":6,"version":null}'
     assert value("RUNNING", "10.0.0.1:7000", 6) == expected
-    assert (connector_key("a-b"), task_key("a-b", 3)) == (b"status-connector-a-b", b"status-task-a-b-3")
+    assert (connector_key("a-b"), task_key("a-b", 3)) == (
+        b"status-connector-a-b",
+        b"status-task-a-b-3",
+    )
 
 
 def test_what_a_run_says_beside_live_workers_is_none_of_their_statuses() -> None:
@@ -37,11 +40,17 @@ def test_what_is_written_is_read_as_a_worker_reads_it() -> None:
     ]
     found = statuses_from_topic(records)
     assert found["a", -1].state == "RUNNING"
-    assert (found["a", 0].state, found["a", 0].trace, found["a", 0].worker) == ("FAILED", "boom", "h:1")
+    assert (found["a", 0].state, found["a", 0].trace, found["a", 0].worker) == (
+        "FAILED",
+        "boom",
+        "h:1",
+    )
 
 
 def test_a_tasks_metrics_are_one_more_member_and_a_worker_reads_past_it() -> None:
-    record = ConsumerRecord(task_key("a", 0), value("RUNNING", "h:1", 2, metrics={"transaction-size-max": 7}), 0, 1)
+    record = ConsumerRecord(
+        task_key("a", 0), value("RUNNING", "h:1", 2, metrics={"transaction-size-max": 7}), 0, 1
+    )
     assert statuses_from([record], "a")[0].metrics == {"transaction-size-max": 7}
     assert statuses_from_topic([record])["a", 0].state == "RUNNING"
 

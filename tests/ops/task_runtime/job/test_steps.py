@@ -1,4 +1,6 @@
-"""The parts of a run in the journal: which are there, which held the lock, and what a kill leaves."""
+"""The parts of a run in the journal: which are there, which held the lock, and what a kill
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "journal")
 
 
-def take_over(journal: Journal, lock: FakeLock, run_tasks: Callable[[], Any] = lambda: "ended") -> Any:
+def take_over(
+    journal: Journal, lock: FakeLock, run_tasks: Callable[[], Any] = lambda: "ended"
+) -> Any:
     """The parts of a take-over in their order, as the runner does them."""
     held: list[tuple[str, bool]] = []
 
@@ -69,7 +73,9 @@ def take_over(journal: Journal, lock: FakeLock, run_tasks: Callable[[], Any] = l
     return outcome, held
 
 
-def test_every_part_is_a_step_of_the_run_and_only_those_on_the_workers_hold_the_lock(journal: Journal) -> None:
+def test_every_part_is_a_step_of_the_run_and_only_those_on_the_workers_hold_the_lock(
+    journal: Journal,
+) -> None:
     outcome, held = take_over(journal, FakeLock())
     assert outcome == "ended"
     assert held == [
@@ -106,7 +112,9 @@ def test_a_take_over_beside_another_change_is_refused_and_changes_nothing(journa
     assert hand_back_left(TAKE_OVER, run) is None
 
 
-def test_a_hand_back_waits_for_another_change_to_end(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hand_back_waits_for_another_change_to_end(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(steps, "LOOK", 0.001)
     lock = FakeLock()
     looks = 0
@@ -158,10 +166,16 @@ def test_runs_in_a_group_of_their_own_do_not_keep_each_other_out(journal: Journa
     plan = Plan(
         "run",
         "k1",
-        (StartTasks("c", "fence older tasks"), RunTasks("c", "run c", request=RunRequest("job.yaml"), made_from={})),
+        (
+            StartTasks("c", "fence older tasks"),
+            RunTasks("c", "run c", request=RunRequest("job.yaml"), made_from={}),
+        ),
         group_id="jobs",
     )
-    with recorded(journal, plan, "c", None, PATIENCE) as one, recorded(journal, plan, "c", None, PATIENCE) as other:
+    with (
+        recorded(journal, plan, "c", None, PATIENCE) as one,
+        recorded(journal, plan, "c", None, PATIENCE) as other,
+    ):
         assert one(StartTasks, lambda: other(StartTasks, lambda: 7)) == 7
         assert [parts(RunTasks, lambda: 8) for parts in (one, other)] == [8, 8]
     assert [run.state for run in journal.runs()] == [RunState.DONE, RunState.DONE]

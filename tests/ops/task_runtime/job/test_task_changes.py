@@ -1,4 +1,6 @@
-"""Tasks are replaced once their connector would generate others, and a look that fails is repeated."""
+"""Tasks are replaced once their connector would generate others, and a look that fails is
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def test_a_change_is_taken_once_and_a_failed_look_is_reported_once_until_it_succ
     changes.update([])
     assert changes.found
     assert (changes.take(), changes.take(), changes.found) == ([{"a": "1"}], None, False)
-    assert notes == ["warning: could not look for new topics and partitions, which is repeated: no"] * 2
+    assert (
+        notes
+        == ["warning: could not look for new topics and partitions, which is repeated: no"] * 2
+    )
 
 
 def test_it_looks_at_the_running_tasks_until_it_is_over() -> None:

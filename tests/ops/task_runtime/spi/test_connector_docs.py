@@ -16,7 +16,9 @@ SHORT = {"String": "StringConverter", "Json": "JsonConverter", "Bytes": "ByteArr
 def written(converter: str, *values: Any) -> list[bytes | None]:
     class Once(SourceTask):
         def start(self, configs: Any) -> None:
-            self.left = [SourceRecord({"s": 1}, {"n": n}, "t", value) for n, value in enumerate(values)]
+            self.left = [
+                SourceRecord({"s": 1}, {"n": n}, "t", value) for n, value in enumerate(values)
+            ]
 
         def poll(self) -> Any:
             found, self.left = self.left, []
@@ -26,7 +28,9 @@ def written(converter: str, *values: Any) -> list[bytes | None]:
         return [{}]
 
     kind = type("Kind", (SourceConnector,), {"task": Once, "task_configs": task_configs})
-    return run_source(kind, {"value.converter": SHORT[converter], "value.converter.schemas.enable": "false"}).values()
+    return run_source(
+        kind, {"value.converter": SHORT[converter], "value.converter.schemas.enable": "false"}
+    ).values()
 
 
 def test_values_that_a_converter_takes() -> None:
@@ -51,7 +55,9 @@ def test_values_that_a_converter_takes() -> None:
 
 
 @pytest.mark.parametrize("converter", SHORT)
-@pytest.mark.parametrize("value", [Decimal("1.5"), datetime.now(UTC), {1, 2}, object()], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [Decimal("1.5"), datetime.now(UTC), {1, 2}, object()], ids=lambda v: type(v).__name__
+)
 def test_values_that_no_converter_takes_fail_the_task(converter: str, value: Any) -> None:
     with pytest.raises(Exception, match=r".+"):
         written(converter, value)

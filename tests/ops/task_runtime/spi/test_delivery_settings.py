@@ -47,8 +47,16 @@ def test_properties_with_an_equal_are_carried_over() -> None:
             "producer.override.bootstrap.servers": "other:9092",
         }
     )
-    assert found.properties == {"linger.ms": "5", "compression.type": "zstd", "message.max.bytes": "2000000"}
-    assert (found.security, found.bootstrap, found.ignored) == ({"security.protocol": "SSL"}, "other:9092", ())
+    assert found.properties == {
+        "linger.ms": "5",
+        "compression.type": "zstd",
+        "message.max.bytes": "2000000",
+    }
+    assert (found.security, found.bootstrap, found.ignored) == (
+        {"security.protocol": "SSL"},
+        "other:9092",
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,8 +65,8 @@ def test_properties_with_an_equal_are_carried_over() -> None:
         (
             "transactional.id",
             "mine",
-            "The value 'mine' for the 'transactional.id' property will be ignored as it cannot be overridden for connectors "
-            "when exactly-once source support is enabled.",
+            "The value 'mine' for the 'transactional.id' property will be ignored as it cannot be "
+            "overridden for connectors when exactly-once source support is enabled.",
         ),
         ("enable.idempotence", "false", "The value 'true' will be used instead."),
         ("acks", "1", "The value 'all' will be used instead."),
@@ -71,14 +79,21 @@ def test_what_cannot_be_overridden_is_said(name: str, value: str, says: str) -> 
     assert says in line
 
 
-@pytest.mark.parametrize(("name", "value"), [("enable.idempotence", "true"), ("acks", "all"), ("acks", "-1")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("enable.idempotence", "true"), ("acks", "all"), ("acks", "-1")]
+)
 def test_what_is_so_in_any_case_is_not_worth_a_word(name: str, value: str) -> None:
     assert delivery_settings({f"producer.override.{name}": value}).ignored == ()
 
 
-@pytest.mark.parametrize(("value", "strict"), [("true", True), ("TRUE", True), ("false", False), (None, False)])
+@pytest.mark.parametrize(
+    ("value", "strict"), [("true", True), ("TRUE", True), ("false", False), (None, False)]
+)
 def test_strict_mode_is_a_property_of_the_connector(value: str | None, strict: bool) -> None:
-    assert delivery_settings({} if value is None else {"epoch.per.transaction": value}).strict is strict
+    assert (
+        delivery_settings({} if value is None else {"epoch.per.transaction": value}).strict
+        is strict
+    )
 
 
 def test_families_of_properties_that_have_no_effect_are_told_once_each() -> None:
@@ -99,7 +114,9 @@ def test_families_of_properties_that_have_no_effect_are_told_once_each() -> None
     ]
 
 
-def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_boundaries_have_no_effect() -> None:
+def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_boundaries_have_no_effect() -> (
+    None
+):
     found = delivery_settings(
         {
             "exactly.once.source.support": "preparing",
@@ -111,7 +128,9 @@ def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_bo
     )
     assert (found.exactly_once, found.interval, found.strict) == (False, 2.5, False)
     assert "at-least-once delivery" in found.ignored[0]
-    assert found.ignored[1].startswith("transaction.boundary, transaction.boundary.interval.ms, epoch.per.transaction")
+    assert found.ignored[1].startswith(
+        "transaction.boundary, transaction.boundary.interval.ms, epoch.per.transaction"
+    )
 
 
 def test_a_promised_latency_is_in_seconds_and_its_transactions_time_out_a_while_behind_it() -> None:
@@ -121,7 +140,9 @@ def test_a_promised_latency_is_in_seconds_and_its_transactions_time_out_a_while_
 
 
 def test_without_exactly_once_no_latency_is_promised_and_it_is_said() -> None:
-    found = delivery_settings({"exactly.once.source.support": "disabled", "transaction.boundary.latency.ms": "250"})
+    found = delivery_settings(
+        {"exactly.once.source.support": "disabled", "transaction.boundary.latency.ms": "250"}
+    )
     assert found.latency is None
     assert "transaction.boundary.latency.ms has no effect without exactly-once." in found.ignored
 
@@ -130,32 +151,53 @@ def test_a_transform_and_a_sink_are_told_that_a_promised_latency_is_for_sources(
     config = {"transaction.boundary.latency.ms": "250"}
     for found in (group_delivery(config), sink_delivery(config, exactly_once=True)):
         assert found.latency is None
-        assert "transaction.boundary.latency.ms has no effect here: it is for source connectors." in found.ignored
+        assert (
+            "transaction.boundary.latency.ms has no effect here: it is for source connectors."
+            in found.ignored
+        )
 
 
 def test_the_flush_interval_is_that_of_transactions_where_none_is_given() -> None:
-    assert delivery_settings({"transaction.boundary": "interval", "offset.flush.interval.ms": "2500"}).interval == 2.5
+    assert (
+        delivery_settings(
+            {"transaction.boundary": "interval", "offset.flush.interval.ms": "2500"}
+        ).interval
+        == 2.5
+    )
 
 
-@pytest.mark.parametrize(("name", "value"), [("batch.size", "0"), ("linger.ms", "soon"), ("compression.type", "zip")])
-def test_values_that_librdkafka_does_not_take_are_bad_input_by_their_java_names(name: str, value: str) -> None:
-    with pytest.raises(BadInput, match=rf"producer\.override\.{name}={value} is not supported by librdkafka"):
+@pytest.mark.parametrize(
+    ("name", "value"), [("batch.size", "0"), ("linger.ms", "soon"), ("compression.type", "zip")]
+)
+def test_values_that_librdkafka_does_not_take_are_bad_input_by_their_java_names(
+    name: str, value: str
+) -> None:
+    with pytest.raises(
+        BadInput, match=rf"producer\.override\.{name}={value} is not supported by librdkafka"
+    ):
         check(delivery_settings({f"producer.override.{name}": value}))
 
 
 def test_values_that_librdkafka_takes_are_fine() -> None:
-    check(delivery_settings({"producer.override.linger.ms": "5", "producer.override.max.request.size": "2000000"}))
+    check(
+        delivery_settings(
+            {"producer.override.linger.ms": "5", "producer.override.max.request.size": "2000000"}
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("config", "target"),
     [
         ({}, None),
-        ({"producer.override.bootstrap.servers": "b:2,a:1"}, None),  # the same servers in another order
+        # the same servers in another order
+        ({"producer.override.bootstrap.servers": "b:2,a:1"}, None),
         ({"producer.override.linger.ms": "5"}, None),
         ({"producer.override.bootstrap.servers": "c:3"}, "c:3"),
-        ({"producer.override.bootstrap.servers": "a:1"}, "a:1"),  # as Connect compares them: as sets of texts
-        ({"producer.override.sasl.jaas.config": "x"}, "a:1,b:2"),  # another principal on the same servers
+        # as Connect compares them: as sets of texts
+        ({"producer.override.bootstrap.servers": "a:1"}, "a:1"),
+        # another principal on the same servers
+        ({"producer.override.sasl.jaas.config": "x"}, "a:1,b:2"),
         ({"consumer.override.bootstrap.servers": "c:3"}, None),
     ],
 )
@@ -169,15 +211,24 @@ def test_a_connector_writes_elsewhere_by_other_servers_or_as_another_principal(
 
 
 @pytest.mark.parametrize(
-    ("guarantee", "once"), [({}, True), ({"guarantee": "exactly-once"}, True), ({"guarantee": "at-least-once"}, False)]
+    ("guarantee", "once"),
+    [({}, True), ({"guarantee": "exactly-once"}, True), ({"guarantee": "at-least-once"}, False)],
 )
-def test_the_guarantee_of_a_transform_says_what_producers_its_tasks_have(guarantee: dict[str, str], once: bool) -> None:
+def test_the_guarantee_of_a_transform_says_what_producers_its_tasks_have(
+    guarantee: dict[str, str], once: bool
+) -> None:
     assert group_delivery(guarantee).exactly_once is once
 
 
 def test_error_settings_of_a_transform_have_no_effect_and_that_is_a_warning() -> None:
-    config = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "bad", "guarantee": "at-least-once"}
+    config = {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "bad",
+        "guarantee": "at-least-once",
+    }
     first, second = group_delivery(config).ignored
-    assert first.startswith("errors.tolerance, errors.deadletterqueue.topic.name have no effect here: an exception")
+    assert first.startswith(
+        "errors.tolerance, errors.deadletterqueue.topic.name have no effect here: an exception"
+    )
     assert second.startswith("guarantee=at-least-once")
     assert group_delivery({}).ignored == ()

@@ -23,10 +23,19 @@ def test_the_properties_of_connect() -> None:
 @pytest.mark.parametrize(
     ("configs", "message"),
     [
-        ({"errors.tolerance": "some"}, "Invalid value some for configuration errors.tolerance. Use none or all"),
-        ({"errors.log.enable": "yes"}, "Invalid value yes for configuration errors.log.enable. Use true or false"),
+        (
+            {"errors.tolerance": "some"},
+            "Invalid value some for configuration errors.tolerance. Use none or all",
+        ),
+        (
+            {"errors.log.enable": "yes"},
+            "Invalid value yes for configuration errors.log.enable. Use true or false",
+        ),
         ({"errors.deadletterqueue.topic.replication.factor": "x"}, "Use a number"),
-        ({"topics": "a, dead", "errors.deadletterqueue.topic.name": "dead"}, "The DLQ topic dead may not be included"),
+        (
+            {"topics": "a, dead", "errors.deadletterqueue.topic.name": "dead"},
+            "The DLQ topic dead may not be included",
+        ),
     ],
 )
 def test_what_connect_refuses(configs: dict[str, str], message: str) -> None:

@@ -52,7 +52,11 @@ def test_what_two_leases_measured_adds_up_to_what_one_would_have_also_by_way_of_
     for part in (one, other):
         both.add(json.loads(json.dumps(asdict(meter(*part)))))
     whole = meter(*one, *other)
-    assert (both.counts, both.longest, both.records) == (whole.counts, whole.longest, len(one) + len(other))
+    assert (both.counts, both.longest, both.records) == (
+        whole.counts,
+        whole.longest,
+        len(one) + len(other),
+    )
     assert both.total == pytest.approx(whole.total)
 
 
@@ -68,14 +72,18 @@ def test_where_nothing_was_measured_nothing_is_told() -> None:
     assert set(latency_metrics(empty, empty).values()) == {None}
 
 
-def test_a_promise_is_broken_by_more_than_one_record_in_a_hundred_and_missed_by_each_late_transaction() -> None:
+def test_a_promise_is_broken_by_more_than_one_record_in_a_hundred_and_missed_by_each_late_transaction() -> (
+    None
+):
     kept = meter(*[0.05] * 99, 0.3, promise=0.1)
     assert (kept.broken, kept.missed) == (False, 1)
     broken = meter(*[0.05] * 98, 0.3, 0.3, promise=0.1)
     assert (broken.broken, broken.missed) == (True, 2)
 
 
-def test_a_promise_that_was_kept_to_the_millisecond_is_not_broken_by_the_width_of_a_bucket() -> None:
+def test_a_promise_that_was_kept_to_the_millisecond_is_not_broken_by_the_width_of_a_bucket() -> (
+    None
+):
     assert not meter(0.1, promise=0.1).broken
 
 
@@ -87,7 +95,9 @@ def test_prometheus_gets_rising_counts_that_hold_every_record_at_the_end() -> No
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=3 * MOST_POLLS))
-def test_of_very_many_polls_no_record_is_lost_and_none_is_measured_too_short(gaps: list[float]) -> None:
+def test_of_very_many_polls_no_record_is_lost_and_none_is_measured_too_short(
+    gaps: list[float],
+) -> None:
     polls, at = OpenPolls(), 0.0
     for gap in gaps:
         at += gap

@@ -1,4 +1,6 @@
-"""When a transaction ends for its oldest record to be visible in time, by a clock of the test's own."""
+"""When a transaction ends for its oldest record to be visible in time, by a clock of the test's
+own.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Clock:
 def transactions(
     commit: float, poll: float, handling: float = 0.0, promise: float = PROMISE
 ) -> list[tuple[int, float]]:
-    """The last of 400 transactions, with batches every ``poll`` seconds: how many, and how long the oldest record took."""
+    """The last of 400 transactions, with batches every ``poll`` seconds: how many, and how long the
+    oldest record took.
+    """
     clock, batches, oldest = Clock(), 0, 0.0
     found: list[tuple[int, float]] = []
     boundaries = Boundaries(Boundary.POLL, now=clock, latency=promise)
@@ -60,7 +64,9 @@ def test_transactions_are_as_large_as_the_promise_lets_them_be(
 
 
 @pytest.mark.parametrize("commit", [0.09, 0.5, 5.0])
-def test_a_broker_that_is_too_slow_for_the_promise_gets_a_transaction_for_each_batch(commit: float) -> None:
+def test_a_broker_that_is_too_slow_for_the_promise_gets_a_transaction_for_each_batch(
+    commit: float,
+) -> None:
     assert {size for size, _ in transactions(commit, 0.01)} == {1}
 
 

@@ -34,7 +34,9 @@ def test_a_task_that_did_nothing_has_totals_of_zero_and_no_sizes_or_times() -> N
         "global-offset-write-failure-total",
         "global-offset-unwritten-count",
     }
-    assert {value for name, value in found.items() if not name.startswith(("source-record", "global"))} == {None}
+    assert {
+        value for name, value in found.items() if not name.startswith(("source-record", "global"))
+    } == {None}
 
 
 def test_sizes_of_transactions_and_batches_and_the_totals_of_records() -> None:
@@ -68,7 +70,9 @@ def test_times_are_there_once_there_was_a_batch_and_a_commit() -> None:
         assert 0 <= mean <= most
 
 
-def test_records_of_an_aborted_transaction_are_written_and_its_offsets_are_a_transaction_without_records() -> None:
+def test_records_of_an_aborted_transaction_are_written_and_its_offsets_are_a_transaction_without_records() -> (
+    None
+):
     found = of(run(Broker(), Boundary.CONNECTOR, asks={5: End.ABORT, 9: End.COMMIT}))
     assert (found["source-record-poll-total"], found["source-record-write-total"]) == (10, 10)
     assert [found[f"transaction-size-{which}"] for which in ("min", "avg", "max")] == [0, 2, 4]
@@ -78,7 +82,10 @@ def test_a_commit_that_fails_has_its_share_and_its_records_are_polled_again() ->
     broker = Broker()
     broker.doubt_at = 2
     found = of(run(broker))
-    assert (found["offset-commit-failure-percentage"], found["offset-commit-success-percentage"]) == (0.2, 0.8)
+    assert (
+        found["offset-commit-failure-percentage"],
+        found["offset-commit-success-percentage"],
+    ) == (0.2, 0.8)
     assert (found["source-record-poll-total"], found["source-record-write-total"]) == (13, 10)
     assert found["source-record-active-count"] == 0
 
@@ -92,14 +99,23 @@ def test_leases_add_up_and_extremes_stay_extremes() -> None:
     both = of(run(Broker()), run(Broker()))
     for name in ("source-record-poll-total", "source-record-write-total"):
         assert both[name] == 2 * (one[name] or 0)
-    for name in ("transaction-size-min", "transaction-size-max", "transaction-size-avg", "batch-size-max"):
+    for name in (
+        "transaction-size-min",
+        "transaction-size-max",
+        "transaction-size-avg",
+        "batch-size-max",
+    ):
         assert both[name] == one[name]
 
 
-def test_refusals_of_the_global_offsets_topic_add_up_and_what_it_lacks_is_that_of_the_last_lease() -> None:
+def test_refusals_of_the_global_offsets_topic_add_up_and_what_it_lacks_is_that_of_the_last_lease() -> (
+    None
+):
     total = TaskTotals()
     for left in (["a", "b"], ["a"]):
-        stats = TaskStats(meter=TaskMeter(global_failures=3), unwritten=left, unwritten_because="refused")
+        stats = TaskStats(
+            meter=TaskMeter(global_failures=3), unwritten=left, unwritten_because="refused"
+        )
         total.add(TaskReport.parse(TaskReport.of(0, "stopped", stats).json))
     assert metrics(total)["global-offset-write-failure-total"] == 6
     assert metrics(total)["global-offset-unwritten-count"] == 1
@@ -107,7 +123,9 @@ def test_refusals_of_the_global_offsets_topic_add_up_and_what_it_lacks_is_that_o
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=20))
-def test_what_is_active_is_what_was_polled_and_is_not_settled(batches: list[tuple[int, bool]]) -> None:
+def test_what_is_active_is_what_was_polled_and_is_not_settled(
+    batches: list[tuple[int, bool]],
+) -> None:
     counts, active = TaskStats(), 0
     for size, committed in batches:
         counts.meter.poll(size, 0.1)

@@ -20,7 +20,9 @@ DATA = "org.apache.kafka.connect.data."
 
 
 def of_value(kind: str, **more: str) -> Read:
-    properties = {f"value.converter.{name.replace('_', '.')}": value for name, value in more.items()}
+    properties = {
+        f"value.converter.{name.replace('_', '.')}": value for name, value in more.items()
+    }
     return reading_converters({"value.converter": kind, **properties}).value.read
 
 
@@ -71,15 +73,21 @@ def test_json_without_schemas(data: bytes | None, value: Any) -> None:
     assert of_value(JSON, schemas_enable="false")(data) == (value, None)
 
 
-@pytest.mark.parametrize("data", [b"{", b"NaN", b"0x1", b"5.", b"01", b"'a'", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "data", [b"{", b"NaN", b"0x1", b"5.", b"01", b"'a'", b"\xff", b"[" * 100_000]
+)
 def test_what_is_not_json_is_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="invalid JSON"):
         of_value(JSON, schemas_enable="false")(data)
 
 
-@pytest.mark.parametrize("data", [b"1", b"{}", b'{"schema":null,"payload":1,"more":2}', b'{"payload":1}', b"[1,2]"])
+@pytest.mark.parametrize(
+    "data", [b"1", b"{}", b'{"schema":null,"payload":1,"more":2}', b'{"payload":1}', b"[1,2]"]
+)
 def test_json_with_schemas_is_an_envelope_and_nothing_else(data: bytes) -> None:
-    with pytest.raises(DataError, match=r'requires "schema" and "payload" fields.*Set schemas.enable=false'):
+    with pytest.raises(
+        DataError, match=r'requires "schema" and "payload" fields.*Set schemas.enable=false'
+    ):
         of_value(JSON)(data)
 
 
@@ -98,18 +106,40 @@ def struct(*fields: dict[str, Any]) -> dict[str, Any]:
         ({"type": "string", "optional": True}, None, None),
         ({"type": "string", "default": "x"}, None, "x"),
         ({"type": "array", "items": {"type": "bytes"}}, ["/w=="], [b"\xff"]),
-        ({"type": "map", "keys": {"type": "string"}, "values": {"type": "bytes"}}, {"a": "/w=="}, {"a": b"\xff"}),
-        ({"type": "map", "keys": {"type": "int8"}, "values": {"type": "boolean"}}, [[1, True]], {1: True}),
         (
-            struct({"field": "a", "type": "int8"}, {"field": "b", "type": "int8", "optional": True}),
+            {"type": "map", "keys": {"type": "string"}, "values": {"type": "bytes"}},
+            {"a": "/w=="},
+            {"a": b"\xff"},
+        ),
+        (
+            {"type": "map", "keys": {"type": "int8"}, "values": {"type": "boolean"}},
+            [[1, True]],
+            {1: True},
+        ),
+        (
+            struct(
+                {"field": "a", "type": "int8"}, {"field": "b", "type": "int8", "optional": True}
+            ),
             {"a": 1},
             {"a": 1, "b": None},
         ),
-        ({"type": "bytes", "name": f"{DATA}Decimal", "parameters": {"scale": "2"}}, "AN4=", Decimal("2.22")),
-        ({"type": "bytes", "name": f"{DATA}Decimal", "parameters": {"scale": "2"}}, 2.22, Decimal("2.22")),
+        (
+            {"type": "bytes", "name": f"{DATA}Decimal", "parameters": {"scale": "2"}},
+            "AN4=",
+            Decimal("2.22"),
+        ),
+        (
+            {"type": "bytes", "name": f"{DATA}Decimal", "parameters": {"scale": "2"}},
+            2.22,
+            Decimal("2.22"),
+        ),
         ({"type": "int32", "name": f"{DATA}Date"}, 1, date(1970, 1, 2)),
         ({"type": "int32", "name": f"{DATA}Time"}, 61_001, time(0, 1, 1, 1000)),
-        ({"type": "int64", "name": f"{DATA}Timestamp"}, 1, datetime(1970, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)),
+        (
+            {"type": "int64", "name": f"{DATA}Timestamp"},
+            1,
+            datetime(1970, 1, 1, 0, 0, 0, 1000, tzinfo=UTC),
+        ),
         ({"type": "string", "name": "my.own"}, "x", "x"),
     ],
 )
@@ -138,9 +168,21 @@ def test_a_tombstone_has_neither_schema_nor_value() -> None:
         ({"type": "boolean"}, 1, "Invalid type for boolean: int"),
         ({"type": "bytes"}, "?", "invalid base64"),
         ({"type": "array"}, [1], "Invalid type for array: list"),
-        ({"type": "map", "keys": {"type": "string"}, "values": {"type": "int8"}}, [1], "Invalid type for map"),
-        ({"type": "map", "keys": {"type": "string"}, "values": {"type": "int8"}}, [["a", 1]], "Invalid type for map"),
-        ({"type": "map", "keys": {"type": "int8"}, "values": {"type": "int8"}}, {"1": 1}, "Invalid type for map"),
+        (
+            {"type": "map", "keys": {"type": "string"}, "values": {"type": "int8"}},
+            [1],
+            "Invalid type for map",
+        ),
+        (
+            {"type": "map", "keys": {"type": "string"}, "values": {"type": "int8"}},
+            [["a", 1]],
+            "Invalid type for map",
+        ),
+        (
+            {"type": "map", "keys": {"type": "int8"}, "values": {"type": "int8"}},
+            {"1": 1},
+            "Invalid type for map",
+        ),
         ({"type": "struct", "fields": {}}, {}, "Invalid type for struct"),
         ({"type": "int8", "optional": "true"}, None, "Invalid null value"),
         ({"type": "bytes", "name": f"{DATA}Decimal", "parameters": {"scale": "2"}}, "", "no bytes"),
@@ -150,7 +192,9 @@ def test_a_tombstone_has_neither_schema_nor_value() -> None:
         ({"type": "int64", "name": f"{DATA}Timestamp"}, 1 << 62, "Invalid type for .*Timestamp"),
     ],
 )
-def test_a_payload_that_is_not_what_its_schema_says(schema: Any, payload: Any, message: str) -> None:
+def test_a_payload_that_is_not_what_its_schema_says(
+    schema: Any, payload: Any, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         of_value(JSON)(json.dumps({"schema": schema, "payload": payload}).encode())
 
@@ -159,14 +203,25 @@ def test_strings_are_read_and_headers_as_simple_ones_where_no_converter_is_named
     found = reading_converters({})
     names = [each.name.rpartition(".")[2] for each in (found.key, found.value, found.header)]
     assert names == ["StringConverter", "StringConverter", "SimpleHeaderConverter"]
-    with pytest.raises(BadInput, match=r"Unsupported converter Avro \(key.converter\). Use one of ByteArrayConverter"):
+    with pytest.raises(
+        BadInput,
+        match=r"Unsupported converter Avro \(key.converter\). Use one of ByteArrayConverter",
+    ):
         reading_converters({"key.converter": "Avro"})
 
 
-PLAIN = st.none() | st.booleans() | st.integers(-(1 << 53), 1 << 53) | st.text(st.characters(codec="utf-8"))
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 53), 1 << 53)
+    | st.text(st.characters(codec="utf-8"))
+)
 
 
-@given(st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)), st.booleans())
+@given(
+    st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    st.booleans(),
+)
 def test_what_a_source_writes_a_sink_reads(value: Any, with_schemas: bool) -> None:
     configs = {"value.converter": JSON, "value.converter.schemas.enable": str(with_schemas).lower()}
     written = converters(configs).of_value(value)
@@ -190,7 +245,11 @@ PAYLOADS = (
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(SCHEMAS), st.sampled_from(PAYLOADS), st.booleans()), max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(SCHEMAS), st.sampled_from(PAYLOADS), st.booleans()), max_size=8
+    )
+)
 def test_what_the_record_before_was_changes_nothing(records: list[tuple[str, str, bool]]) -> None:
     def outcome(read: Read, data: bytes) -> Any:
         try:

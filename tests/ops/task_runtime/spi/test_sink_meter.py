@@ -35,7 +35,10 @@ def test_times_are_milliseconds_and_shares_of_one() -> None:
     found = sink_metrics(meter, 3, 2)
     assert (found["put-batch-max-time-ms"], found["put-batch-avg-time-ms"]) == (750, 500)
     assert (found["batch-size-max"], found["batch-size-avg"]) == (20, 15)
-    assert (found["offset-commit-max-time-ms"], found["offset-commit-success-percentage"]) == (500, 0.5)
+    assert (found["offset-commit-max-time-ms"], found["offset-commit-success-percentage"]) == (
+        500,
+        0.5,
+    )
     assert (found["sink-record-active-count"], found["partition-count"]) == (3, 2)
 
 

@@ -27,19 +27,27 @@ def test_a_connector_with_too_many_tasks_fails_and_none_is_started() -> None:
 
 def test_the_explanation_is_kafkas() -> None:
     assert too_many("c", 3, 2).startswith(
-        "The connector c has generated 3 tasks, which is greater than 2, the maximum number of tasks it is configured to "
-        "create."
+        "The connector c has generated 3 tasks, which is greater than 2, the maximum number of "
+        "tasks it is configured to create."
     )
 
 
 def test_existing_tasks_go_on_while_new_ones_are_too_many() -> None:
     verdict = evaluate("c", {"tasks.max": "2"}, tasks(3), tasks(2))
-    assert (verdict.tasks, verdict.failed, verdict.tasks_failed) == (tasks(2), too_many("c", 3, 2), None)
+    assert (verdict.tasks, verdict.failed, verdict.tasks_failed) == (
+        tasks(2),
+        too_many("c", 3, 2),
+        None,
+    )
 
 
 def test_an_existing_set_that_is_too_large_fails_as_well() -> None:
     verdict = evaluate("c", {"tasks.max": "2"}, tasks(4), tasks(3))
-    assert (verdict.tasks, verdict.failed, verdict.tasks_failed) == ((), too_many("c", 4, 2), too_many("c", 3, 2))
+    assert (verdict.tasks, verdict.failed, verdict.tasks_failed) == (
+        (),
+        too_many("c", 4, 2),
+        too_many("c", 3, 2),
+    )
 
 
 def test_a_new_set_that_fits_takes_the_place_of_an_existing_one_that_did_not() -> None:
@@ -65,11 +73,20 @@ def test_it_is_enforced_where_nothing_is_said() -> None:
 
 
 def test_the_explanation_says_how_to_permit_it() -> None:
-    assert "reconfiguring the connector with 'tasks.max.enforce' set to false" in too_many("c", 3, 2)
+    assert "reconfiguring the connector with 'tasks.max.enforce' set to false" in too_many(
+        "c", 3, 2
+    )
 
 
 @given(st.integers(1, 5), st.integers(0, 8), st.integers(0, 8), st.booleans())
-def test_more_than_the_limit_never_run_while_it_is_enforced(most: int, new: int, old: int, enforce: bool) -> None:
-    verdict = evaluate("c", {"tasks.max": str(most), "tasks.max.enforce": str(enforce).lower()}, tasks(new), tasks(old))
+def test_more_than_the_limit_never_run_while_it_is_enforced(
+    most: int, new: int, old: int, enforce: bool
+) -> None:
+    verdict = evaluate(
+        "c",
+        {"tasks.max": str(most), "tasks.max.enforce": str(enforce).lower()},
+        tasks(new),
+        tasks(old),
+    )
     assert len(verdict.tasks) <= most or not enforce
     assert (verdict.failed is not None) is (enforce and new > most)

@@ -1,4 +1,6 @@
-"""What of a copied batch is sent: itself where its topic takes it, else its records in batches that it takes."""
+"""What of a copied batch is sent: itself where its topic takes it, else its records in batches that
+it takes.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,13 @@ class Sent:
         self.batches.append((place, records, b"".join(made(ProducerState(77, 1, sequence))), named))
 
 
-def copied(configs: dict[str, str], given: dict[str, str] | None = None, raw: bytes | None = None) -> Any:
+def copied(
+    configs: dict[str, str], given: dict[str, str] | None = None, raw: bytes | None = None
+) -> Any:
     """What is sent of one batch, and which way it went, to a topic with these configurations."""
-    kafka: Any = SimpleNamespace(client={}, topic_configs=lambda topics: {topics[0]: configs} if configs else {})
+    kafka: Any = SimpleNamespace(
+        client={}, topic_configs=lambda topics: {topics[0]: configs} if configs else {}
+    )
     producer = BatchCopyProducer(kafka, "id", timeout_ms=1000, properties=given)
     sent: Any = Sent()
     producer._producer = producer._writer._producer = sent
@@ -49,13 +55,17 @@ def copied(configs: dict[str, str], given: dict[str, str] | None = None, raw: by
     some = list(copied_records(3, data, batches, 0))
     ways: list[bool] = []
     heard = lambda unopened, batches: ways.extend([unopened] * batches)  # noqa: E731
-    batch = CopiedBatches("east.orders", some, lambda partition, offset: f"{partition}:{offset}", heard)
+    batch = CopiedBatches(
+        "east.orders", some, lambda partition, offset: f"{partition}:{offset}", heard
+    )
     producer.send(TransactionBatch(copied_batches=[batch], more=True))
     assert sent.added == {TopicPartition("east.orders", 3)}
     return sent.batches, ways
 
 
-@pytest.mark.parametrize("configs", [{}, {"max.message.bytes": "1048588", "compression.type": "producer"}])
+@pytest.mark.parametrize(
+    "configs", [{}, {"max.message.bytes": "1048588", "compression.type": "producer"}]
+)
 def test_a_batch_that_its_topic_takes_is_sent_as_it_is(configs: dict[str, str]) -> None:
     (batch,), ways = copied(configs)
     assert (batch[:2], ways) == ((TopicPartition("east.orders", 3), 10), [True])
@@ -81,7 +91,9 @@ def test_a_batch_that_is_too_large_is_sent_as_several() -> None:
         ({}, {"compression.type": "none"}, 0),
     ],
 )
-def test_a_codec_that_is_asked_for_is_what_batches_have(configs: Any, given: Any, codec: int) -> None:
+def test_a_codec_that_is_asked_for_is_what_batches_have(
+    configs: Any, given: Any, codec: int
+) -> None:
     (batch,), ways = copied(configs, given)
     assert HEADER.unpack_from(batch[2])[5] == 0x10 | codec
     assert read(batch[2]) == ROWS
@@ -90,7 +102,10 @@ def test_a_codec_that_is_asked_for_is_what_batches_have(configs: Any, given: Any
 
 def test_times_of_the_sources_broker_are_kept_by_opening_the_batch() -> None:
     raw = written(ROWS, 50, attributes=0x08)
-    for configs, unopened in (({"message.timestamp.type": "LogAppendTime"}, True), ({"x": "y"}, False)):
+    for configs, unopened in (
+        ({"message.timestamp.type": "LogAppendTime"}, True),
+        ({"x": "y"}, False),
+    ):
         assert copied(configs, raw=raw)[1] == [unopened]
 
 

@@ -1,4 +1,6 @@
-"""What a producer of batches makes of what brokers say, and where it puts records, without a broker."""
+"""What a producer of batches makes of what brokers say, and where it puts records, without a
+broker.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task import columnar_producer
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
+from connectctl.ops.task_runtime.task.columnar_producer import (
+    ColumnarProducer,
+    dataframe_producer_class,
+)
 from connectctl.ops.task_runtime.task.transactional_producer import (
     BrokerError,
     Fenced,
@@ -68,9 +73,18 @@ class Producer:
     def add(self, places: set[TopicPartition]) -> None:
         self.added |= places
 
-    def send(self, place: TopicPartition, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
+    def send(
+        self,
+        place: TopicPartition,
+        records: int,
+        made: Any,
+        named: Any = None,
+        answered: Any = None,
+    ) -> None:
         assert place in self.added
-        batch = MemoryRecords(b"".join(made(ProducerState(1, 0, len(self.sent[place]))))).next_batch()
+        batch = MemoryRecords(
+            b"".join(made(ProducerState(1, 0, len(self.sent[place]))))
+        ).next_batch()
         assert batch is not None
         self.sent[place] += list(batch)
 
@@ -98,7 +112,8 @@ def producer(handle: ColumnarProducer) -> Producer:
         (Refusal(6), UnknownOutcome),  # NOT_LEADER_OR_FOLLOWER
         (Refusal(45), UnknownOutcome),  # OUT_OF_ORDER_SEQUENCE_NUMBER
         (Refusal(48), UnknownOutcome),  # INVALID_TXN_STATE
-        (Refusal(51), UnknownOutcome),  # CONCURRENT_TRANSACTIONS, for longer than a request may take
+        # CONCURRENT_TRANSACTIONS, for longer than a request may take
+        (Refusal(51), UnknownOutcome),
         (Refusal(120), UnknownOutcome),  # TRANSACTION_ABORTABLE
         (TimeoutError("timed out"), UnknownOutcome),
         (ConnectionResetError(), UnknownOutcome),
@@ -124,9 +139,15 @@ def test_what_went_wrong_is_told_as_librdkafkas_producer_tells_it(
     ],
 )
 def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fencing(
-    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch, answers: list[int], told: type[Exception], asked: int
+    handle: ColumnarProducer,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[int],
+    told: type[Exception],
+    asked: int,
 ) -> None:
-    monkeypatch.setattr("connectctl.ops.task_runtime.task.transactional_producer.FENCING_PAUSES", (0, 0, 0))
+    monkeypatch.setattr(
+        "connectctl.ops.task_runtime.task.transactional_producer.FENCING_PAUSES", (0, 0, 0)
+    )
     ends: list[bool] = []
 
     def end(*, commit: bool, patience: float) -> None:
@@ -173,7 +194,11 @@ def test_what_is_open_is_aborted_when_the_producer_is_discarded_unless_its_commi
 def test_a_partition_that_had_no_leader_is_looked_at_before_it_is_written_to(
     handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places, looked, late = [TopicPartition("t", n) for n in range(3)], list[Any](), TopicPartition("t", 1)
+    places, looked, late = (
+        [TopicPartition("t", n) for n in range(3)],
+        list[Any](),
+        TopicPartition("t", 1),
+    )
     leaders = dict.fromkeys(places, 1) | {late: Code.LEADER_NOT_AVAILABLE}
     monkeypatch.setattr(producer(handle), "leaders", lambda topics: leaders)
 
@@ -194,12 +219,16 @@ def test_a_partition_that_had_no_leader_is_looked_at_before_it_is_written_to(
 
 
 @pytest.mark.parametrize("patience", [1.5, 300.0])
-def test_a_commit_is_waited_for_as_long_as_its_caller_has_patience(handle: ColumnarProducer, patience: float) -> None:
+def test_a_commit_is_waited_for_as_long_as_its_caller_has_patience(
+    handle: ColumnarProducer, patience: float
+) -> None:
     handle.commit(patience)
     assert producer(handle).calls == ["flush", f"end commit=True patience={patience}"]
 
 
-def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(handle: ColumnarProducer) -> None:
+def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(
+    handle: ColumnarProducer,
+) -> None:
     producer(handle).refuse["flush"] = Refusal(90)
     handle.begin()
     with pytest.raises(Fenced):
@@ -208,17 +237,25 @@ def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(h
     assert not any("commit=False" in call for call in producer(handle).calls)
 
 
-def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = BatchProducer({"bootstrap.servers": "localhost:1"}, "g-c-0", transaction_timeout_ms=15_000, timeout=5)
+def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = BatchProducer(
+        {"bootstrap.servers": "localhost:1"}, "g-c-0", transaction_timeout_ms=15_000, timeout=5
+    )
     made._added.add(TopicPartition("t", 0))
     codes = [Code.CONCURRENT_TRANSACTIONS, Code.CONCURRENT_TRANSACTIONS, Code.PRODUCER_FENCED]
-    monkeypatch.setattr(made, "_ask", lambda doing, request: SimpleNamespace(error_code=codes.pop(0)))
+    monkeypatch.setattr(
+        made, "_ask", lambda doing, request: SimpleNamespace(error_code=codes.pop(0))
+    )
     with pytest.raises(Refusal, match="90"):
         made.end(commit=True)
     assert not codes
 
 
-MEMBER: Any = SimpleNamespace(metadata=b"CGMDv2:" + (7).to_bytes(4, sys.byteorder) + b"g\0m-1\0\0slot-0\0")
+MEMBER: Any = SimpleNamespace(
+    metadata=b"CGMDv2:" + (7).to_bytes(4, sys.byteorder) + b"g\0m-1\0\0slot-0\0"
+)
 OFFSETS = {TopicPartition("in", 1): GroupOffset(5, 3, "m"), TopicPartition("in", 0): GroupOffset(2)}
 
 
@@ -226,9 +263,14 @@ def test_offsets_of_a_group_are_given_as_of_the_member_that_commits_them(
     handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
-    monkeypatch.setattr(handle._producer, "send_group_offsets", lambda *call: given.extend(call), raising=False)
+    monkeypatch.setattr(
+        handle._producer, "send_group_offsets", lambda *call: given.extend(call), raising=False
+    )
     handle.send_group_offsets(OFFSETS, MEMBER, 5)
-    offsets = {TopicPartition("in", 1): GroupOffset(5, 3, "m"), TopicPartition("in", 0): GroupOffset(2, None, "")}
+    offsets = {
+        TopicPartition("in", 1): GroupOffset(5, 3, "m"),
+        TopicPartition("in", 0): GroupOffset(2, None, ""),
+    }
     assert given == [GroupMembership("g", 7, "m-1", "slot-0"), offsets, 5]
 
 
@@ -266,14 +308,18 @@ def test_what_a_groups_coordinator_refuses_is_told_alike_by_both_producers(
     else:
         made = TaskProducer.__new__(TaskProducer)
         made.id, made._kafka, made._rejected = "g-c-0", handle._kafka, None
-        made._producer = SimpleNamespace(poll=lambda seconds: 0, send_offsets_to_transaction=Raising(code))
+        made._producer = SimpleNamespace(
+            poll=lambda seconds: 0, send_offsets_to_transaction=Raising(code)
+        )
     with pytest.raises(told) as caught:
         made.send_group_offsets(OFFSETS, MEMBER, 5)
     assert type(caught.value) is told
 
 
 class Broker:
-    """Answers requests of one producer by their class; what it has not is answered without an error."""
+    """Answers requests of one producer by their class; what it has not is answered without an
+    error.
+    """
 
     def __init__(self, made: BatchProducer, monkeypatch: pytest.MonkeyPatch):
         self.asked: list[str] = []
@@ -291,17 +337,23 @@ class Broker:
         left = self.codes.get(name, [])
         code = left.pop(0) if left else 0
         parts = [SimpleNamespace(error_code=code), SimpleNamespace(error_code=0)]
-        return SimpleNamespace(error_code=code, node_id=1, topics=[SimpleNamespace(partitions=parts)])
+        return SimpleNamespace(
+            error_code=code, node_id=1, topics=[SimpleNamespace(partitions=parts)]
+        )
 
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> tuple[BatchProducer, Broker]:
-    made = BatchProducer({"bootstrap.servers": "localhost:1"}, "g-c-0", transaction_timeout_ms=15_000, timeout=5)
+    made = BatchProducer(
+        {"bootstrap.servers": "localhost:1"}, "g-c-0", transaction_timeout_ms=15_000, timeout=5
+    )
     return made, Broker(made, monkeypatch)
 
 
 def give(made: BatchProducer) -> None:
-    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5)
+    made.send_group_offsets(
+        GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5
+    )
 
 
 def test_a_group_is_added_once_in_a_transaction_which_is_ended_also_without_records(
@@ -315,10 +367,18 @@ def test_a_group_is_added_once_in_a_transaction_which_is_ended_also_without_reco
     give(made)
     whole = ["AddOffsetsToTxn", "FindCoordinator", "TxnOffsetCommit"]
     # Where the group's coordinator is stays known as long as it takes its offsets.
-    assert answers.asked == [*whole, "TxnOffsetCommit", "EndTxn", "AddOffsetsToTxn", "TxnOffsetCommit"]
+    assert answers.asked == [
+        *whole,
+        "TxnOffsetCommit",
+        "EndTxn",
+        "AddOffsetsToTxn",
+        "TxnOffsetCommit",
+    ]
 
 
-def test_a_coordinator_that_is_busy_or_has_moved_is_asked_again(broker: tuple[BatchProducer, Broker]) -> None:
+def test_a_coordinator_that_is_busy_or_has_moved_is_asked_again(
+    broker: tuple[BatchProducer, Broker],
+) -> None:
     made, answers = broker
     answers.codes["AddOffsetsToTxn"] = [Code.CONCURRENT_TRANSACTIONS, Code.CONCURRENT_TRANSACTIONS]
     answers.codes["FindCoordinator"] = [Code.COORDINATOR_NOT_AVAILABLE]
@@ -328,7 +388,9 @@ def test_a_coordinator_that_is_busy_or_has_moved_is_asked_again(broker: tuple[Ba
     assert asks == {"AddOffsetsToTxn": 3, "FindCoordinator": 4, "TxnOffsetCommit": 3}
 
 
-@pytest.mark.parametrize("code", [Code.ILLEGAL_GENERATION, Code.UNKNOWN_MEMBER_ID, Code.FENCED_INSTANCE_ID])
+@pytest.mark.parametrize(
+    "code", [Code.ILLEGAL_GENERATION, Code.UNKNOWN_MEMBER_ID, Code.FENCED_INSTANCE_ID]
+)
 def test_offsets_of_a_member_that_lost_its_partitions_are_refused_at_once(
     broker: tuple[BatchProducer, Broker], code: Code
 ) -> None:
@@ -358,20 +420,32 @@ def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: Column
     handle.send(TransactionBatch(record_batches=[ColumnBatch("t", columns)]))
     for partition in range(3):
         mine = [n for n, key in enumerate(keys) if java_partition(key, 3) == partition]
-        assert [int(record.value) for record in producer(handle).sent[TopicPartition("t", partition)]] == mine
+        assert [
+            int(record.value) for record in producer(handle).sent[TopicPartition("t", partition)]
+        ] == mine
 
 
-def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(handle: ColumnarProducer) -> None:
+def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(
+    handle: ColumnarProducer,
+) -> None:
     made: list[Any] = []
-    handle._producer.send = lambda place, count, encode, named, answered: made.append((place, count, named))  # type: ignore
+
+    def send(place: Any, count: Any, encode: Any, named: Any, answered: Any) -> None:
+        made.append((place, count, named))
+
+    handle._producer.send = send  # type: ignore
     keys = [b"%d" % (n % 17) for n in range(200)]
     columns = RecordColumns(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
-    handle.send(TransactionBatch(record_batches=[ColumnBatch("t", columns, lambda row: f"row {row}")]))
+    handle.send(
+        TransactionBatch(record_batches=[ColumnBatch("t", columns, lambda row: f"row {row}")])
+    )
     found = {place.partition: [] for place, _, _ in made}  # type: ignore[var-annotated]
     for place, count, named in made:
         found[place.partition] += [named(n) for n in range(count)]
     for partition, rows in found.items():
-        assert rows == [f"row {n}" for n, key in enumerate(keys) if java_partition(key, 3) == partition]
+        assert rows == [
+            f"row {n}" for n, key in enumerate(keys) if java_partition(key, 3) == partition
+        ]
 
 
 @pytest.mark.parametrize("count", [3, 300])
@@ -385,18 +459,36 @@ def test_a_record_from_before_1970_is_refused_by_its_name_and_one_of_1970_is_not
     sent = [record.timestamp for record in producer(handle).sent[TopicPartition("t", 0)]]
     assert (sent[0], min(sent[1:3]) > 1 << 40) == (0, True)
     handle.begin()
-    handle.send(TransactionBatch([*source, replace(source[0], timestamp=-2)], describe_record=lambda row: f"Row {row}"))
-    with pytest.raises(ConnectctlError, match=rf"Row {count} has a timestamp of -2 ms, which is before 1970"):
+    handle.send(
+        TransactionBatch(
+            [*source, replace(source[0], timestamp=-2)], describe_record=lambda row: f"Row {row}"
+        )
+    )
+    with pytest.raises(
+        ConnectctlError, match=rf"Row {count} has a timestamp of -2 ms, which is before 1970"
+    ):
         handle.commit(1)
 
 
 @pytest.mark.parametrize(
     ("refusal", "said"),
     [
-        (Refusal(32, lambda n: f"Row {n}", 2, "too late"), "Row 2 was rejected by the broker: too late"),
-        (Refusal(87, lambda n: f"Row {n}", 0, "no key"), "Row 0 was rejected by the broker: no key"),
-        (Refusal(10, lambda n: f"Row {n}", alone="t"), "Row 0 is too large: .*Raise max.message.bytes of t"),
-        (Refusal(10, lambda n: f"Row {n}"), "Row 0, or the record batch that starts with it, is too large"),
+        (
+            Refusal(32, lambda n: f"Row {n}", 2, "too late"),
+            "Row 2 was rejected by the broker: too late",
+        ),
+        (
+            Refusal(87, lambda n: f"Row {n}", 0, "no key"),
+            "Row 0 was rejected by the broker: no key",
+        ),
+        (
+            Refusal(10, lambda n: f"Row {n}", alone="t"),
+            "Row 0 is too large: .*Raise max.message.bytes of t",
+        ),
+        (
+            Refusal(10, lambda n: f"Row {n}"),
+            "Row 0, or the record batch that starts with it, is too large",
+        ),
     ],
 )
 def test_what_a_broker_has_against_a_row_is_told_with_the_row(
@@ -407,10 +499,14 @@ def test_what_a_broker_has_against_a_row_is_told_with_the_row(
         handle.commit(1)
 
 
-def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(columnar_producer, "BatchProducer", Producer)
     kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
-    limited = ColumnarProducer(kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"})
+    limited = ColumnarProducer(
+        kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"}
+    )
     sizes: list[int] = []
 
     def send(place: TopicPartition, count: int, made: Any, named: Any, answered: Any) -> None:
@@ -418,21 +514,32 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(m
 
     limited._producer.send = send  # type: ignore
     named = "row {}".format
-    limited.send(TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"x" * 90] * 50)), named)]))
+    limited.send(
+        TransactionBatch(
+            record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"x" * 90] * 50)), named)]
+        )
+    )
     assert max(sizes) <= 1000
     with pytest.raises(
-        ConnectctlError, match=r"row 1 is too large: its record batch has \d+ bytes; the limit of t is 1000 bytes"
+        ConnectctlError,
+        match=r"row 1 is too large: its record batch has \d+ bytes; the limit of t is 1000 bytes",
     ):
         limited.send(
             TransactionBatch(
-                record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"x", b"x" * 1000, b"x"])), named)]
+                record_batches=[
+                    ColumnBatch("t", RecordColumns(pa.array([b"x", b"x" * 1000, b"x"])), named)
+                ]
             )
         )
 
 
 def test_rows_without_a_key_take_turns_batch_by_batch(handle: ColumnarProducer) -> None:
     handle.send(
-        TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"%03d" % n for n in range(100)])))])
+        TransactionBatch(
+            record_batches=[
+                ColumnBatch("t", RecordColumns(pa.array([b"%03d" % n for n in range(100)])))
+            ]
+        )
     )
     sent = producer(handle).sent
     assert set(sent) == {TopicPartition("t", n) for n in range(3)}
@@ -449,9 +556,16 @@ def test_single_records_and_messages_go_with_them(handle: ColumnarProducer) -> N
     sent = producer(handle).sent
     expected: dict[TopicPartition, list[Any]] = defaultdict(list)
     home = java_partition(b"k", 3)
-    for partition, record in [(2, (b"k", b"one")), (home, (b"k", None)), (2, (None, b"two")), (home, (b"k", None))]:
+    for partition, record in [
+        (2, (b"k", b"one")),
+        (home, (b"k", None)),
+        (2, (None, b"two")),
+        (home, (b"k", None)),
+    ]:
         expected[TopicPartition("t", partition)].append(record)
-    assert {place: [(r.key, r.value) for r in records] for place, records in sent.items()} == expected
+    assert {
+        place: [(r.key, r.value) for r in records] for place, records in sent.items()
+    } == expected
 
 
 @pytest.mark.parametrize("count", [4, 400])
@@ -471,7 +585,9 @@ def test_records_of_a_partition_arrive_in_their_order_whether_it_is_named_or_cho
         lists = RecordLists("t", values[2:], [None, key], [home, None])
         handle.send(TransactionBatch(records, [lists]))
     handle.commit(1)
-    assert [int(r.value) for r in producer(handle).sent[TopicPartition("t", home)]] == list(range(count))
+    assert [int(r.value) for r in producer(handle).sent[TopicPartition("t", home)]] == list(
+        range(count)
+    )
     assert len(producer(handle).sent) == 1
 
 
@@ -518,7 +634,11 @@ class Message:
 
 
 def test_copies_keep_what_they_have_where_they_had_it(handle: ColumnarProducer) -> None:
-    messages = [Message(0, (0, -1)), Message(1, (1, 1_700_000_000_000)), Message(2, (2, 1_700_000_000_001))]
+    messages = [
+        Message(0, (0, -1)),
+        Message(1, (1, 1_700_000_000_000)),
+        Message(2, (2, 1_700_000_000_001)),
+    ]
     handle.send(TransactionBatch(copies=[CopiedMessages("t", messages)]))
     handle.commit(1)
     sent = producer(handle).sent
@@ -530,13 +650,23 @@ def test_copies_keep_what_they_have_where_they_had_it(handle: ColumnarProducer) 
     assert sent[TopicPartition("t", 0)][0].timestamp > 1_700_000_000_001
 
 
-def test_a_single_record_that_a_broker_refuses_is_named_by_its_place_in_the_source(handle: ColumnarProducer) -> None:
+def test_a_single_record_that_a_broker_refuses_is_named_by_its_place_in_the_source(
+    handle: ColumnarProducer,
+) -> None:
     named: list[Any] = []
-    handle._producer.send = lambda place, count, made, named_by, answered: named.append((place, named_by))  # type: ignore
+
+    def send(place: Any, count: Any, made: Any, named_by: Any, answered: Any) -> None:
+        named.append((place, named_by))
+
+    handle._producer.send = send  # type: ignore
     records = [ProducerRecord("t", None, b"x", number % 2) for number in range(4)]
     bulk = [RecordLists("t", [b"y"], partitions=[0])]
     handle.send(TransactionBatch(records, bulk, describe_record=lambda number: f"line {number}"))
-    handle.send(TransactionBatch(records[:1], describe_record=lambda number: f"line {number} of the next poll"))
+    handle.send(
+        TransactionBatch(
+            records[:1], describe_record=lambda number: f"line {number} of the next poll"
+        )
+    )
     handle.commit(1)
     told = {place.partition: [by(n) for n in range(4 - 2 * place.partition)] for place, by in named}
     next_ = "line 0 of the next poll"
@@ -549,18 +679,30 @@ def test_records_of_several_polls_become_a_batch_and_columns_stay_behind_what_wa
     for number in range(3):
         handle.send(TransactionBatch([ProducerRecord("t", None, b"%d" % number, 0)]))
     assert producer(handle).calls == []
-    handle.send(TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"3"])))]))
-    assert [r.value for r in producer(handle).sent[TopicPartition("t", 0)]][:3] == [b"0", b"1", b"2"]
+    handle.send(
+        TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"3"])))])
+    )
+    assert [r.value for r in producer(handle).sent[TopicPartition("t", 0)]][:3] == [
+        b"0",
+        b"1",
+        b"2",
+    ]
 
 
 def test_a_topic_that_has_enough_is_sent_before_the_commit_and_what_is_aborted_is_not(
     handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handle._buffer, "_most", 100)
-    handle.send(TransactionBatch([ProducerRecord("t", None, b"x" * 60, 0), ProducerRecord("u", None, b"x", 0)]))
+    handle.send(
+        TransactionBatch(
+            [ProducerRecord("t", None, b"x" * 60, 0), ProducerRecord("u", None, b"x", 0)]
+        )
+    )
     assert producer(handle).sent == {}
     handle.send(TransactionBatch([ProducerRecord("t", None, b"x" * 60, 0)]))
-    assert {place.topic: len(records) for place, records in producer(handle).sent.items()} == {"t": 2}
+    assert {place.topic: len(records) for place, records in producer(handle).sent.items()} == {
+        "t": 2
+    }
     handle.abort(1)
     handle.begin()
     handle.commit(1)
@@ -581,4 +723,7 @@ def test_columns_are_written_as_batches_however_they_are_compressed(
     codec: str | None, kind: type[TaskProducer]
 ) -> None:
     kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
-    assert dataframe_producer_class(kafka, {} if codec is None else {"compression.type": codec}) is kind
+    assert (
+        dataframe_producer_class(kafka, {} if codec is None else {"compression.type": codec})
+        is kind
+    )

@@ -1,4 +1,6 @@
-"""The kernel against handles that fail where they are told to: whatever happens, what is committed is each record once."""
+"""The kernel against handles that fail where they are told to: whatever happens, what is committed
+is each record once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from fakes.numberskernel import FakeHandle, FakeStore, Log, Numbers, kernel
 
 EVERYTHING = [str(n).encode() for n in range(9)]
 POINTS = range(1, 26)
-ERRORS = {"doubt": lambda: UnknownOutcome("a request timed out"), "time-out": lambda: TimedOut("in the way")}
+ERRORS = {
+    "doubt": lambda: UnknownOutcome("a request timed out"),
+    "time-out": lambda: TimedOut("in the way"),
+}
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -69,7 +74,9 @@ def test_strict_takes_a_new_epoch_for_every_transaction() -> None:
     assert ended.stats.instances == 6
 
 
-def test_strict_keeps_a_producer_whose_transactions_have_an_epoch_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strict_keeps_a_producer_whose_transactions_have_an_epoch_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(FakeHandle, "bumps_epoch", True)
     ended = kernel(Log(), strict=True).run(Numbers(8))
     assert (ended.stats.transactions, ended.stats.instances) == (5, 1)
@@ -82,7 +89,9 @@ def test_an_aborted_step_leaves_its_offsets_and_none_of_its_records() -> None:
             return (
                 None
                 if step is None
-                else TransactionBatch(step.records, offsets=step.offsets, abort=step.records[0].value == b"2")
+                else TransactionBatch(
+                    step.records, offsets=step.offsets, abort=step.records[0].value == b"2"
+                )
             )
 
     log = Log()
@@ -100,7 +109,9 @@ def test_a_newer_generation_ends_it_before_it_reads_or_sends() -> None:
 
 
 @pytest.mark.parametrize("kind", [ConnectctlError, NotAuthorized])
-def test_what_only_a_person_can_mend_is_raised_and_its_transaction_aborted(kind: type[ConnectctlError]) -> None:
+def test_what_only_a_person_can_mend_is_raised_and_its_transaction_aborted(
+    kind: type[ConnectctlError],
+) -> None:
     log = Log(fail={4: lambda: kind("the record is too large")})
     with pytest.raises(kind, match="too large"):
         kernel(log).run(Numbers(8))
@@ -122,7 +133,9 @@ def test_a_stop_ends_it_between_two_transactions() -> None:
 
 
 class TestATransactionThatWasOpenForLongerThanItsTimeOut:
-    """Another producer of the id, or its coordinator: which of the two is looked at, and not guessed."""
+    """Another producer of the id, or its coordinator: which of the two is looked at, and not
+    guessed.
+    """
 
     @pytest.fixture(autouse=True)
     def _overdue(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,29 +147,47 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
         monkeypatch.setattr(FakeHandle, "whose", True)
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
         ended = kernel(log).run(Numbers(8))
-        assert (ended.reason, log.committed, ended.stats.instances) == (EndReason.ENDED, EVERYTHING, 2)
+        assert (ended.reason, log.committed, ended.stats.instances) == (
+            EndReason.ENDED,
+            EVERYTHING,
+            2,
+        )
         assert "longer than transaction.timeout.ms of 60 s" in ended.stats.doubts[0]
 
     def test_is_told_with_what_can_be_done_when_that_happens_again_and_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(FakeHandle, "whose", True)
-        monkeypatch.setattr(FakeHandle, "commit", lambda self, patience: _raise(Fenced("the epoch is old")))
+        monkeypatch.setattr(
+            FakeHandle, "commit", lambda self, patience: _raise(Fenced("the epoch is old"))
+        )
         log, clock = Log(), [0.0]
         more: Any = {"stats": TaskStats(progress=TaskProgress(now=lambda: sum(clock)))}
-        with pytest.raises(ConnectctlError, match=r"transaction\.timeout\.ms of 60 s\. Make it longer") as caught:
-            kernel(log, remedies="Make it longer.", sleep=lambda seconds: clock.append(20), **more).run(Numbers(8))
+        with pytest.raises(
+            ConnectctlError, match=r"transaction\.timeout\.ms of 60 s\. Make it longer"
+        ) as caught:
+            kernel(
+                log, remedies="Make it longer.", sleep=lambda seconds: clock.append(20), **more
+            ).run(Numbers(8))
         assert (caught.value.code, log.trace.count("initialise")) == ("transaction-timeout", 3)
 
-    def test_is_sent_again_as_often_as_it_takes_while_brokers_may_be_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_sent_again_as_often_as_it_takes_while_brokers_may_be_out(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(FakeHandle, "whose", True)
         real, slow = FakeHandle.commit, [Fenced("the epoch is old")] * 10
         monkeypatch.setattr(
-            FakeHandle, "commit", lambda self, patience: _raise(slow.pop()) if slow else real(self, patience)
+            FakeHandle,
+            "commit",
+            lambda self, patience: _raise(slow.pop()) if slow else real(self, patience),
         )
         log = Log()
         ended = kernel(log).run(Numbers(8))
-        assert (ended.reason, log.committed, ended.stats.instances) == (EndReason.ENDED, EVERYTHING, 11)
+        assert (ended.reason, log.committed, ended.stats.instances) == (
+            EndReason.ENDED,
+            EVERYTHING,
+            11,
+        )
 
     def test_ends_the_task_as_fenced_where_another_producer_has_its_id(self) -> None:
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
@@ -211,7 +242,9 @@ class TestMutants:
         assert log.committed != EVERYTHING
 
 
-def test_nothing_is_written_to_a_topic_in_which_an_older_transaction_of_the_task_was_left_open() -> None:
+def test_nothing_is_written_to_a_topic_in_which_an_older_transaction_of_the_task_was_left_open() -> (
+    None
+):
     asked: list[list[str]] = []
 
     def leftover(topics: Sequence[str]) -> str | None:
@@ -226,4 +259,6 @@ def test_nothing_is_written_to_a_topic_in_which_an_older_transaction_of_the_task
     assert (ended.reason, log.committed) == (EndReason.ENDED, [str(n).encode() for n in range(10)])
     assert ended.stats.doubts == ["an older one is open"] * 2
     assert log.trace.index("begin") > len(log.trace) - 1 - log.trace[::-1].index("open")
-    assert asked == [["offsets"], ["t"]] * 3, "each topic is looked at once, and again after a doubt"
+    assert asked == [["offsets"], ["t"]] * 3, (
+        "each topic is looked at once, and again after a doubt"
+    )

@@ -1,4 +1,6 @@
-"""What goes to the global offsets topic arrives however long it takes, holds up nobody, and is never more than is new."""
+"""What goes to the global offsets topic arrives however long it takes, holds up nobody, and is
+never more than is new.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ KEY, OTHER = b'["c",{"file":"a"}]', b'["c",{"file":"b"}]'
 
 
 class Broker:
-    """librdkafka's producer and a topic behind it, that refuses records while ``refuses`` says why, or says nothing."""
+    """librdkafka's producer and a topic behind it, that refuses records while ``refuses`` says why,
+    or says nothing.
+    """
 
     def __init__(self) -> None:
         self.topic: list[tuple[bytes, bytes | None]] = []
@@ -37,7 +41,9 @@ class Broker:
     def ask(self, doing: str, work: Callable[[], Any]) -> Any:
         return self
 
-    def produce(self, topic: str, value: bytes | None, key: bytes, on_delivery: Callable[[Any, Any], None]) -> None:
+    def produce(
+        self, topic: str, value: bytes | None, key: bytes, on_delivery: Callable[[Any, Any], None]
+    ) -> None:
         with self._lock:
             if len(self._queue) >= self.room:
                 raise BufferError
@@ -155,7 +161,9 @@ def test_an_older_value_that_was_refused_is_not_sent_behind_a_newer_one(
     assert broker.topic == [(KEY, b"2")]
 
 
-def test_what_finds_no_room_in_the_producer_waits_for_some(broker: Broker, writer: GlobalOffsetsWriter) -> None:
+def test_what_finds_no_room_in_the_producer_waits_for_some(
+    broker: Broker, writer: GlobalOffsetsWriter
+) -> None:
     broker.room = 1
     writer.write_values({KEY: b"1", OTHER: b"2"})
     eventually(lambda: not writer.unwritten)
@@ -177,7 +185,9 @@ def test_a_tombstone_that_is_refused_fails_the_commit_at_once_and_is_not_sent_ag
     broker: Broker, writer: GlobalOffsetsWriter
 ) -> None:
     broker.refuses = "Broker: Topic authorization failed"
-    with pytest.raises(TimedOut, match="Could not write a tombstone to global: Broker: Topic authorization failed"):
+    with pytest.raises(
+        TimedOut, match="Could not write a tombstone to global: Broker: Topic authorization failed"
+    ):
         writer.write_tombstones({KEY: None})
     broker.refuses = None
     writer.write_values({OTHER: b"2"})
@@ -220,7 +230,9 @@ def test_a_tombstone_takes_the_place_of_a_value_that_was_not_written(
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_what_a_doubtful_transaction_came_to_is_read_and_written(broker: Broker, committed: bool) -> None:
+def test_what_a_doubtful_transaction_came_to_is_read_and_written(
+    broker: Broker, committed: bool
+) -> None:
     writer, store = opened(broker), Stored({KEY: b"2" if committed else b"1"})
     ledger = SourceOffsetsLedger("offsets", store, writer)
     ledger.before({KEY: b"2"})  # and nobody knows whether it was committed
@@ -242,7 +254,11 @@ def test_what_a_lease_cannot_write_is_told_at_once_and_the_next_one_writes_what_
     began = time.monotonic()
     first.close()
     assert time.monotonic() - began < 300  # of its patience
-    assert (first.unwritten, first.problem, broker.purged) == (frozenset({KEY, OTHER}), broker.refuses, 1)
+    assert (first.unwritten, first.problem, broker.purged) == (
+        frozenset({KEY, OTHER}),
+        broker.refuses,
+        1,
+    )
     broker.refuses = None
     second = opened(broker, *first.unwritten)
     SourceOffsetsLedger("offsets", Stored({KEY: b"7", OTHER: b"8"}), second).refresh(1)

@@ -13,7 +13,11 @@ from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.task import offset_store as committedmodule
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends
+from connectctl.ops.task_runtime.task.offset_store import (
+    CommittedOffsets,
+    OffsetStore,
+    current_ends,
+)
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.admin import FakeAdmin, FakeKafka
 
@@ -35,11 +39,21 @@ class Topic:
         return len(self.logs[place.partition])
 
     def kafka(self, *, timeout: float = 0.05, end: Any = None) -> FakeKafka:
-        return FakeKafka(FakeAdmin(offsets=end or self.end, ids=lambda asked: self.id), timeout=timeout)
+        return FakeKafka(
+            FakeAdmin(offsets=end or self.end, ids=lambda asked: self.id), timeout=timeout
+        )
 
 
 class Message:
-    def __init__(self, partition: int, offset: int, key: bytes | None, value: bytes | None, *, end: bool = False):
+    def __init__(
+        self,
+        partition: int,
+        offset: int,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        end: bool = False,
+    ):
         self._all = partition, offset, key, value
         self._error = KafkaError(KafkaError._PARTITION_EOF) if end else None
 
@@ -143,7 +157,7 @@ def test_a_reading_that_believes_in_any_end_is_held_against_what_is_known(
         CommittedOffsets(mutant._kafka, "t", "c", reached).refresh(5)
 
 
-# ------------------------------------------------------------------------------------------------------ own commits
+# -------------------------------------------------------------------------------------- own commits
 
 
 def read(topic: Topic) -> OffsetStore:
@@ -156,7 +170,9 @@ def test_what_was_committed_must_be_found_behind_what_was_read(topic: Topic) -> 
     store, history = read(topic), CommitHistory()
     history.committed({KEYS[0]: b'{"n":2}'}, store)
     store.refresh(5)
-    with pytest.raises(UnknownOutcome, match=r'was read incompletely: \["c",\{"f":0\}\].*, an earlier value'):
+    with pytest.raises(
+        UnknownOutcome, match=r'was read incompletely: \["c",\{"f":0\}\].*, an earlier value'
+    ):
         history.check(store)
     topic.write(KEYS[0])
     store.refresh(5)

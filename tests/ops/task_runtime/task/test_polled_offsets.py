@@ -38,7 +38,9 @@ def polled(
     batch: Sequence[SourceRecord], stored: dict[bytes, bytes] | None = None, **task: Any
 ) -> tuple[PolledSource, TransactionBatch]:
     kind = type("Task", (Script,), {"batch": batch} | task)
-    polling = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
+    polling = PolledSource(
+        kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets"
+    )
     polling.resume(StoreSnapshot(stored or {}))
     step = polling.next_batch()
     assert step is not None
@@ -46,27 +48,41 @@ def polled(
 
 
 def records(places: Sequence[TopicPartition], copies: bool) -> list[SourceRecord]:
-    """A record for each place; partitions are objects of their own, or one for all that are equal."""
+    """A record for each place; partitions are objects of their own, or one for all that are
+    equal.
+    """
     known: dict[str, dict[str, Any]] = {}
     return [
         SourceRecord(
-            {"p": p} if copies else known.setdefault(repr(p), {"p": p}), None if n is None else {"n": n}, "t", "v"
+            {"p": p} if copies else known.setdefault(repr(p), {"p": p}),
+            None if n is None else {"n": n},
+            "t",
+            "v",
         )
         for p, n in places
     ]
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["a", 1, True, 1.0, "1"]), st.none() | st.integers(0, 99)), min_size=1),
+    st.lists(
+        st.tuples(st.sampled_from(["a", 1, True, 1.0, "1"]), st.none() | st.integers(0, 99)),
+        min_size=1,
+    ),
     st.booleans(),
 )
-def test_the_last_offset_of_each_partition_counts(places: list[TopicPartition], copies: bool) -> None:
+def test_the_last_offset_of_each_partition_counts(
+    places: list[TopicPartition], copies: bool
+) -> None:
     expected = {json_of(p): b'{"n":%d}' % n for p, n in places if n is not None}
-    assert polled(records(places, copies))[1].offsets == {b'["c",{"p":%s}]' % p: n for p, n in expected.items()}
+    assert polled(records(places, copies))[1].offsets == {
+        b'["c",{"p":%s}]' % p: n for p, n in expected.items()
+    }
 
 
 def json_of(value: Any) -> bytes:
-    return {str: b'"%s"' % str(value).encode(), bool: b"true", float: b"1.0", int: b"1"}[type(value)]
+    return {str: b'"%s"' % str(value).encode(), bool: b"true", float: b"1.0", int: b"1"}[
+        type(value)
+    ]
 
 
 def test_a_partition_is_written_as_it_is_stored_time_and_again() -> None:
@@ -78,7 +94,9 @@ def test_a_partition_is_written_as_it_is_stored_time_and_again() -> None:
 
 
 @pytest.mark.parametrize("heeds", [False, True])
-def test_a_task_hears_of_each_record_where_it_wants_to_and_of_the_commit_in_any_case(heeds: bool) -> None:
+def test_a_task_hears_of_each_record_where_it_wants_to_and_of_the_commit_in_any_case(
+    heeds: bool,
+) -> None:
     heard: list[Any] = []
 
     def commit_record(self: Any, record: SourceRecord) -> None:
@@ -100,7 +118,11 @@ def test_a_task_hears_of_each_record_where_it_wants_to_and_of_the_commit_in_any_
             {"n": 1},
             "source_partition may hold primitive values only, and p is not one: it is an object",
         ),
-        ({"p": [1]}, None, "source_partition may hold primitive values only, and p is not one: it is an array"),
+        (
+            {"p": [1]},
+            None,
+            "source_partition may hold primitive values only, and p is not one: it is an array",
+        ),
         ({"p": "a"}, "1", "source_offset is not a JSON object"),
     ],
 )
@@ -109,7 +131,9 @@ def test_an_update_that_connect_would_not_write_fails_the_task_and_names_the_met
 ) -> None:
     with pytest.raises(ConnectctlError) as error:
         polled(records([("a", 1)], False), update_offsets=lambda self, about: [(partition, offset)])
-    assert str(error.value).startswith("Task.update_offsets of c returned an invalid source offset: ")
+    assert str(error.value).startswith(
+        "Task.update_offsets of c returned an invalid source offset: "
+    )
     assert f"{offset!r} for {partition!r}: {why}" in str(error.value)
 
 

@@ -1,4 +1,6 @@
-"""A polled task under the kernel: KIP-618's boundaries and order of calls, and Connect's own corners."""
+"""A polled task under the kernel: KIP-618's boundaries and order of calls, and Connect's own
+corners.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ class TestBoundaries:
     def test_an_abort_of_an_empty_transaction_is_ignored(self) -> None:
         broker = Broker()
         run(broker, Boundary.CONNECTOR, asks={2: End.COMMIT}, asks_batch={2: End.ABORT})
-        assert (broker.records, broker.trace.count("abort")) == (ALL[:3], 1)  # the one of the end, of what nobody ended
+        # the one of the end, of what nobody ended
+        assert (broker.records, broker.trace.count("abort")) == (ALL[:3], 1)
 
     def test_an_abort_where_nothing_was_polled_is_ignored(self) -> None:
         beats = iter(range(3))
@@ -71,9 +74,15 @@ class TestBoundaries:
 
         broker = Broker()
         ended = run(broker, Boundary.CONNECTOR, poll=poll)
-        assert (ended.stats.aborted, "begin" in broker.trace, "abort" in broker.trace) == (0, False, False)
+        assert (ended.stats.aborted, "begin" in broker.trace, "abort" in broker.trace) == (
+            0,
+            False,
+            False,
+        )
 
-    def test_a_commit_of_the_batch_behind_an_abort_of_its_last_record_has_nothing_to_commit(self) -> None:
+    def test_a_commit_of_the_batch_behind_an_abort_of_its_last_record_has_nothing_to_commit(
+        self,
+    ) -> None:
         broker = Broker()
         run(broker, Boundary.CONNECTOR, last=2, asks={2: End.ABORT}, asks_batch={2: End.COMMIT})
         assert (broker.records, offset(broker), broker.commits) == ([], 2, 1)
@@ -93,18 +102,29 @@ class TestBoundaries:
                 requests.abort_transaction(which)
 
     @pytest.mark.parametrize("end", End)
-    def test_a_request_for_a_record_that_is_not_returned_ends_no_transaction_of_other_records(self, end: End) -> None:
+    def test_a_request_for_a_record_that_is_not_returned_ends_no_transaction_of_other_records(
+        self, end: End
+    ) -> None:
         def poll(self: Any) -> Any:
             if not self.tried:
                 type(self).tried = True
-                # The ids of these hundred, which are gone after this poll, are given to the next ones.
+                # The ids of these hundred, which are gone after this poll, are given to the next
+                # ones.
                 for record in [SourceRecord(PARTITION, {"n": n}, "t", n) for n in range(100)]:
                     self._ask(end, record)
                 raise RetriableError("the source is busy")
             return Task.poll(self)
 
         broker = Broker()
-        ended = run(broker, Boundary.CONNECTOR, poll=poll, tried=False, last=99, batch=100, asks={99: End.COMMIT})
+        ended = run(
+            broker,
+            Boundary.CONNECTOR,
+            poll=poll,
+            tried=False,
+            last=99,
+            batch=100,
+            asks={99: End.COMMIT},
+        )
         assert (broker.records, offset(broker), ended.stats.aborted) == (list(range(100)), 99, 0)
         assert broker.commits == 1
 
@@ -176,17 +196,25 @@ def at_once(self: Any, topic: str = "t") -> SourceRecords | None:
     records = Task.poll(self)
     if not records:
         return None
-    return SourceRecords(PARTITION, records[-1].source_offset or {}, topic, [record.value for record in records])
+    return SourceRecords(
+        PARTITION, records[-1].source_offset or {}, topic, [record.value for record in records]
+    )
 
 
 class TestValuesAtOnce:
     @pytest.mark.parametrize("boundary", [Boundary.POLL, Boundary.INTERVAL, None])
     def test_they_come_to_the_same_as_records(self, boundary: Boundary | None) -> None:
         ones, many = Broker(), Broker()
-        counts = run(ones, boundary, last=23).stats, run(many, boundary, last=23, poll=at_once).stats
+        counts = (
+            run(ones, boundary, last=23).stats,
+            run(many, boundary, last=23, poll=at_once).stats,
+        )
         assert (many.records, many.offsets) == (ones.records, ones.offsets)
         assert many.records == list(range(24))
-        assert (counts[0].records, counts[0].transactions) == (counts[1].records, counts[1].transactions)
+        assert (counts[0].records, counts[0].transactions) == (
+            counts[1].records,
+            counts[1].transactions,
+        )
 
     def test_no_record_of_them_is_told_of_and_the_commit_is(self) -> None:
         broker = Broker()
@@ -216,7 +244,9 @@ class TestWhatIsInHand:
     OTHER = b'["c",{"file":"b"}]'
 
     def trace(self, between: dict[bytes, bytes], *, lists: bool = False) -> list[str]:
-        """What a task goes through that has nothing in hand, while ``between`` is written by others."""
+        """What a task goes through that has nothing in hand, while ``between`` is written by
+        others.
+        """
         broker = Broker()
         broker.offsets[KEY] = b'{"n":4}'
 
@@ -227,7 +257,9 @@ class TestWhatIsInHand:
                 super().start(configs)
 
         kind = type("Scripted", (Listing,), {"broker": broker, "asks": {}, "asks_batch": {}})
-        supply = PolledSource(kind, "c", {}, lambda: boundaries(Boundary.POLL, lambda: 0.0), converters({}), "offsets")
+        supply = PolledSource(
+            kind, "c", {}, lambda: boundaries(Boundary.POLL, lambda: 0.0), converters({}), "offsets"
+        )
         supply.resume(broker)
         broker.offsets |= between
         supply.resume(broker)
@@ -241,10 +273,16 @@ class TestWhatIsInHand:
 
     def test_what_its_neighbours_do_is_nothing_to_it_unless_it_looked_at_all_there_is(self) -> None:
         assert self.trace({self.OTHER: b'{"n":1}'}) == ["start at 5"]
-        assert self.trace({self.OTHER: b'{"n":1}'}, lists=True) == ["start at 5", "stop", "start at 5"]
+        assert self.trace({self.OTHER: b'{"n":1}'}, lists=True) == [
+            "start at 5",
+            "stop",
+            "start at 5",
+        ]
 
 
-def test_a_poll_that_failed_for_now_is_repeated_and_its_task_is_not_idle(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_poll_that_failed_for_now_is_repeated_and_its_task_is_not_idle(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Shaky(Task):
         polls = 0
 
@@ -256,7 +294,9 @@ def test_a_poll_that_failed_for_now_is_repeated_and_its_task_is_not_idle(caplog:
 
     broker = Broker()
     kind = type("Scripted", (Shaky,), {"broker": broker, "asks": {}, "asks_batch": {}})
-    supply = PolledSource(kind, "c", {}, lambda: boundaries(Boundary.POLL, float), converters({}), "offsets")
+    supply = PolledSource(
+        kind, "c", {}, lambda: boundaries(Boundary.POLL, float), converters({}), "offsets"
+    )
     supply.resume(broker)
     found = []
     for _ in range(4):

@@ -1,4 +1,6 @@
-"""A polled task with a promised latency: commits that do not wait for its polls, on a thread of its own."""
+"""A polled task with a promised latency: commits that do not wait for its polls, on a thread of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Committing(Handle):
 
 
 class Numbers(SourceTask):
-    """One number for each poll, up to ``last``; ``before`` is called with each. Notes which threads call it."""
+    """One number for each poll, up to ``last``; ``before`` is called with each. Notes which threads
+    call it.
+    """
 
     last = 3
     threads: set[int]
@@ -90,7 +94,13 @@ def run(
     stats = TaskStats()
     stats.latency.promise = promise
     supply = PolledSource(
-        kind, "c", {}, lambda: Boundaries(Boundary.POLL, latency=promise), converters(JSON), "offsets", stats.meter
+        kind,
+        "c",
+        {},
+        lambda: Boundaries(Boundary.POLL, latency=promise),
+        converters(JSON),
+        "offsets",
+        stats.meter,
     )
     kernel = ExactlyOnceTask(
         lambda: Committing(broker, committed),  # type: ignore[arg-type,return-value]
@@ -114,7 +124,8 @@ def test_what_is_in_hand_is_committed_although_the_next_poll_has_nothing_to_give
     broker = Broker()
     ended, kind, _ = run(broker, 0.05, through.set, before=staticmethod(before))
     assert (ended.reason, broker.records, offset(broker)) == (EndReason.ENDED, [0, 1, 2, 3], 3)
-    assert kind.trace.index("record 1") > kind.trace.index("poll 2")  # behind the poll, which another thread is in
+    # behind the poll, which another thread is in
+    assert kind.trace.index("record 1") > kind.trace.index("poll 2")
 
 
 def test_one_thread_calls_all_of_the_task_and_it_is_not_that_of_the_loop() -> None:
@@ -204,8 +215,12 @@ def test_the_lag_is_the_last_that_was_told_while_a_poll_is_under_way() -> None:
         if number == 2:
             assert told.wait(LONG)
 
-    kind: Any = type("Scripted", (Numbers,), {"threads": set(), "trace": [], "before": staticmethod(before)})
-    supply = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL, latency=1e-6), converters(JSON), "offsets")
+    kind: Any = type(
+        "Scripted", (Numbers,), {"threads": set(), "trace": [], "before": staticmethod(before)}
+    )
+    supply = PolledSource(
+        kind, "c", {}, lambda: Boundaries(Boundary.POLL, latency=1e-6), converters(JSON), "offsets"
+    )
     supply.resume(Broker())
     first = supply.next_batch()
     assert first is not None
@@ -251,7 +266,9 @@ def test_without_transactions_records_are_visible_once_they_are_sent_and_else_wi
 
     broker = Broker()
     kind: Any = type("Scripted", (Numbers,), {"threads": set(), "trace": []})
-    supply = PolledSource(kind, "c", {}, lambda: FlushBoundaries(1000.0), converters(JSON), "offsets", stats.meter)
+    supply = PolledSource(
+        kind, "c", {}, lambda: FlushBoundaries(1000.0), converters(JSON), "offsets", stats.meter
+    )
     ledger = SourceOffsetsLedger("offsets", broker)
     kernel = ExactlyOnceTask(lambda: Offsets(broker), ledger, stats=stats, visible_when_sent=sent)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).reason is EndReason.ENDED

@@ -1,4 +1,6 @@
-"""Single records until they become batches: what belongs together, in which order, and how each is named."""
+"""Single records until they become batches: what belongs together, in which order, and how each is
+named.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +8,53 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, ProducerRecord, RecordLists, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ColumnBatch,
+    ProducerRecord,
+    RecordLists,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
+from connectctl.ops.task_runtime.task.columnar_producer import (
+    ColumnarProducer,
+    batch_producer_class,
+)
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 
 def poll(first: int, count: int) -> TransactionBatch:
     """Records with and without a partition, in turn, and messages for both."""
-    records = [ProducerRecord("t", b"k", b"%d" % n, n % 2 or None) for n in range(first, first + count)]
-    lists = RecordLists("t", [b"m%d" % n for n in range(count)], partitions=[n % 2 or None for n in range(count)])
+    records = [
+        ProducerRecord("t", b"k", b"%d" % n, n % 2 or None) for n in range(first, first + count)
+    ]
+    lists = RecordLists(
+        "t", [b"m%d" % n for n in range(count)], partitions=[n % 2 or None for n in range(count)]
+    )
     columns = ColumnBatch("t", RecordColumns([b"c"]))
-    return TransactionBatch(records, [columns, lists], describe_record=lambda n: f"record {n} from {first}")
+    return TransactionBatch(
+        records, [columns, lists], describe_record=lambda n: f"record {n} from {first}"
+    )
 
 
-def test_what_several_polls_gave_is_together_in_its_order_and_each_is_named_by_its_own_poll() -> None:
+def test_what_several_polls_gave_is_together_in_its_order_and_each_is_named_by_its_own_poll() -> (
+    None
+):
     buffer = RecordBuffer(1000, 10_000)
     buffer.add(poll(0, 3))
     buffer.add(poll(3, 2))
     ((topic, rows, named),) = buffer.take()
     assert named is not None
-    assert (topic, rows.values) == ("t", [b"0", b"1", b"2", b"m0", b"m1", b"m2", b"3", b"4", b"m0", b"m1"])
+    assert (topic, rows.values) == (
+        "t",
+        [b"0", b"1", b"2", b"m0", b"m1", b"m2", b"3", b"4", b"m0", b"m1"],
+    )
     assert rows.partitions == [None, 1, None, None, 1, None, 1, None, None, 1]
     # A row of columns has the number behind the records: 3 in the first poll, 2 in the second.
-    first, second = [f"record {n} from 0" for n in (0, 1, 2, 4, 5, 6)], [f"record {n} from 3" for n in (0, 1, 3, 4)]
+    first, second = (
+        [f"record {n} from 0" for n in (0, 1, 2, 4, 5, 6)],
+        [f"record {n} from 3" for n in (0, 1, 3, 4)],
+    )
     assert [named(n) for n in range(len(rows))] == [*first, *second]
     assert list(buffer.take()) == []
 
@@ -39,13 +63,23 @@ def test_records_that_nobody_can_name_have_no_names() -> None:
     buffer = RecordBuffer(1000, 10_000)
     buffer.add(poll(0, 2))
     buffer.add(TransactionBatch([ProducerRecord("t", None, b"x"), ProducerRecord("u", None, b"x")]))
-    buffer.add(TransactionBatch([ProducerRecord("v", None, b"x")], describe_record=lambda n: f"record {n}"))
-    assert {topic: named is None for topic, _, named in buffer.take()} == {"t": True, "u": True, "v": False}
+    buffer.add(
+        TransactionBatch([ProducerRecord("v", None, b"x")], describe_record=lambda n: f"record {n}")
+    )
+    assert {topic: named is None for topic, _, named in buffer.take()} == {
+        "t": True,
+        "u": True,
+        "v": False,
+    }
 
 
 def test_only_what_is_large_enough_is_taken_where_not_everything_is() -> None:
     buffer = RecordBuffer(100, 1000)
-    buffer.add(TransactionBatch([ProducerRecord("t", b"k" * 50, b"v" * 49), ProducerRecord("u", None, None)]))
+    buffer.add(
+        TransactionBatch(
+            [ProducerRecord("t", b"k" * 50, b"v" * 49), ProducerRecord("u", None, None)]
+        )
+    )
     assert list(buffer.take(everything=False)) == []
     buffer.add(TransactionBatch([ProducerRecord("t", None, b"v")]))
     assert [topic for topic, _, _ in buffer.take(everything=False)] == ["t"]
@@ -79,7 +113,10 @@ def test_columns_without_keys_headers_and_times_have_none() -> None:
     ("config", "kind"),
     [
         ({}, ColumnarProducer),
-        ({"producer.override.compression.type": "lz4", "producer.override.client.id": "c"}, ColumnarProducer),
+        (
+            {"producer.override.compression.type": "lz4", "producer.override.client.id": "c"},
+            ColumnarProducer,
+        ),
         ({"producer.override.linger.ms": "5"}, TaskProducer),
         ({"exactly.once.source.support": "disabled"}, IdempotentProducer),
     ],

@@ -1,4 +1,6 @@
-"""A record that no broker takes is named by its place in the source, and batches are as small as topics want them."""
+"""A record that no broker takes is named by its place in the source, and batches are as small as
+topics want them.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,19 @@ class Given(SourceTask):
 
 
 class Topics(Snapshots):
-    """A store without offsets, and producers that refuse a record with the value ``bad`` until they are to name it."""
+    """A store without offsets, and producers that refuse a record with the value ``bad`` until they
+    are to name it.
+    """
 
     def __init__(self, bad: bytes | None = None, *, names: bool = True):
         super().__init__()
-        self.bad, self.names, self.naming, self.opened, self.sent = bad, names, False, 0, list[bytes]()
+        self.bad, self.names, self.naming, self.opened, self.sent = (
+            bad,
+            names,
+            False,
+            0,
+            list[bytes](),
+        )
 
     def value(self, key: bytes) -> bytes | None:
         return None
@@ -78,7 +88,9 @@ class Producer:
         self._open: list[bytes] = []
 
     def send(self, step: TransactionBatch) -> None:
-        values = [r.value for r in step.records] + [m["value"] for bulk in step.record_batches for m in bulk.messages]
+        values = [r.value for r in step.records] + [
+            m["value"] for bulk in step.record_batches for m in bulk.messages
+        ]
         for number, value in enumerate(values):
             if value == self._topics.bad:
                 raise (
@@ -108,11 +120,18 @@ def run(topics: Topics, *polls: Any, **more: Any) -> Any:
     text = "org.apache.kafka.connect.storage.StringConverter"
     made = type("Made", (Given,), {"polls": polls})
     supply = PolledSource(
-        made, "c", {}, lambda: Boundaries(Boundary.POLL, 60.0), converters({"value.converter": text}), "offsets"
+        made,
+        "c",
+        {},
+        lambda: Boundaries(Boundary.POLL, 60.0),
+        converters({"value.converter": text}),
+        "offsets",
     )
     ledger = SourceOffsetsLedger("offsets", topics)
     whole: dict[str, Any] = {"open_producer": topics.handle, "ledger": ledger} | more
-    return ExactlyOnceTask(**whole, sleep=lambda seconds: None, send_one_by_one=topics.send_one_by_one).run(supply)
+    return ExactlyOnceTask(
+        **whole, sleep=lambda seconds: None, send_one_by_one=topics.send_one_by_one
+    ).run(supply)
 
 
 def record(value: str, n: int, partition: Any = A, topic: str = "t", **more: Any) -> SourceRecord:
@@ -122,10 +141,22 @@ def record(value: str, n: int, partition: Any = A, topic: str = "t", **more: Any
 @pytest.mark.parametrize(
     ("poll", "said"),
     [
-        ([record("x", 1), record("bad", 2), record("y", 3)], 'The record of {"file":"a"} at {"n":2}'),
-        ([record("x", 1, B, "u"), record("y", 2), record("z", 3, B, "u"), record("bad", 4)], '"a"} at {"n":4}'),
-        ([record("x", 1, timestamp=5), record("y", 2, topic="u"), record("bad", 7, B)], '"b"} at {"n":7}'),
-        (SourceRecords(A, {"n": 9}, "t", ["x", "bad", "y", "z"]), '"a"}, 2 before the one at {"n":9}'),
+        (
+            [record("x", 1), record("bad", 2), record("y", 3)],
+            'The record of {"file":"a"} at {"n":2}',
+        ),
+        (
+            [record("x", 1, B, "u"), record("y", 2), record("z", 3, B, "u"), record("bad", 4)],
+            '"a"} at {"n":4}',
+        ),
+        (
+            [record("x", 1, timestamp=5), record("y", 2, topic="u"), record("bad", 7, B)],
+            '"b"} at {"n":7}',
+        ),
+        (
+            SourceRecords(A, {"n": 9}, "t", ["x", "bad", "y", "z"]),
+            '"a"}, 2 before the one at {"n":9}',
+        ),
         (SourceRecords(A, {"n": 9}, "t", ["x", "bad"]), 'The record of {"file":"a"} at {"n":9}'),
     ],
     ids=["one topic", "two topics", "with times", "at once", "last"],
@@ -157,7 +188,11 @@ def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
         (None, {"n": 1}, "source_partition is not a JSON object"),
         (A, "1", "source_offset is not a JSON object"),
         (A, {"n": {1, 2}}, "source_offset: n is a set, which JSON does not have"),
-        (A, {"n": [1, 2]}, "source_offset may hold primitive values only, and n is not one: it is an array"),
+        (
+            A,
+            {"n": [1, 2]},
+            "source_offset may hold primitive values only, and n is not one: it is an array",
+        ),
         (
             {"f": {"g": 1}},
             {"n": 1},
@@ -172,7 +207,9 @@ def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
 def test_an_offset_that_connect_would_not_write_fails_the_task_and_names_method_and_partition(
     partition: Any, offset: Any, why: str
 ) -> None:
-    with pytest.raises(ConnectctlError, match=r"\.poll of c returned an invalid source offset") as caught:
+    with pytest.raises(
+        ConnectctlError, match=r"\.poll of c returned an invalid source offset"
+    ) as caught:
         run(Topics(), [record("x", 1), SourceRecord(partition, offset, "t", "y")])
     assert f"{offset!r} for {partition!r}: " in str(caught.value)
     assert why in str(caught.value)
@@ -183,7 +220,11 @@ def test_batches_fit_the_smallest_topic_that_was_seen_and_a_record_the_largest()
 
     def largest(topics: Collection[str]) -> dict[str, int]:
         asked.append(sorted(topics))
-        return {name: size for name, size in {"small": 2000, "large": 5_000_000}.items() if name in topics}
+        return {
+            name: size
+            for name, size in {"small": 2000, "large": 5_000_000}.items()
+            if name in topics
+        }
 
     limits = BatchSizeLimits(largest, {})
     assert limits.properties() == {"batch.size": "1000000"}
@@ -200,7 +241,10 @@ def test_batches_fit_the_smallest_topic_that_was_seen_and_a_record_the_largest()
 
 
 def test_a_topic_that_takes_less_than_those_before_gets_another_producer() -> None:
-    limits, topics = BatchSizeLimits(lambda names: dict.fromkeys({"u"} & set(names), 2000), {}), Topics()
+    limits, topics = (
+        BatchSizeLimits(lambda names: dict.fromkeys({"u"} & set(names), 2000), {}),
+        Topics(),
+    )
     sizes: list[str] = []
 
     def opened() -> Any:
@@ -208,7 +252,11 @@ def test_a_topic_that_takes_less_than_those_before_gets_another_producer() -> No
         return topics.handle()
 
     ended = run(
-        topics, [record("x", 1)], [record("y", 2, topic="u")], batch_size_fits=limits.fits, open_producer=opened
+        topics,
+        [record("x", 1)],
+        [record("y", 2, topic="u")],
+        batch_size_fits=limits.fits,
+        open_producer=opened,
     )
     assert (ended.reason, sizes, ended.stats.doubts) == (EndReason.ENDED, ["1000000", "2000"], [])
 
@@ -218,19 +266,27 @@ def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> N
     kind: Any = one_at_a_time(IdempotentProducer)
     made = kind(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
     made.begin()
-    step = TransactionBatch(records=[], record_batches=[], describe_record=lambda number: f"Record {number}")
+    step = TransactionBatch(
+        records=[], record_batches=[], describe_record=lambda number: f"Record {number}"
+    )
     made._step = step
-    with pytest.raises(ConnectctlError, match="Record 0 is too large: 2003 bytes of key and value") as caught:
+    with pytest.raises(
+        ConnectctlError, match="Record 0 is too large: 2003 bytes of key and value"
+    ) as caught:
         made._call("write", lambda: made._send_dicts("t", [{"key": b"key", "value": b"x" * 2000}]))
     assert "Raise max.message.bytes of t, or reduce the size of the row" in str(caught.value)
     made.discard()
-    plain = IdempotentProducer(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
+    plain = IdempotentProducer(
+        kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"}
+    )
     with pytest.raises(RejectedRecord):
         plain._call("write", lambda: plain._send_dicts("t", [{"value": b"x" * 2000}]))
     plain.discard()
 
 
-def test_a_producer_of_columns_names_records_by_itself_and_another_kind_becomes_the_slow_one_once() -> None:
+def test_a_producer_of_columns_names_records_by_itself_and_another_kind_becomes_the_slow_one_once() -> (
+    None
+):
     opened: list[type[TaskProducer]] = []
     note: Any = opened.append
     columns, records = ProducerFactory(ColumnarProducer, note), ProducerFactory(TaskProducer, note)

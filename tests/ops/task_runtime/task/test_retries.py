@@ -19,12 +19,16 @@ from connectctl.ops.core.errors import (
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.task.retries import RetryPolicy, default_seconds
 
-AWAY = Unreachable("Kafka at a:1 does not answer", why="Connection refused", next_step="Check bootstrap_servers.")
+AWAY = Unreachable(
+    "Kafka at a:1 does not answer", why="Connection refused", next_step="Check bootstrap_servers."
+)
 
 
 @dataclass
 class Watch:
-    """A clock that only sleeping moves; ``failures`` are what the work raises, one after the other."""
+    """A clock that only sleeping moves; ``failures`` are what the work raises, one after the
+    other.
+    """
 
     failures: list[ConnectctlError] = field(default_factory=list)
     time: float = 0.0
@@ -47,7 +51,9 @@ def test_what_passes_is_waited_out_and_told_once(error: ConnectctlError) -> None
     watch = Watch([error] * 7)
     assert watch.patience(60)("read the offsets", watch.work) == "done"
     began, over = watch.lines
-    assert began.startswith("waiting: could not read the offsets; retrying for up to 60 s (--patience): ")
+    assert began.startswith(
+        "waiting: could not read the offsets; retrying for up to 60 s (--patience): "
+    )
     assert began.endswith(error.what if error.why is None else f"{error.what}: {error.why}")
     assert over == f"continuing after {watch.time:.0f} s: could read the offsets"
 
@@ -70,16 +76,22 @@ def test_what_only_a_person_can_mend_ends_it_at_once_and_in_silence(error: Conne
     assert (raised.value, watch.time, watch.lines) == (error, 0, [])
 
 
-def test_a_cluster_that_has_not_answered_yet_is_waited_for_by_those_who_say_so_and_the_others_are_told_how() -> None:
-    new = NeverAnswered("Kafka at a:1 does not answer", why="Connection refused", next_step="Check bootstrap_servers.")
+def test_a_cluster_that_has_not_answered_yet_is_waited_for_by_those_who_say_so_and_the_others_are_told_how() -> (
+    None
+):
+    new = NeverAnswered(
+        "Kafka at a:1 does not answer",
+        why="Connection refused",
+        next_step="Check bootstrap_servers.",
+    )
     watch = Watch([new] * 3)
     assert watch.patience(60)("reach Kafka", watch.work) == "done"
     watch = Watch([new] * 3)
     with pytest.raises(NeverAnswered) as raised:
         replace(watch.patience(60), wait_for_first_contact=False)("reach Kafka", watch.work)
     assert str(raised.value) == (
-        "Kafka at a:1 does not answer: Connection refused. Check bootstrap_servers. A run without an end waits for it; any "
-        "other run with --patience SECONDS."
+        "Kafka at a:1 does not answer: Connection refused. Check bootstrap_servers. A run without "
+        "an end waits for it; any other run with --patience SECONDS."
     )
     assert (watch.time, watch.lines) == (0, [])
 
@@ -89,7 +101,8 @@ def test_the_last_error_says_for_how_long_it_was_tried_again() -> None:
     with pytest.raises(Unreachable) as raised:
         watch.patience(60)("read the offsets", watch.work)
     assert str(raised.value) == (
-        "Kafka at a:1 does not answer: Connection refused; retried for 60 s. Check bootstrap_servers."
+        "Kafka at a:1 does not answer: Connection refused; retried for 60 s. Check "
+        "bootstrap_servers."
     )
     assert raised.value.code == "unreachable"
     assert len(watch.lines) == 1
@@ -121,4 +134,6 @@ def test_each_interruption_has_the_whole_time() -> None:
 
 def test_a_run_without_an_end_has_more_patience_than_one_with_one() -> None:
     assert default_seconds(Until()) == 300
-    assert {default_seconds(each) for each in (Until(idle=5), Until(records=1), Until(duration=9))} == {120}
+    assert {
+        default_seconds(each) for each in (Until(idle=5), Until(records=1), Until(duration=9))
+    } == {120}

@@ -1,4 +1,6 @@
-"""A task's records as messages: the same ones whether they go one by one or many at once, and in the task's order."""
+"""A task's records as messages: the same ones whether they go one by one or many at once, and in
+the task's order.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,23 @@ def record(value: Any, topic: str = "t", **more: Any) -> SourceRecord:
 
 
 def messages(**configs: str) -> RecordSerializer:
-    return RecordSerializer(converters({name.replace("_", "."): value for name, value in configs.items()}), "offsets")
+    return RecordSerializer(
+        converters({name.replace("_", "."): value for name, value in configs.items()}), "offsets"
+    )
 
 
 def test_records_without_headers_and_timestamps_go_at_once() -> None:
     found = messages().of([record("a"), record(None, key="k"), record("c", partition=0)])
-    assert found == ([], [RecordLists("t", [b"a", None, b"c"], [None, b"k", None], [None, None, 0])])
+    assert found == (
+        [],
+        [RecordLists("t", [b"a", None, b"c"], [None, b"k", None], [None, None, 0])],
+    )
 
 
 @pytest.mark.parametrize("special", [{"headers": [("h", "1")]}, {"timestamp": 0}])
-def test_one_record_that_no_bulk_can_have_keeps_all_of_them_in_their_order(special: dict[str, Any]) -> None:
+def test_one_record_that_no_bulk_can_have_keeps_all_of_them_in_their_order(
+    special: dict[str, Any],
+) -> None:
     outgoing, bulks = messages().of([record("a"), record("b", **special), record("c")])
     assert ([r.value for r in outgoing], bulks) == ([b"a", b"b", b"c"], [])
     assert (outgoing[1].timestamp, list(outgoing[1].headers)) in [(None, [("h", b"1")]), (0, [])]
@@ -59,7 +68,9 @@ def test_each_topic_has_its_own_bulk_in_the_order_of_its_records() -> None:
 def test_at_once_or_one_by_one_they_are_the_same(records: list[SourceRecord]) -> None:
     convert = messages(key_converter=JSON, value_converter=JSON)
     at_once = [
-        (b.topic, m.get("key"), m["value"], m.get("partition")) for b in convert.of(records)[1] for m in b.messages
+        (b.topic, m.get("key"), m["value"], m.get("partition"))
+        for b in convert.of(records)[1]
+        for m in b.messages
     ]
     one_by_one = convert.of([*records, record(0, "last", timestamp=1)])[0][:-1]
     expected = [(r.topic, r.key, r.value, r.partition) for r in one_by_one]
@@ -76,7 +87,11 @@ def test_a_record_for_the_tasks_own_offsets_topic_is_refused(more: dict[str, Any
 @pytest.mark.parametrize("converter", ["StringConverter", "ByteArrayConverter", "JsonConverter"])
 def test_many_values_at_once_are_what_each_of_them_is_alone(converter: str) -> None:
     given = converters({"value.converter": converter, "value.converter.schemas.enable": "false"})
-    for some in ([b"a", None, b"c"], [b"a", "b" if converter != "ByteArrayConverter" else b"b", None], []):
+    for some in (
+        [b"a", None, b"c"],
+        [b"a", "b" if converter != "ByteArrayConverter" else b"b", None],
+        [],
+    ):
         assert given.values(some) == [given.of_value(each) for each in some]
 
 

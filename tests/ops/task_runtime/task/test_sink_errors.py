@@ -1,4 +1,6 @@
-"""``errors.*`` of a sink: what is tolerated, logged and sent to the dead letter topic, and nothing is lost."""
+"""``errors.*`` of a sink: what is tolerated, logged and sent to the dead letter topic, and nothing
+is lost.
+"""
 
 from __future__ import annotations
 
@@ -69,10 +71,16 @@ def test_a_record_is_converted_whole() -> None:
         Message(place(1), 6, None, None, None, (0, -1)),
         Message(place(1), 7, b"", None, None, (2, 98)),
     ]
-    first, second, third = RecordReader(reading_converters(JSON), RecordErrors(ErrorSettings(), "c", 0)).records(
-        messages
+    first, second, third = RecordReader(
+        reading_converters(JSON), RecordErrors(ErrorSettings(), "c", 0)
+    ).records(messages)
+    assert (first.topic, first.partition, first.offset, first.key, first.value) == (
+        "t",
+        0,
+        5,
+        "k",
+        [1],
     )
-    assert (first.topic, first.partition, first.offset, first.key, first.value) == ("t", 0, 5, "k", [1])
     assert (first.timestamp, first.timestamp_type) == (99, TimestampType.CREATE_TIME)
     assert first.headers == [("a", 1), ("b", None)]
     assert (first.key_schema, first.value_schema) == ({"type": "string", "optional": True}, None)
@@ -87,8 +95,8 @@ def test_without_tolerance_a_record_that_cannot_be_read_ends_the_task_by_its_pla
     with pytest.raises(ConnectctlError) as failed:
         at.task.iterate(1.0)
     assert str(failed.value).startswith(
-        "Tolerance exceeded in error handler: VALUE_CONVERTER failed for the record of t-0 at offset 1: "
-        "Converting byte[] to Kafka Connect data failed: invalid JSON"
+        "Tolerance exceeded in error handler: VALUE_CONVERTER failed for the record of t-0 at "
+        "offset 1: Converting byte[] to Kafka Connect data failed: invalid JSON"
     )
     at.task.close()
     assert (at.consumer.commits, at.sink.batches, at.lines) == ([], [], [])
@@ -124,16 +132,22 @@ def test_nothing_is_committed_where_a_dead_letter_is_not_written(how: str) -> No
 def test_a_dead_letter_has_what_the_record_has_and_where_it_failed() -> None:
     configs = TOLERANT | {"errors.deadletterqueue.context.headers.enable": "true"}
     letters = Letters()
-    reader = RecordReader(reading_converters(JSON), RecordErrors(error_settings(configs), "c", 3, letters))
+    reader = RecordReader(
+        reading_converters(JSON), RecordErrors(error_settings(configs), "c", 3, letters)
+    )
     assert reader.records([Message(place(0), 5, b"{", b"k", [("own", b"1")], (1, 99))]) == []
     letter = letters.sent[0]
     assert (letter.key, letter.value, letter.timestamp, letter.partition) == (b"k", b"{", 99, None)
     own, *context = letter.headers
     assert own == ("own", b"1")
-    found = {name.removeprefix("__connect.errors."): (value or b"").decode() for name, value in context}
+    found = {
+        name.removeprefix("__connect.errors."): (value or b"").decode() for name, value in context
+    }
     trace = found.pop("exception.stacktrace")
     assert "Traceback" in trace
-    assert found.pop("exception.message").startswith("Converting byte[] to Kafka Connect data failed: invalid JSON")
+    assert found.pop("exception.message").startswith(
+        "Converting byte[] to Kafka Connect data failed: invalid JSON"
+    )
     assert found == {
         "topic": "t",
         "partition": "0",
@@ -146,7 +160,9 @@ def test_a_dead_letter_has_what_the_record_has_and_where_it_failed() -> None:
     }
 
 
-@pytest.mark.parametrize(("part", "stage"), [("key", "KEY_CONVERTER"), ("header", "HEADER_CONVERTER")])
+@pytest.mark.parametrize(
+    ("part", "stage"), [("key", "KEY_CONVERTER"), ("header", "HEADER_CONVERTER")]
+)
 def test_keys_and_headers_fail_in_stages_of_their_own(part: str, stage: str) -> None:
     letters = Letters()
     configs = TOLERANT | {"errors.deadletterqueue.context.headers.enable": "true"}
@@ -161,11 +177,17 @@ def test_the_log_has_a_line_for_each_with_its_place_where_that_is_asked_for() ->
     for more in ({}, {"errors.log.include.messages": "true"}):
         configs = {"errors.tolerance": "all", "errors.log.enable": "true", **more}
         reader = RecordReader(
-            reading_converters(JSON), RecordErrors(error_settings(configs), "c", 3, None, lines.append)
+            reading_converters(JSON),
+            RecordErrors(error_settings(configs), "c", 3, None, lines.append),
         )
         reader.records([Message(place(0), 5, b"'", stamp=(1, 99))])
-    begin = f"Error encountered in task c-3. Executing stage 'VALUE_CONVERTER' with class '{CONVERTER}'"
-    where = ", where consumed record is {topic='t', partition=0, offset=5, timestamp=99, timestampType=CreateTime}"
+    begin = (
+        f"Error encountered in task c-3. Executing stage 'VALUE_CONVERTER' with class '{CONVERTER}'"
+    )
+    where = (
+        ", where consumed record is {topic='t', partition=0, offset=5, timestamp=99, "
+        "timestampType=CreateTime}"
+    )
     assert lines[0].startswith(f"{begin}. Converting byte[]")
     assert lines[1].startswith(f"{begin}{where}. Converting byte[]")
     assert all("\n" not in line for line in lines)
@@ -182,8 +204,8 @@ def test_a_task_reports_a_record_that_it_cannot_handle() -> None:
     at = Setup(TOLERANT | {"errors.log.enable": "true"}, [b"1"], put=[reports])
     at.task.iterate(1.0)
     assert at.lines == [
-        "Error encountered in task c-3. Executing stage 'TASK_PUT' with class 'org.apache.kafka.connect.sink.SinkTask'. "
-        "ValueError: too long"
+        "Error encountered in task c-3. Executing stage 'TASK_PUT' with class "
+        "'org.apache.kafka.connect.sink.SinkTask'. ValueError: too long"
     ]
     at.task.close()
     assert (len(at.letters.sent), at.letters.flushed, at.consumer.commits) == (1, 1, [{0: 1}])
@@ -196,7 +218,8 @@ def test_a_report_without_tolerance_ends_a_task_that_ignores_it_too() -> None:
 
     at = Setup({"errors.log.enable": "true"}, [b"1"], put=[ignoring])
     with pytest.raises(
-        ConnectctlError, match="TASK_PUT failed for the record of t-0 at offset 0: ValueError: too long"
+        ConnectctlError,
+        match="TASK_PUT failed for the record of t-0 at offset 0: ValueError: too long",
     ):
         at.task.iterate(1.0)
     at.task.close()
@@ -206,5 +229,7 @@ def test_a_report_without_tolerance_ends_a_task_that_ignores_it_too() -> None:
 def test_there_is_a_reporter_only_where_there_is_something_to_report_to() -> None:
     assert Setup({"errors.tolerance": "all"}, []).sink.context.errant_record_reporter is None
     made = SinkRecord("t", 0, 0, None, 1)
-    with pytest.raises(ConnectctlError, match="Cannot report a record that was not read from a topic"):
+    with pytest.raises(
+        ConnectctlError, match="Cannot report a record that was not read from a topic"
+    ):
         RecordErrors(ErrorSettings(), "c", 0).report(made, RetriableError("x"))

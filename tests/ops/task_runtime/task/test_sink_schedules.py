@@ -1,5 +1,5 @@
-"""Whatever happens to a sink's member in whatever order: nothing is committed that the sink has not written, and in the end
-it has written everything.
+"""Whatever happens to a sink's member in whatever order: nothing is committed that the sink has not
+written, and in the end it has written everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    Rebalancing,
+    UnknownOutcome,
+)
 from depth import deep
 from fakes.sinkconsumer import Clock, Rebalance, SinkConsumer, place
 from hypothesis import given, settings
@@ -23,7 +27,20 @@ from hypothesis import strategies as st
 
 LOG = {0: [b"a"] * 7, 1: [b"b"] * 5, 2: [b"c"] * 3}
 EVERYTHING = {place(partition): set(range(len(values))) for partition, values in LOG.items()}
-EVENTS = ("nothing", "nothing", "revoke", "revoke", "lose", "swap", "assign", "assign", "doubt", "end", "due", "refuse")
+EVENTS = (
+    "nothing",
+    "nothing",
+    "revoke",
+    "revoke",
+    "lose",
+    "swap",
+    "assign",
+    "assign",
+    "doubt",
+    "end",
+    "due",
+    "refuse",
+)
 PUTS = ("fine", "fine", "fine", "retriable", "crash", "rewind", "pause", "resume", "request")
 COMMITS = ("fine", "fine", "raise", "some", "nothing", "too much")
 
@@ -33,9 +50,11 @@ class Crash(Exception):
 
 
 class BufferingSink(SinkTask):
-    """Writes only in ``pre_commit``; what it has not written by then is gone where that fails, or where it is closed.
+    """Writes only in ``pre_commit``; what it has not written by then is gone where that fails, or
+    where it is closed.
 
-    What fails is about the partitions that ``pre_commit`` was given, which are all of them but while closing.
+    What fails is about the partitions that ``pre_commit`` was given, which are all of them but
+    while closing.
     """
 
     def __init__(self, draw: st.DataObject, written: dict[TopicPartition, set[int]]):
@@ -131,13 +150,17 @@ class World:
     def commit(self, offsets: GroupOffsets) -> None:
         assert offsets.keys() <= self.sink.assigned
         for at, offset in offsets.items():
-            assert set(range(offset.offset)) <= self.written.get(at, set()), f"{at} is committed to {offset.offset}"
+            assert set(range(offset.offset)) <= self.written.get(at, set()), (
+                f"{at} is committed to {offset.offset}"
+            )
         self.consumer.commit(offsets)
 
     def happens(self, event: str) -> None:
         own = sorted(at.partition for at in self.consumer.assignment)
         others = [partition for partition in LOG if partition not in own]
-        some = own[: self.draw.draw(st.integers(0, len(own)))] if event in {"revoke", "lose"} else own
+        some = (
+            own[: self.draw.draw(st.integers(0, len(own)))] if event in {"revoke", "lose"} else own
+        )
         changes: dict[str, Rebalance | Exception] = {
             "revoke": Rebalance(revoked=some),
             "lose": Rebalance(lost=some),

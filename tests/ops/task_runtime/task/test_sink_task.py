@@ -1,4 +1,6 @@
-"""The loop of a sink task: what is called in which order, and what is committed, over all that can happen to a member."""
+"""The loop of a sink task: what is called in which order, and what is committed, over all that can
+happen to a member.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,21 @@ from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
-from fakes.sinkconsumer import Clock, Rebalance, RecordingSink, SinkConsumer, numbers, place, raising, run_sink
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    Rebalancing,
+    UnknownOutcome,
+)
+from fakes.sinkconsumer import (
+    Clock,
+    Rebalance,
+    RecordingSink,
+    SinkConsumer,
+    numbers,
+    place,
+    raising,
+    run_sink,
+)
 
 INTERVAL = 60.0
 Action = Callable[[RecordingSink], Any]
@@ -27,7 +42,9 @@ Action = Callable[[RecordingSink], Any]
 class Life:
     """A task on two partitions of three records each."""
 
-    log: Mapping[int, Any] = field(default_factory=lambda: {0: [b"a"] * 3, 1: [b"b"] * 3, 2: [b"c"] * 3})
+    log: Mapping[int, Any] = field(
+        default_factory=lambda: {0: [b"a"] * 3, 1: [b"b"] * 3, 2: [b"c"] * 3}
+    )
     first: tuple[int, ...] = (0, 1)
     on: Mapping[str, list[Action | None]] = field(default_factory=dict)
     commit: Any = None
@@ -116,7 +133,12 @@ def life_shutdown() -> Life:
 def life_crash_in_put() -> Life:
     crash = raising(ValueError("disk"))
     return (
-        Life(on={"put": [None, crash]}).start().rounds().poll_brings(Rebalance(assigned=[2])).fails(ValueError).ends()
+        Life(on={"put": [None, crash]})
+        .start()
+        .rounds()
+        .poll_brings(Rebalance(assigned=[2]))
+        .fails(ValueError)
+        .ends()
     )
 
 
@@ -126,7 +148,14 @@ def life_crash_in_pre_commit() -> Life:
 
 def life_crash_in_pre_commit_of_a_revocation() -> Life:
     crash = raising(OSError("s3"))
-    return Life(on={"pre_commit": [crash]}).start().rounds().poll_brings(Rebalance(revoked=[1])).rounds().due()
+    return (
+        Life(on={"pre_commit": [crash]})
+        .start()
+        .rounds()
+        .poll_brings(Rebalance(revoked=[1]))
+        .rounds()
+        .due()
+    )
 
 
 def life_crash_in_pre_commit_of_the_shutdown() -> Life:
@@ -144,7 +173,14 @@ def life_fenced() -> Life:
 
 
 def life_thrown_away() -> Life:
-    return Life().start().rounds().poll_brings(UnknownOutcome("UNKNOWN_MEMBER_ID")).fails(UnknownOutcome).ends()
+    return (
+        Life()
+        .start()
+        .rounds()
+        .poll_brings(UnknownOutcome("UNKNOWN_MEMBER_ID"))
+        .fails(UnknownOutcome)
+        .ends()
+    )
 
 
 BEGIN: list[tuple[Any, ...]] = [("open", [0, 1]), ("put", 6)]
@@ -171,12 +207,26 @@ LIVES: list[tuple[Callable[[], Life], list[tuple[Any, ...]], list[dict[int, int]
     (life_shutdown, [*BEGIN, ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)], [BOTH]),
     (
         life_crash_in_put,
-        [*BEGIN, ("open", [2]), ("put", 3), ("pre_commit", True, BOTH | {2: 0}), ("close", [0, 1, 2]), ("stop",)],
+        [
+            *BEGIN,
+            ("open", [2]),
+            ("put", 3),
+            ("pre_commit", True, BOTH | {2: 0}),
+            ("close", [0, 1, 2]),
+            ("stop",),
+        ],
         [BOTH],
     ),
     (
         life_crash_in_pre_commit,
-        [*BEGIN, ("pre_commit", False, BOTH), ("put", 6), ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)],
+        [
+            *BEGIN,
+            ("pre_commit", False, BOTH),
+            ("put", 6),
+            ("pre_commit", True, BOTH),
+            ("close", [0, 1]),
+            ("stop",),
+        ],
         [BOTH],
     ),
     (
@@ -184,14 +234,24 @@ LIVES: list[tuple[Callable[[], Life], list[tuple[Any, ...]], list[dict[int, int]
         [*BEGIN, ("pre_commit", True, {1: 3}), ("close", [1]), ("pre_commit", False, {0: 3})],
         [{0: 3}],
     ),
-    (life_crash_in_pre_commit_of_the_shutdown, [*BEGIN, ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)], []),
-    (life_commit_refused_in_a_revocation, [*BEGIN, ("pre_commit", True, {1: 3}), ("close", [1])], []),
+    (
+        life_crash_in_pre_commit_of_the_shutdown,
+        [*BEGIN, ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)],
+        [],
+    ),
+    (
+        life_commit_refused_in_a_revocation,
+        [*BEGIN, ("pre_commit", True, {1: 3}), ("close", [1])],
+        [],
+    ),
     (life_fenced, [*BEGIN, ("close", [0, 1]), ("stop",)], []),
     (life_thrown_away, [*BEGIN, ("close", [0, 1]), ("stop",)], []),
 ]
 
 
-@pytest.mark.parametrize(("life", "calls", "commits"), LIVES, ids=[life.__name__[5:] for life, _, _ in LIVES])
+@pytest.mark.parametrize(
+    ("life", "calls", "commits"), LIVES, ids=[life.__name__[5:] for life, _, _ in LIVES]
+)
 def test_a_life(life: Callable[[], Life], calls: list[Any], commits: list[Any]) -> None:
     lived = life()
     assert lived.told == calls
@@ -212,7 +272,9 @@ def test_a_commit_comes_before_close_and_partitions_are_assigned_until_then() ->
     assert life.sink.context.assignment == {place(0)}
 
 
-def test_a_retriable_error_brings_the_same_batch_after_the_timeout_and_nothing_else_meanwhile() -> None:
+def test_a_retriable_error_brings_the_same_batch_after_the_timeout_and_nothing_else_meanwhile() -> (
+    None
+):
     def retriable(sink: RecordingSink) -> None:
         sink.context.timeout(5000)
         raise RetriableError("busy")
@@ -222,7 +284,8 @@ def test_a_retriable_error_brings_the_same_batch_after_the_timeout_and_nothing_e
     life.rounds(4)  # seconds
     assert len(life.sink.batches) == 1
     life.rounds(1)
-    life.poll_brings(Rebalance(assigned=[2])).rounds(seconds=100)  # what is assigned meanwhile waits as well
+    # what is assigned meanwhile waits as well
+    life.poll_brings(Rebalance(assigned=[2])).rounds(seconds=100)
     assert len(life.sink.batches) == 2
     life.rounds(seconds=100)
     assert life.sink.batches == [[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]] * 3
@@ -241,7 +304,13 @@ def test_a_retriable_error_without_a_timeout_is_retried_after_a_second() -> None
 
 @pytest.mark.parametrize("change", [Rebalance(revoked=[0]), Rebalance(lost=[0])])
 def test_what_waits_to_be_put_again_is_dropped_with_its_partition(change: Rebalance) -> None:
-    life = Life(on={"put": [raising(RetriableError("busy"))]}).start().rounds().poll_brings(change).rounds(2)
+    life = (
+        Life(on={"put": [raising(RetriableError("busy"))]})
+        .start()
+        .rounds()
+        .poll_brings(change)
+        .rounds(2)
+    )
     assert life.sink.batches[1:] == [[(1, 0), (1, 1), (1, 2)]]
     life.ends()
     assert life.consumer.commits == [{1: 3}]
@@ -254,9 +323,12 @@ def test_a_batch_whose_partitions_are_all_gone_holds_nothing_back() -> None:
 
 
 def test_a_failed_pre_commit_also_drops_what_waits_to_be_put_again() -> None:
-    # Else the later records would be put, and committed, before the earlier ones that pre_commit lost.
+    # Else the later records would be put, and committed, before the earlier ones that pre_commit
+    # lost.
     life = Life(
-        {0: [b"a"] * 4}, (0,), {"put": [None, raising(RetriableError("busy"))], "pre_commit": [raising(OSError())]}
+        {0: [b"a"] * 4},
+        (0,),
+        {"put": [None, raising(RetriableError("busy"))], "pre_commit": [raising(OSError())]},
     )
     life.start()
     life.task.iterate(1.0, most=2)
@@ -265,7 +337,9 @@ def test_a_failed_pre_commit_also_drops_what_waits_to_be_put_again() -> None:
     assert life.sink.batches == [[(0, 0), (0, 1)], [(0, 2), (0, 3)]]
     life.rounds()
     assert life.sink.batches[2:] == [[(0, 0), (0, 1), (0, 2), (0, 3)]]
-    assert life.notes[1:] == ["Offset commit failed, rewinding to last committed offsets: OSError: "]
+    assert life.notes[1:] == [
+        "Offset commit failed, rewinding to last committed offsets: OSError: "
+    ]
 
 
 def test_positions_are_what_is_committed() -> None:
@@ -278,7 +352,9 @@ def test_positions_are_what_is_committed() -> None:
     assert life.consumer.group == {place(0): GroupOffset(3, 7), place(1): GroupOffset(3, 7)}
 
 
-def test_offsets_of_pre_commit_count_only_for_assigned_partitions_and_not_beyond_what_was_delivered() -> None:
+def test_offsets_of_pre_commit_count_only_for_assigned_partitions_and_not_beyond_what_was_delivered() -> (
+    None
+):
     def beyond(sink: RecordingSink) -> Any:
         return {place(0): GroupOffset(4), place(1): GroupOffset(2), place(2): GroupOffset(1)}
 
@@ -294,7 +370,13 @@ def test_a_revocation_commits_nothing_for_partitions_that_stay() -> None:
     def everything(sink: RecordingSink) -> Any:
         return {place(0): GroupOffset(3), place(1): GroupOffset(3)}
 
-    life = Life(on={"pre_commit": [everything]}).start().rounds().poll_brings(Rebalance(revoked=[1])).rounds()
+    life = (
+        Life(on={"pre_commit": [everything]})
+        .start()
+        .rounds()
+        .poll_brings(Rebalance(revoked=[1]))
+        .rounds()
+    )
     assert (life.consumer.commits, life.notes) == ([{1: 3}], [])
 
 
@@ -349,11 +431,16 @@ def test_a_sink_pauses_and_resumes_its_own_partitions() -> None:
     life.sink.context.resume(place(0))
     life.rounds()
     assert life.sink.batches[1:] == [[(0, 0), (0, 1), (0, 2)]]
-    with pytest.raises(ConnectctlError, match="may not pause partitions that are not currently assigned to them: t-2"):
+    with pytest.raises(
+        ConnectctlError,
+        match="may not pause partitions that are not currently assigned to them: t-2",
+    ):
         life.sink.context.pause(place(2))
 
 
-def test_what_the_sink_resumes_waits_for_a_batch_that_is_put_again_and_what_it_paused_stays_so() -> None:
+def test_what_the_sink_resumes_waits_for_a_batch_that_is_put_again_and_what_it_paused_stays_so() -> (
+    None
+):
     def busy(sink: RecordingSink) -> None:
         sink.context.pause(place(0), place(1))
         sink.context.resume(place(0))
@@ -390,7 +477,12 @@ def test_what_open_raises_ends_the_task_which_is_closed() -> None:
     life = Life(on={"open": [raising(ValueError("full"))]})
     with pytest.raises(ValueError, match="full"):
         run_sink(life.task, lambda: False, 1.0)
-    assert life.told == [("open", [0, 1]), ("pre_commit", True, {0: 0, 1: 0}), ("close", [0, 1]), ("stop",)]
+    assert life.told == [
+        ("open", [0, 1]),
+        ("pre_commit", True, {0: 0, 1: 0}),
+        ("close", [0, 1]),
+        ("stop",),
+    ]
 
 
 def test_a_run_ends_when_it_is_to_and_reports_the_first_failure() -> None:
@@ -398,7 +490,9 @@ def test_a_run_ends_when_it_is_to_and_reports_the_first_failure() -> None:
     run_sink(life.task, lambda: bool(life.sink.batches), 1.0)
     assert life.told[-1] == ("stop",)
     assert life.consumer.commits == [BOTH]
-    failing = Life(on={"put": [raising(ValueError("first"))], "close": [raising(KeyError("second"))]})
+    failing = Life(
+        on={"put": [raising(ValueError("first"))], "close": [raising(KeyError("second"))]}
+    )
     with pytest.raises(ValueError, match="first"):
         run_sink(failing.task, lambda: False, 1.0)
     assert failing.told[-1] == ("stop",)
@@ -415,7 +509,12 @@ def test_after_the_end_the_consumer_calls_in_vain() -> None:
 def test_a_doubt_in_the_commit_of_a_revocation_closes_and_comes_out() -> None:
     life = Life(commit=raising(UnknownOutcome("EndTxn timed out")))
     life.start().rounds().poll_brings(Rebalance(revoked=[1])).fails(UnknownOutcome).ends()
-    assert life.told[2:] == [("pre_commit", True, {1: 3}), ("close", [1]), ("close", [0]), ("stop",)]
+    assert life.told[2:] == [
+        ("pre_commit", True, {1: 3}),
+        ("close", [1]),
+        ("close", [0]),
+        ("stop",),
+    ]
 
 
 @pytest.mark.parametrize("how", ["revoked", "lost"])
@@ -436,14 +535,22 @@ def test_what_close_raises_at_the_end_is_the_failure_of_the_task_which_is_stoppe
 
 def test_a_rebalance_that_takes_and_gives_closes_and_opens_just_those() -> None:
     life = Life().start().rounds().poll_brings(Rebalance(revoked=[0], assigned=[2])).rounds()
-    assert life.told[2:] == [("pre_commit", True, {0: 3}), ("close", [0]), ("open", [2]), ("put", 3)]
+    assert life.told[2:] == [
+        ("pre_commit", True, {0: 3}),
+        ("close", [0]),
+        ("open", [2]),
+        ("put", 3),
+    ]
     assert life.sink.context.assignment == {place(1), place(2)}
 
 
 def test_a_failed_pre_commit_rewinds_the_partitions_that_are_its_own_then() -> None:
     life = Life(on={"pre_commit": [None, raising(OSError("s3"))]}).start().rounds()
     life.poll_brings(Rebalance(revoked=[0], assigned=[2])).rounds().due()
-    assert life.sink.batches[1:] == [[(2, 0), (2, 1), (2, 2)], [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]]
+    assert life.sink.batches[1:] == [
+        [(2, 0), (2, 1), (2, 2)],
+        [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)],
+    ]
     assert life.consumer.commits == [{0: 3}]
 
 
@@ -486,7 +593,9 @@ def test_a_missing_right_ends_the_task_and_is_not_asked_for_again() -> None:
         life.due()
 
 
-def test_pre_commit_has_the_position_of_every_assigned_partition_and_of_all_that_are_closed() -> None:
+def test_pre_commit_has_the_position_of_every_assigned_partition_and_of_all_that_are_closed() -> (
+    None
+):
     """Also of those that gave no record, or have no committed offset, as on a worker (KIP-275)."""
     given: list[dict[int, int]] = []
     life = Life(log={0: [b"a"] * 3, 1: [], 2: []}, first=(0, 1, 2))

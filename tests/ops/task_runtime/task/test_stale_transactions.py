@@ -49,7 +49,9 @@ def asked(monkeypatch: pytest.MonkeyPatch, ours: Any, producers: Any = ()) -> st
     return open_older_transaction(calls, "id", ["t"])
 
 
-def test_only_those_partitions_are_looked_at_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_those_partitions_are_looked_at_that_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked_for: list[TopicPartition] = []
 
     class Leaderless(Calls):
@@ -74,28 +76,47 @@ def test_only_those_partitions_are_looked_at_that_are_named(monkeypatch: pytest.
 def test_an_older_transaction_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = (PartitionProducer(7, 0, 0, 1, 3),)
     assert "is open on t-0 from offset 3" in str(asked(monkeypatch, OURS, ours))
-    assert asked(monkeypatch, OURS, (PartitionProducer(8, 0, 0, 1, 3),)) is None, "another producer's"
+    assert asked(monkeypatch, OURS, (PartitionProducer(8, 0, 0, 1, 3),)) is None, (
+        "another producer's"
+    )
 
 
-@pytest.mark.parametrize("code", [Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, Code.NO_ANSWER, Code.NOT_SENT])
-def test_a_coordinator_that_does_not_answer_leaves_a_doubt(monkeypatch: pytest.MonkeyPatch, code: Code) -> None:
+@pytest.mark.parametrize(
+    "code", [Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR, Code.NO_ANSWER, Code.NOT_SENT]
+)
+def test_a_coordinator_that_does_not_answer_leaves_a_doubt(
+    monkeypatch: pytest.MonkeyPatch, code: Code
+) -> None:
     assert "could not determine whether" in str(asked(monkeypatch, code))
 
 
-@pytest.mark.parametrize("code", [Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_OR_FOLLOWER, Code.NO_ANSWER])
-def test_a_leader_that_does_not_answer_leaves_a_doubt(monkeypatch: pytest.MonkeyPatch, code: Code) -> None:
+@pytest.mark.parametrize(
+    "code", [Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_OR_FOLLOWER, Code.NO_ANSWER]
+)
+def test_a_leader_that_does_not_answer_leaves_a_doubt(
+    monkeypatch: pytest.MonkeyPatch, code: Code
+) -> None:
     assert "could not determine whether" in str(asked(monkeypatch, OURS, code))
 
 
 @pytest.mark.parametrize(
-    "code", [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED, Code.UNSUPPORTED_VERSION]
+    "code",
+    [
+        Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        Code.CLUSTER_AUTHORIZATION_FAILED,
+        Code.UNSUPPORTED_VERSION,
+    ],
 )
-def test_who_may_not_see_producers_goes_on_without(monkeypatch: pytest.MonkeyPatch, code: Code) -> None:
+def test_who_may_not_see_producers_goes_on_without(
+    monkeypatch: pytest.MonkeyPatch, code: Code
+) -> None:
     assert asked(monkeypatch, code) is None
     assert asked(monkeypatch, OURS, code) is None
 
 
-def test_tasks_that_ask_at_once_have_the_brokers_asked_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_that_ask_at_once_have_the_brokers_asked_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked_, begun = [], threading.Event()
 
     class Many(Calls):
@@ -117,7 +138,10 @@ def test_tasks_that_ask_at_once_have_the_brokers_asked_a_few_times(monkeypatch: 
     with ThreadPoolExecutor(50) as pool:
         told = [pool.submit(open_older_transaction, calls, str(n), ["t"]) for n in range(50)]
         waiting = time.monotonic() + 600
-        while sum(each.users for each in coalesced_read._shared.values()) < 50 and time.monotonic() < waiting:
+        while (
+            sum(each.users for each in coalesced_read._shared.values()) < 50
+            and time.monotonic() < waiting
+        ):
             time.sleep(0.01)
         begun.set()
         open_ = [n for n, each in enumerate(told) if each.result() is not None]

@@ -1,4 +1,5 @@
-"""What Kafka's ``ExactlyOnceWorkerSourceTaskTest`` asks about failures: at a start, in a flush, at a stop.
+"""What Kafka's ``ExactlyOnceWorkerSourceTaskTest`` asks about failures: at a start, in a flush, at
+a stop.
 
 Which of its methods is which test here: ``docs/conformance.md``.
 """
@@ -31,7 +32,10 @@ class Refusal(ConnectctlError):
 
 
 def life(
-    broker: Broker, fail: str | None = None, stopped: Callable[[], bool] = lambda: False, **task: Any
+    broker: Broker,
+    fail: str | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    **task: Any,
 ) -> TaskResult:
     """The whole life of a task, which is refused at ``fail``."""
 
@@ -61,7 +65,9 @@ def life(
 
     checks = iter(("before", "after"))
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
-    supply = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
+    supply = PolledSource(
+        kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets"
+    )
     kernel = ExactlyOnceTask(
         lambda: Failing(broker),  # type: ignore[arg-type,return-value]
         SourceOffsetsLedger("offsets", Store()),
@@ -146,7 +152,11 @@ def test_a_poll_that_fails_once_the_task_is_to_stop_is_no_failure_and_is_told(
     board.close()
     total = TaskTotals()
     total.add(TaskReport(**vars(report)))
-    assert (report.reason, total.failure, total.stop_failure) == ("stopped", None, f"{type(error).__name__}: late")
+    assert (report.reason, total.failure, total.stop_failure) == (
+        "stopped",
+        None,
+        f"{type(error).__name__}: late",
+    )
 
 
 class TestTransactionContext:
@@ -165,7 +175,9 @@ class TestTransactionContext:
 
     @pytest.mark.parametrize("of", ["record", "batch"])
     @pytest.mark.parametrize("first", End)
-    def test_requests_for_both_ends_of_one_transaction_are_refused(self, first: End, of: str) -> None:
+    def test_requests_for_both_ends_of_one_transaction_are_refused(
+        self, first: End, of: str
+    ) -> None:
         requests = Requests()
         given: Any = [object()] if of == "record" else []
         ways: list[Any] = [requests.commit_transaction, requests.abort_transaction]

@@ -1,4 +1,6 @@
-"""A sink's commit in a transaction: its failures are told as what they are, and nothing is written beside an older one."""
+"""A sink's commit in a transaction: its failures are told as what they are, and nothing is written
+beside an older one.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,29 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
-from connectctl.ops.task_runtime.task.transactional_producer import Expired, Fenced, Rebalancing, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Expired,
+    Fenced,
+    Rebalancing,
+    UnknownOutcome,
+)
 
 OFFSETS = {TopicPartition("in", 0): GroupOffset(5)}
 
 
 class Producer:
-    """Notes its calls; ``fails`` raises in one of them. ``older`` is where an older transaction is open."""
+    """Notes its calls; ``fails`` raises in one of them. ``older`` is where an older transaction is
+    open.
+    """
 
     timeout_ms = 10_000
     overdue = False
 
     def __init__(
-        self, fails: tuple[str, Exception] | None = None, older: str | None = None, expired: bool | None = None
+        self,
+        fails: tuple[str, Exception] | None = None,
+        older: str | None = None,
+        expired: bool | None = None,
     ):
         self.fails, self.older, self.calls = fails, older, list[str]()
         self.expired = lambda: expired
@@ -59,13 +71,17 @@ class Producer:
 
 
 def commit_of(producer: Producer) -> Callable[[], None]:
-    task: Any = SimpleNamespace(transaction_records=lambda offsets: [ProducerRecord("manifest", b"k", b"v")])
+    task: Any = SimpleNamespace(
+        transaction_records=lambda offsets: [ProducerRecord("manifest", b"k", b"v")]
+    )
     any_: Any = producer
     commit = TransactionalCommit(any_, any_, task, 1.0)
     return lambda: commit(OFFSETS)
 
 
-def test_a_topic_is_looked_at_for_an_older_open_transaction_once_and_before_anything_is_written() -> None:
+def test_a_topic_is_looked_at_for_an_older_open_transaction_once_and_before_anything_is_written() -> (
+    None
+):
     producer = Producer()
     commit = commit_of(producer)
     commit()
@@ -83,17 +99,23 @@ def test_a_transaction_that_the_coordinator_has_timed_out_is_no_fence(call: str)
     with pytest.raises(Fenced):  # in time
         commit_of(producer)()
     producer.overdue = True
-    with pytest.raises(Expired, match=r"its transaction was open for longer than transaction\.timeout\.ms of 10 s"):
+    with pytest.raises(
+        Expired, match=r"its transaction was open for longer than transaction\.timeout\.ms of 10 s"
+    ):
         commit_of(producer)()
     producer.expired = lambda: None
-    with pytest.raises(Fenced, match=r"PRODUCER_FENCED; .* Increase producer.override.transaction.timeout.ms"):
+    with pytest.raises(
+        Fenced, match=r"PRODUCER_FENCED; .* Increase producer.override.transaction.timeout.ms"
+    ):
         commit_of(producer)()
     producer.expired = lambda: False
     with pytest.raises(Fenced, match=r"^PRODUCER_FENCED$"):
         commit_of(producer)()
 
 
-@pytest.mark.parametrize("error", [NotAuthorized("no Read on the group"), RejectedRecord("too large", code="x")])
+@pytest.mark.parametrize(
+    "error", [NotAuthorized("no Read on the group"), RejectedRecord("too large", code="x")]
+)
 def test_what_waiting_does_not_help_is_raised_as_it_is(error: ConnectctlError) -> None:
     producer = Producer(("offsets", error))
     with pytest.raises(type(error)) as raised:

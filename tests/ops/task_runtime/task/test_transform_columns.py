@@ -22,7 +22,9 @@ def one_by_one(batches: list[Any]) -> list[tuple[Any, ...]]:
     for batch in batches:
         keys = [None] * len(batch) if batch.columns.keys is None else batch.columns.keys.to_pylist()
         times = [None if when == -1 else when for when in batch.columns.timestamps.tolist()]
-        rows += zip(batch.columns.values.to_pylist(), keys, times, batch.columns.header_lists(), strict=True)
+        rows += zip(
+            batch.columns.values.to_pylist(), keys, times, batch.columns.header_lists(), strict=True
+        )
     return rows
 
 
@@ -53,7 +55,12 @@ def test_frames_of_what_was_read_are_written_as_they_are() -> None:
 
 
 def test_a_table_without_rows_is_nothing() -> None:
-    assert column_batches("out", [pd.DataFrame({"value": []}), pa.table({"value": pa.array([], pa.binary())})]) == []
+    assert (
+        column_batches(
+            "out", [pd.DataFrame({"value": []}), pa.table({"value": pa.array([], pa.binary())})]
+        )
+        == []
+    )
     assert column_batches("out", None) == []
 
 

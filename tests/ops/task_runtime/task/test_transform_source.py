@@ -1,4 +1,6 @@
-"""The loop of a transform against a group and producers that fail where they are told to: each record's output once."""
+"""The loop of a transform against a group and producers that fail where they are told to: each
+record's output once.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 PLACES = [TopicPartition("in", n) for n in range(3)]
-DOUBTS: list[Callable[[], Exception]] = [lambda: UnknownOutcome("no answer"), lambda: TimedOut("late")]
+DOUBTS: list[Callable[[], Exception]] = [
+    lambda: UnknownOutcome("no answer"),
+    lambda: TimedOut("late"),
+]
 
 
 class Upper(Transform):
@@ -35,7 +40,9 @@ def group(count: int = 7, **more: Any) -> Group:
     return Group({p: [b"%d-%d" % (p.partition, n) for n in range(count)] for p in PLACES}, **more)
 
 
-def run(kafka: Group, *, interval: float = 0.3, most: int = 2, meter: TaskMeter | None = None) -> TaskResult:
+def run(
+    kafka: Group, *, interval: float = 0.3, most: int = 2, meter: TaskMeter | None = None
+) -> TaskResult:
     """Run until everything that is the member's is read."""
     ticks = iter(range(10**9))
     members: list[Member] = []
@@ -45,7 +52,9 @@ def run(kafka: Group, *, interval: float = 0.3, most: int = 2, meter: TaskMeter 
         return members[-1]
 
     meter = meter or TaskMeter()
-    source = TransformSource(Upper, {}, OutputSettings("out"), interval, most, meter, lambda: next(ticks) * 0.1)
+    source = TransformSource(
+        Upper, {}, OutputSettings("out"), interval, most, meter, lambda: next(ticks) * 0.1
+    )
     ledger = GroupLedger(opened, 1.0)
     task = ExactlyOnceTask(
         lambda: Producer(kafka),  # type: ignore[arg-type,return-value]
@@ -129,7 +138,12 @@ def test_records_may_be_given_as_objects_as_columns_and_as_frames() -> None:
     records, to = Records(messages), OutputSettings("out")
     as_objects = to.records(list(records))
     assert [r.value for r in as_objects] == [b"0", b"1", b"2"]
-    assert as_objects == to.records(records.arrow) == to.records(records.pandas) == to.records([records.pandas])
+    assert (
+        as_objects
+        == to.records(records.arrow)
+        == to.records(records.pandas)
+        == to.records([records.pandas])
+    )
     assert to.records(None) == []
 
 
@@ -143,7 +157,9 @@ def test_without_an_output_topic_a_record_names_its_own_and_never_one_that_is_re
         to.records(Record(b"v", topic="in"))
 
 
-@pytest.mark.parametrize("made", [7, "text", {"value": 1}, pa.table({"v": [b"1"]}), pa.table({"value": [1], "x": [2]})])
+@pytest.mark.parametrize(
+    "made", [7, "text", {"value": 1}, pa.table({"v": [b"1"]}), pa.table({"value": [1], "x": [2]})]
+)
 def test_what_is_no_record_is_refused_in_one_line(made: Any) -> None:
     with pytest.raises(ConnectctlError, match=r"The transform returned|of a record is") as told:
         OutputSettings("out").records(made)

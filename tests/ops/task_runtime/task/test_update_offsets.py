@@ -1,4 +1,6 @@
-"""KIP-910, one test for each of its rules: with exactly-once, where its place is the transaction, and without."""
+"""KIP-910, one test for each of its rules: with exactly-once, where its place is the transaction,
+and without.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class TestWhatItReturns:
         run(broker, mode, update=lambda offsets: [({"file": "b"}, None)])
         assert broker.offsets == {KEY: b'{"n":9}', OTHER: None}
 
-    def test_a_tombstone_for_a_partition_that_is_about_to_be_committed_wins(self, mode: Any) -> None:
+    def test_a_tombstone_for_a_partition_that_is_about_to_be_committed_wins(
+        self, mode: Any
+    ) -> None:
         broker = Broker()
         run(broker, mode, update=lambda offsets: [(PARTITION, None)])
         assert broker.offsets == {KEY: None}
@@ -87,7 +91,10 @@ class TestWhatItReturns:
             ({"file": "b"}, "returned {'file': 'b'}, which is neither a mapping nor pairs"),
             ([{"file": "b"}], "which is neither a mapping nor pairs"),
             (7, "returned 7, which is neither a mapping nor pairs"),
-            ([({"file": "b"}, 7)], "an invalid source offset: 7 for {'file': 'b'}: source_offset is not a JSON object"),
+            (
+                [({"file": "b"}, 7)],
+                "an invalid source offset: 7 for {'file': 'b'}: source_offset is not a JSON object",
+            ),
             ([({"file": []}, None)], "an invalid source offset: None for {'file': []}"),
         ],
     )
@@ -137,7 +144,9 @@ class TestWhatItReturns:
 
 
 class TestItsPlaceWithExactlyOnce:
-    def test_it_sees_the_latest_offset_of_each_partition_that_this_transaction_commits_and_no_other(self) -> None:
+    def test_it_sees_the_latest_offset_of_each_partition_that_this_transaction_commits_and_no_other(
+        self,
+    ) -> None:
         seen: list[Any] = []
 
         def update(offsets: Any) -> None:
@@ -146,10 +155,16 @@ class TestItsPlaceWithExactlyOnce:
         run(Broker(), update=update)
         assert seen == [[("a", 2)], [("a", 5)], [("a", 8)], [("a", 9)]]
 
-    def test_it_is_asked_just_before_the_offsets_are_written_which_is_before_the_commit(self) -> None:
+    def test_it_is_asked_just_before_the_offsets_are_written_which_is_before_the_commit(
+        self,
+    ) -> None:
         broker = Broker()
         run(broker, last=2)
-        assert [t for t in broker.trace if t in ("update", "offsets", "commit")] == ["update", "offsets", "commit"]
+        assert [t for t in broker.trace if t in ("update", "offsets", "commit")] == [
+            "update",
+            "offsets",
+            "commit",
+        ]
 
     def test_with_the_boundary_interval_it_is_asked_once_for_each_transaction(self) -> None:
         broker = Broker()
@@ -193,7 +208,9 @@ class TestItsPlaceWithExactlyOnce:
 
 
 class TestWithoutRecords:
-    """The clock goes on by 20 s with each poll; a task that has nothing is asked each minute, at most."""
+    """The clock goes on by 20 s with each poll; a task that has nothing is asked each minute, at
+    most.
+    """
 
     def test_the_same_again_is_one_transaction(self) -> None:
         broker = Broker()
@@ -203,7 +220,12 @@ class TestWithoutRecords:
     def test_what_is_stored_already_is_no_transaction(self, mode: Any) -> None:
         broker = Broker()
         broker.offsets = {KEY: b'{"n":7}', OTHER: None}
-        run(broker, mode, poll=beats(30), update=lambda offsets: [(PARTITION, {"n": 7}), ({"file": "b"}, None)])
+        run(
+            broker,
+            mode,
+            poll=beats(30),
+            update=lambda offsets: [(PARTITION, {"n": 7}), ({"file": "b"}, None)],
+        )
         assert not {"begin", "offsets"} & set(broker.trace)
 
     def test_it_is_asked_at_once_and_then_each_minute_and_not_at_each_poll(self) -> None:
@@ -237,7 +259,12 @@ class TestWithoutRecords:
         broker.offsets[KEY] = b'{"n":7}'
         written: list[Any] = []
         broker.wrote = lambda *keys: written.append(set(keys))  # type: ignore[method-assign]
-        run(broker, mode, poll=beats(4), update=lambda o: [(PARTITION, {"n": 7}), ({"file": "b"}, {"n": next(steps)})])
+        run(
+            broker,
+            mode,
+            poll=beats(4),
+            update=lambda o: [(PARTITION, {"n": 7}), ({"file": "b"}, {"n": next(steps)})],
+        )
         assert {key for keys in written for key in keys} == {OTHER}
 
     def test_what_it_was_not_asked_for_since_is_written_when_it_is_stopped(self) -> None:
@@ -267,7 +294,9 @@ class TestWithoutRecords:
 
 
 class TestItsPlaceWithoutExactlyOnce:
-    """The clock of these runs goes on by 20 s with each poll, and offsets are flushed each minute."""
+    """The clock of these runs goes on by 20 s with each poll, and offsets are flushed each
+    minute.
+    """
 
     def test_it_is_asked_at_each_flush_and_not_between(self) -> None:
         broker = Broker()
@@ -281,7 +310,9 @@ class TestItsPlaceWithoutExactlyOnce:
         told = [t for t in broker.trace if t in ("records", "update", "offsets")]
         assert told[:5] == ["records", "records", "records", "update", "offsets"]
 
-    def test_it_is_not_asked_for_records_that_are_not_acknowledged_and_they_come_again(self) -> None:
+    def test_it_is_not_asked_for_records_that_are_not_acknowledged_and_they_come_again(
+        self,
+    ) -> None:
         broker = Broker()
         broker.doubt_at_send = 3  # the third batch, behind which the first flush is due
         run(broker, None)

@@ -21,7 +21,10 @@ class Good(SourceTask):
         if self.next >= 6:
             return None
         self.next += 2
-        return [SourceRecord(PLACE, {"next": n + 1}, "t", str(n)) for n in (self.next - 2, self.next - 1)]
+        return [
+            SourceRecord(PLACE, {"next": n + 1}, "t", str(n))
+            for n in (self.next - 2, self.next - 1)
+        ]
 
 
 class StartsOver(Good):
@@ -106,7 +109,13 @@ class HoldsBack(Transform):
 
 def test_a_transform_is_held_to_it_as_well() -> None:
     topics = {"in": ["a", "b", "c", "d", "e"]}
-    runs = check_exactly_once(lambda fail_at: run_transform(Upper, {"topic": "out"}, topics, batch=2, fail_at=fail_at))
+    runs = check_exactly_once(
+        lambda fail_at: run_transform(Upper, {"topic": "out"}, topics, batch=2, fail_at=fail_at)
+    )
     assert runs > 1 + 4 * 3
     with pytest.raises(AssertionError, match="Not exactly-once after commit"):
-        check_exactly_once(lambda fail_at: run_transform(HoldsBack, {"topic": "o"}, topics, batch=2, fail_at=fail_at))
+        check_exactly_once(
+            lambda fail_at: run_transform(
+                HoldsBack, {"topic": "o"}, topics, batch=2, fail_at=fail_at
+            )
+        )

@@ -61,7 +61,9 @@ def kind(task: type[SinkTask] = Store, **more: Any) -> Any:
 
 def test_records_are_converted_and_their_offsets_committed_behind_each_put() -> None:
     sink = kind()
-    run = run_sink(sink, JSON, {"in": [{"n": 1}, b"2", "3", Record(b"4", partition=1), None]}, batch=2)
+    run = run_sink(
+        sink, JSON, {"in": [{"n": 1}, b"2", "3", Record(b"4", partition=1), None]}, batch=2
+    )
     assert sink.task.stored == [{"n": 1}, 2, 3, None, 4]
     assert run.offsets == {FIRST: 4, TopicPartition("in", 1): 1}
     assert [each.offsets.get(FIRST) for each in run.commits] == [2, 4, None]
@@ -91,7 +93,9 @@ def test_what_is_not_committed_is_given_again(fault: Fault, stored: str, calls: 
     assert ("".join(sink.task.stored), sink.task.calls, run.offsets) == (stored, calls, {FIRST: 4})
 
 
-@pytest.mark.parametrize(("fault", "revoked"), [(Fault.REBALANCE, [0, 1]), (Fault.PARTIAL_REBALANCE, [0])])
+@pytest.mark.parametrize(
+    ("fault", "revoked"), [(Fault.REBALANCE, [0, 1]), (Fault.PARTIAL_REBALANCE, [0])]
+)
 def test_a_task_closes_what_is_revoked_and_keeps_the_rest(fault: Fault, revoked: list[int]) -> None:
     calls: list[tuple[str, list[int]]] = []
 
@@ -102,7 +106,11 @@ def test_a_task_closes_what_is_revoked_and_keeps_the_rest(fault: Fault, revoked:
         calls.append(("close", sorted(each.partition for each in partitions)))
 
     sink = kind(open=opens, close=closes)
-    topics = {"in": [Record(value, partition=n) for n, value in ((0, b"a"), (1, b"b"), (0, b"c"), (1, b"d"))]}
+    topics = {
+        "in": [
+            Record(value, partition=n) for n, value in ((0, b"a"), (1, b"b"), (0, b"c"), (1, b"d"))
+        ]
+    }
     run = run_sink(sink, {}, topics, fail_at={fault: 2}, batch=1)
     assert sorted(sink.task.stored) == ["a", "b", "c", "d"]
     assert run.offsets == {FIRST: 2, TopicPartition("in", 1): 2}
@@ -113,7 +121,10 @@ def test_a_record_that_the_sink_does_not_want_is_a_dead_letter() -> None:
     sink = kind()
     letters = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
     run = run_sink(sink, letters, {"in": ["a", "bad", "c"]})
-    assert (sink.task.stored, [(r.topic, r.value) for r in run.dead_letters]) == (["a", "c"], [("dead", b"bad")])
+    assert (sink.task.stored, [(r.topic, r.value) for r in run.dead_letters]) == (
+        ["a", "c"],
+        [("dead", b"bad")],
+    )
 
 
 def test_what_the_task_raises_is_raised_or_is_the_state_of_the_run() -> None:
@@ -154,7 +165,9 @@ def test_a_sink_that_asks_for_the_same_records_for_a_day_is_not_waited_for() -> 
     def put(self: Any, records: Sequence[SinkRecord]) -> None:
         raise RetriableError("away")
 
-    with pytest.raises(TimedOut, match=r"RetriableError after 86400 s: put failed and is retried in 1 s: away"):
+    with pytest.raises(
+        TimedOut, match=r"RetriableError after 86400 s: put failed and is retried in 1 s: away"
+    ):
         run_sink(kind(put=put), {}, {"in": ["a"]})
 
 

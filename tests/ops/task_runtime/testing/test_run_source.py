@@ -1,4 +1,6 @@
-"""``connectctl.testing.run_source``: what is committed with which offsets, over failures, and what is refused."""
+"""``connectctl.testing.run_source``: what is committed with which offsets, over failures, and what
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ class Counting(SourceConnector):
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED
 
-    def can_define_transaction_boundaries(self, configs: Mapping[str, str]) -> TransactionBoundaries:
+    def can_define_transaction_boundaries(
+        self, configs: Mapping[str, str]
+    ) -> TransactionBoundaries:
         return TransactionBoundaries.SUPPORTED
 
 
@@ -96,7 +100,11 @@ def test_each_poll_is_a_commit_of_its_records_and_their_offset() -> None:
 def test_a_run_begins_behind_the_offsets_that_are_given() -> None:
     first = run_source(kind(), {"of": "a", "until": "3"} | JSON)
     assert first.offsets == [({"of": "a"}, {"n": 2})]
-    assert numbers(run_source(kind(), {"of": "a", "until": "6"} | JSON, offsets=first.offsets)) == [3, 4, 5]
+    assert numbers(run_source(kind(), {"of": "a", "until": "6"} | JSON, offsets=first.offsets)) == [
+        3,
+        4,
+        5,
+    ]
 
 
 def test_all_tasks_run_and_more_than_tasks_max_are_refused() -> None:
@@ -124,9 +132,17 @@ def test_what_a_task_raises_is_raised_or_is_the_state_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("fault", "starts", "trace"),
     [
-        (Fault.CRASH_BEFORE_COMMIT, 2, ["start a at 0", "start a at 0", "commit", "commit", "stop", "stop"]),
+        (
+            Fault.CRASH_BEFORE_COMMIT,
+            2,
+            ["start a at 0", "start a at 0", "commit", "commit", "stop", "stop"],
+        ),
         (Fault.CRASH_AFTER_COMMIT, 2, ["start a at 0", "start a at 2", "commit", "stop", "stop"]),
-        (Fault.COMMIT_LOST, 2, ["start a at 0", "stop", "start a at 0", "commit", "commit", "stop"]),
+        (
+            Fault.COMMIT_LOST,
+            2,
+            ["start a at 0", "stop", "start a at 0", "commit", "commit", "stop"],
+        ),
         (Fault.COMMIT_UNANSWERED, 2, ["start a at 0", "stop", "start a at 2", "commit", "stop"]),
         (Fault.POLL, 1, ["start a at 0", "commit", "commit", "stop"]),
     ],
@@ -153,7 +169,9 @@ DISABLED = {"exactly.once.source.support": "disabled", "of": "a", "until": "6"} 
 def test_without_exactly_once_records_are_there_when_they_are_sent_and_offsets_follow() -> None:
     run = run_source(kind(), DISABLED)
     assert (numbers(run), run.offsets) == (list(range(6)), [({"of": "a"}, {"n": 5})])
-    assert [(len(commit.records), len(commit.offsets)) for commit in run.commits] == [(2, 0)] * 3 + [(0, 1)]
+    assert [(len(commit.records), len(commit.offsets)) for commit in run.commits] == [
+        (2, 0)
+    ] * 3 + [(0, 1)]
 
 
 @pytest.mark.parametrize("fault", [Fault.COMMIT_LOST, Fault.CRASH_BEFORE_COMMIT])
@@ -182,7 +200,9 @@ def test_a_connector_that_asks_kafka_is_told_that_there_is_none() -> None:
         self.context.target.layouts  # noqa: B018
 
     connector = type("Asks", (kind(),), {"start": start})
-    with pytest.raises(ConnectctlError, match=r"connectctl.testing has no Kafka: context.target.layouts"):
+    with pytest.raises(
+        ConnectctlError, match=r"connectctl.testing has no Kafka: context.target.layouts"
+    ):
         run_source(connector, {"of": "a"})
 
 

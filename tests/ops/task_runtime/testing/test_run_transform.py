@@ -24,7 +24,9 @@ class Shout(Transform):
 
 
 def test_each_batch_is_a_commit_of_its_output_and_the_offsets_behind_it() -> None:
-    run = run_transform(Shout, {"topic": "out", "mark": "!"}, {"in": ["a", Record(b"b", b"k"), None]}, batch=2)
+    run = run_transform(
+        Shout, {"topic": "out", "mark": "!"}, {"in": ["a", Record(b"b", b"k"), None]}, batch=2
+    )
     assert [[(r.topic, r.key, r.value) for r in each.records] for each in run.commits] == [
         [("out", None, b"A!"), ("out", b"k", b"B!")],
         [],
@@ -35,15 +37,22 @@ def test_each_batch_is_a_commit_of_its_output_and_the_offsets_behind_it() -> Non
 
 @pytest.mark.parametrize("fault", [each for each in Fault if each not in (Fault.POLL, Fault.PUT)])
 def test_a_failure_loses_nothing_and_writes_nothing_twice(fault: Fault) -> None:
-    run = run_transform(Shout, {"topic": "o", "mark": "."}, {"in": list("abcd")}, batch=2, fail_at={fault: 1})
+    run = run_transform(
+        Shout, {"topic": "o", "mark": "."}, {"in": list("abcd")}, batch=2, fail_at={fault: 1}
+    )
     assert (run.values("o"), run.offsets) == ([b"A.", b"B.", b"C.", b"D."], {FIRST: 4})
     assert run.starts == (1 if "rebalance" in fault else 2)
 
 
 def test_at_least_once_output_is_there_before_its_offsets_and_comes_again_after_a_failure() -> None:
     config = {"topic": "o", "mark": ".", "guarantee": "at-least-once"}
-    run = run_transform(Shout, config, {"in": list("abcd")}, batch=2, fail_at={Fault.CRASH_BEFORE_COMMIT: 2})
-    assert (run.values("o"), run.offsets) == ([b"A.", b"B.", b"C.", b"D.", b"C.", b"D."], {FIRST: 4})
+    run = run_transform(
+        Shout, config, {"in": list("abcd")}, batch=2, fail_at={Fault.CRASH_BEFORE_COMMIT: 2}
+    )
+    assert (run.values("o"), run.offsets) == (
+        [b"A.", b"B.", b"C.", b"D.", b"C.", b"D."],
+        {FIRST: 4},
+    )
 
 
 def test_a_function_of_frames_is_a_transform() -> None:
@@ -60,7 +69,9 @@ def test_a_configuration_is_validated_as_by_a_run() -> None:
     with pytest.raises(BadInput, match="The output topic in is an input topic, too"):
         run_transform(Shout, {"topic": "in", "mark": "."}, {"in": ["a"]})
     once = {"topic": "out", "mark": ".", "guarantee": "exactly-once-per-partition"}
-    with pytest.raises(BadInput, match=r"exactly-once-per-partition .*: use exactly-once or at-least-once$"):
+    with pytest.raises(
+        BadInput, match=r"exactly-once-per-partition .*: use exactly-once or at-least-once$"
+    ):
         run_transform(Shout, once, {"in": ["a"]})
     with pytest.raises(BadInput, match="A transform is a subclass of Transform"):
         run_transform(3, {}, {"in": []})  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""What runs wrote to connectors, as the journal tells it: only what they did themselves, and what still counts."""
+"""What runs wrote to connectors, as the journal tells it: only what they did themselves, and what
+still counts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ import pytest
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.config.history import ConfigOrigin, origins
-from connectctl.ops.operations.connectors.config.steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config.steps import (
+    ChangeConnector,
+    CreateConnector,
+    DeleteConnector,
+)
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 
@@ -18,7 +24,9 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "journal")
 
 
-def run(journal: Journal, verb: str, *steps: ConnectorStep, marks: str = "begun done", group: str = "g") -> str:
+def run(
+    journal: Journal, verb: str, *steps: ConnectorStep, marks: str = "begun done", group: str = "g"
+) -> str:
     """A run whose steps all got ``marks``."""
     begun = journal.begin_plan(Plan(f"connectors {verb}", "c", steps, group_id=group))
     for number in range(len(steps)):
@@ -67,7 +75,9 @@ def test_the_newest_write_from_a_file_is_what_was_applied(journal: Journal) -> N
         ("left out", None),
     ],
 )
-def test_what_a_run_did_not_do_itself_is_not_its_own(journal: Journal, marks: str, digest: str | None) -> None:
+def test_what_a_run_did_not_do_itself_is_not_its_own(
+    journal: Journal, marks: str, digest: str | None
+) -> None:
     run(journal, "apply", create("1"), marks=marks)
     assert applied(journal) == digest
 

@@ -1,4 +1,6 @@
-"""A connector that is created resumes from what is stored under its name, or is told whose offsets it leaves behind."""
+"""A connector that is created resumes from what is stored under its name, or is told whose offsets
+it leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,18 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.operations.connectors.config.outlook import OffsetsByConnector, carried, of_new, of_others
+from connectctl.ops.operations.connectors.config.outlook import (
+    OffsetsByConnector,
+    carried,
+    of_new,
+    of_others,
+)
 
-FILE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
+FILE = {
+    "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+    "file": "a",
+    "topic": "t",
+}
 OTHER = {"connector.class": "com.example.OtherSource"}
 A: dict[str, Any] = {"filename": "a"}
 OLD = OffsetsByConnector({"old": [(A, {"position": 1}), ({"filename": "b"}, {"position": 2})]})
@@ -22,7 +33,9 @@ def test_a_connector_of_an_old_name_resumes_from_what_it_reads() -> None:
 
 
 def test_of_another_file_it_begins_anew_although_offsets_are_stored_under_its_name() -> None:
-    assert of_new("old", FILE | {"file": "c"}, OLD).partitions == {"begun anew": ({"filename": "c"},)}
+    assert of_new("old", FILE | {"file": "c"}, OLD).partitions == {
+        "begun anew": ({"filename": "c"},)
+    }
 
 
 def test_of_an_unknown_class_it_may_resume() -> None:
@@ -31,19 +44,25 @@ def test_of_an_unknown_class_it_may_resume() -> None:
 
 
 def test_offsets_that_were_not_seen_are_no_absence() -> None:
-    (sentence,) = of_new("old", FILE, OffsetsByConnector(unseen=ConnectctlError("the brokers are not given"))).sentences
-    assert sentence == "whether offsets are stored under its name is unknown (the brokers are not given)"
+    (sentence,) = of_new(
+        "old", FILE, OffsetsByConnector(unseen=ConnectctlError("the brokers are not given"))
+    ).sentences
+    assert (
+        sentence
+        == "whether offsets are stored under its name is unknown (the brokers are not given)"
+    )
     with pytest.raises(Refused, match="No offsets can be carried over"):
-        carried("new", FILE, OffsetsByConnector(unseen=ConnectctlError("the brokers are not given")), ())
+        carried(
+            "new", FILE, OffsetsByConnector(unseen=ConnectctlError("the brokers are not given")), ()
+        )
 
 
 def test_the_offsets_of_a_former_name_stay_and_the_plan_says_how_to_take_them() -> None:
     told = of_others("new", FILE, {}, OLD)
     assert told.partitions == {"begun anew": (A,)}
     assert told.sentences == (
-        "leaves 1 source offset of what it reads under the name old, which no longer exists (to start from "
-        "them: --carry-offsets, "
-        "or connectctl offsets copy old new --stop)",
+        "leaves 1 source offset of what it reads under the name old, which no longer exists (to "
+        "start from them: --carry-offsets, or connectctl offsets copy old new --stop)",
     )
     told = of_others("new", FILE, {"old": FILE}, OLD)
     assert told.shares == ("old",)

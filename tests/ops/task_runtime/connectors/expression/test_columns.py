@@ -72,7 +72,11 @@ def test_values_of_another_type_fail(text: str, row: dict[str, Any]) -> None:
 
 
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**60), 2**60), st.floats(-1e9, 1e9), st.text("ab1", max_size=3)
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**60), 2**60),
+    st.floats(-1e9, 1e9),
+    st.text("ab1", max_size=3),
 )
 
 
@@ -81,7 +85,9 @@ VALUES = st.one_of(
     st.lists(st.tuples(VALUES, VALUES), max_size=6),
     st.sampled_from(["a == b", "a == 1", "a.isna() or b == 'a'", "a in [1]"]),
 )
-def test_a_result_does_not_depend_on_the_rows_beside_it(pairs: list[tuple[Any, Any]], text: str) -> None:
+def test_a_result_does_not_depend_on_the_rows_beside_it(
+    pairs: list[tuple[Any, Any]], text: str
+) -> None:
     rows = [{"a": a, "b": b} for a, b in pairs]
     alone = []
     for row in rows:

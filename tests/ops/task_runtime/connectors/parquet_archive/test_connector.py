@@ -1,4 +1,6 @@
-"""The archive's sink: whatever attempt crashes where, the files that the manifest names have each record once."""
+"""The archive's sink: whatever attempt crashes where, the files that the manifest names have each
+record once.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchive, ParquetArchiveTask
+from connectctl.ops.task_runtime.connectors.parquet_archive.connector import (
+    ParquetArchive,
+    ParquetArchiveTask,
+)
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import Row
 from connectctl.ops.task_runtime.spi.transform import Record
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing
@@ -55,7 +60,9 @@ def test_each_record_is_archived_once(tmp_path: Path) -> None:
     assert archive.named == archive.on_disk
     # At four rows a file ends; the last row is written at the close.
     assert [(each.partition, each.first, each.last, each.rows) for each in archive.files] == [
-        (p, first, last, last + 1 - first) for p in (0, 1) for first, last in ((0, 3), (4, 7), (8, 11), (12, 12))
+        (p, first, last, last + 1 - first)
+        for p in (0, 1)
+        for first, last in ((0, 3), (4, 7), (8, 11), (12, 12))
     ]
 
 
@@ -65,7 +72,9 @@ def test_a_life_with_every_kind_of_rebalance_archives_each_record_once(tmp_path:
     archive.each_once()
 
 
-@pytest.mark.parametrize("error", [Crash, lambda: OSError(28, "No space left on device")], ids=["killed", "failed"])
+@pytest.mark.parametrize(
+    "error", [Crash, lambda: OSError(28, "No space left on device")], ids=["killed", "failed"]
+)
 def test_an_attempt_that_dies_at_any_call_costs_no_record_and_gives_none_twice(
     tmp_path: Path, error: Callable[[], BaseException]
 ) -> None:
@@ -97,7 +106,9 @@ def test_two_attempts_may_die_one_behind_the_other(tmp_path: Path) -> None:
 
 
 def a_zombie_resumes(archive: Archive, kind: type[ParquetArchiveTask]) -> None:
-    """It holds three rows while the next attempt archives all, and writes them before it finds itself fenced."""
+    """It holds three rows while the next attempt archives all, and writes them before it finds
+    itself fenced.
+    """
     zombie = archive.attempt(kind=kind).start().rounds(most=3)
     archive.attempt(kind=kind).start().rounds(3).ends()
     with pytest.raises(Fenced):
@@ -182,14 +193,18 @@ NOT_TEXT = [(b"\xc3", b"\xff\x00"), (b"1e3", b"1.50"), (b'{"a":  1}', b'"quoted"
 """Keys and values, and headers' values, that a converter of text or JSON would change."""
 
 
-def _archived(tmp_path: Path, **config: str) -> tuple[list[tuple[bytes | None, bytes | None, bytes | None]], list[str]]:
+def _archived(
+    tmp_path: Path, **config: str
+) -> tuple[list[tuple[bytes | None, bytes | None, bytes | None]], list[str]]:
     given = [Record(value, key, headers=[("h", value)]) for key, value in NOT_TEXT]
     run = run_sink(ParquetArchive, {"directory": str(tmp_path), **config}, {"in": given})
     rows = [row for file in tmp_path.rglob("*.parquet") for row in pq.read_table(file).to_pylist()]
     return [(row["key"], row["value"], row["headers"][0]["value"]) for row in rows], run.notes
 
 
-def test_keys_values_and_headers_are_archived_byte_for_byte_without_converters(tmp_path: Path) -> None:
+def test_keys_values_and_headers_are_archived_byte_for_byte_without_converters(
+    tmp_path: Path,
+) -> None:
     assert _archived(tmp_path) == ([(key, value, value) for key, value in NOT_TEXT], [])
 
 
@@ -197,14 +212,18 @@ def test_a_converter_that_replaces_bytes_says_so(tmp_path: Path) -> None:
     rows, notes = _archived(tmp_path, **{"header.converter": "SimpleHeaderConverter"})
     assert rows[0] == (b"\xc3", b"\xff\x00", "\ufffd\x00".encode())
     assert notes == [
-        "warning: 1 header value was not valid text and was changed by SimpleHeaderConverter: U+FFFD replaces bytes. "
-        "header.converter=ByteArrayConverter keeps them."
+        "warning: 1 header value was not valid text and was changed by SimpleHeaderConverter: "
+        "U+FFFD replaces bytes. header.converter=ByteArrayConverter keeps them."
     ]
 
 
 def test_a_plan_names_converters_that_do_not_keep_the_bytes() -> None:
-    config = {"directory": "/d", "value.converter": "JsonConverter", "key.converter": "ByteArrayConverter"}
+    config = {
+        "directory": "/d",
+        "value.converter": "JsonConverter",
+        "key.converter": "ByteArrayConverter",
+    }
     assert ParquetArchive().outlook(config).notes == [
-        "value.converter=JsonConverter: the archive has what it converts to, not the bytes of the topics. Leave it out to "
-        "keep them."
+        "value.converter=JsonConverter: the archive has what it converts to, not the bytes of the "
+        "topics. Leave it out to keep them."
     ]

@@ -10,7 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.parquet_archive.files import NAME, ArchiveDirectory, file_name, row_of
+from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
+    NAME,
+    ArchiveDirectory,
+    file_name,
+    row_of,
+)
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, TimestampType
 
 PLACE = TopicPartition("orders", 3)
@@ -64,7 +69,9 @@ def test_no_name_is_given_twice_and_all_are_recognised() -> None:
         assert found.group("topic", "partition", "first", "last") == ("orders", "3", "0", "9")
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[set[str]] = []
     real = os.fsync
 
@@ -78,7 +85,9 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
 
 
 def test_a_directory_may_be_a_uri(tmp_path: Path) -> None:
-    file = ArchiveDirectory(f"file://{tmp_path}/").write(file_name(PLACE, 0, 0), PLACE, [row_of(record())])
+    file = ArchiveDirectory(f"file://{tmp_path}/").write(
+        file_name(PLACE, 0, 0), PLACE, [row_of(record())]
+    )
     assert (tmp_path / file.name).exists()
     assert [name for name, _ in ArchiveDirectory(f"{tmp_path}/").listed()] == [file.name]
     assert ArchiveDirectory(str(tmp_path / "none")).listed() == []
@@ -86,7 +95,9 @@ def test_a_directory_may_be_a_uri(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "orders").write_text("a file")
-    with pytest.raises(ConnectctlError, match=r"Could not write to .*: .* Check directory, its permissions"):
+    with pytest.raises(
+        ConnectctlError, match=r"Could not write to .*: .* Check directory, its permissions"
+    ):
         ArchiveDirectory(str(tmp_path)).write(file_name(PLACE, 0, 0), PLACE, [row_of(record())])
     with pytest.raises(ConnectctlError, match=r"Could not open nosuch://a: .* Check directory"):
         ArchiveDirectory("nosuch://a")

@@ -39,13 +39,17 @@ def test_files_come_in_the_order_of_their_offsets() -> None:
 
 
 def test_two_files_with_the_same_offsets_are_refused() -> None:
-    with pytest.raises(ConnectctlError, match=r"offsets of t-0 twice: t/0/5-9-x\.parquet and y overlap"):
+    with pytest.raises(
+        ConnectctlError, match=r"offsets of t-0 twice: t/0/5-9-x\.parquet and y overlap"
+    ):
         files_of(stored(FILE, replace(FILE, first=9, last=12, name="y")))
 
 
 @pytest.mark.parametrize("value", [b"{", b"[]", b'{"file": "x"}', b"7"])
 def test_a_record_of_something_else_is_named(value: bytes) -> None:
-    with pytest.raises(ConnectctlError, match="Record 0:3 of the manifest topic does not describe a file"):
+    with pytest.raises(
+        ConnectctlError, match="Record 0:3 of the manifest topic does not describe a file"
+    ):
         files_of([ConsumerRecord(b'{"topic":"t","partition":0,"first":5}', value, 0, 3)])
 
 

@@ -9,7 +9,11 @@ import pytest
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
-from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import ArchiveLocation, OrphanFile, plan_sweep
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import (
+    ArchiveLocation,
+    OrphanFile,
+    plan_sweep,
+)
 from fakes.kafkareads import FakeKafka
 from fakes.orphans import GROUP, Place, manifest, name
 
@@ -26,7 +30,9 @@ def test_files_that_the_manifest_does_not_name_are_removed(place: Place) -> None
     assert place.sweeper.orphans() == ()
 
 
-def test_a_young_file_one_behind_the_archives_end_and_those_of_others_are_kept(place: Place) -> None:
+def test_a_young_file_one_behind_the_archives_end_and_those_of_others_are_kept(
+    place: Place,
+) -> None:
     place.put(name(1, 2, "c"), age=60)
     place.put(name(10, 12, "c"), "t/0/notes.txt")
     assert place.sweeper.names() == {place.orphan}
@@ -50,8 +56,12 @@ def held_back(self: FakeKafka, topics: Iterable[str], **more: object) -> dict[st
     return {topic: TopicImage(topic, 0, (), {0: 3}, (UnreadTail(0, 1, 3),)) for topic in topics}
 
 
-@pytest.mark.parametrize("blind", ["group", "no manifest", "unread", "open transaction", "not a manifest"])
-def test_nothing_is_removed_on_a_blind_look(place: Place, blind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "blind", ["group", "no manifest", "unread", "open transaction", "not a manifest"]
+)
+def test_nothing_is_removed_on_a_blind_look(
+    place: Place, blind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raises: type[ConnectctlError] = ConnectctlError
     if blind == "group":
         place.groups.hidden.add(GROUP)
@@ -79,12 +89,16 @@ def test_the_directory_of_another_archive_is_refused(place: Place) -> None:
 
 
 def test_files_of_another_archive_in_the_same_directory_are_kept(place: Place) -> None:
-    place.kafka.records["b-archive"] = [*manifest((0, 3), connector="b", unique="b"), ConsumerRecord(b"k", b"v", 0, 9)]
+    place.kafka.records["b-archive"] = [
+        *manifest((0, 3), connector="b", unique="b"),
+        ConsumerRecord(b"k", b"v", 0, 9),
+    ]
     assert place.sweeper.orphans() == ()
     place.kafka.forbidden.add("b-archive")
     with pytest.raises(NotAuthorized):
         place.sweeper.orphans()
-    place.kafka.config["b-archive"] = {"cleanup.policy": "delete"}  # what somebody else calls an archive
+    # what somebody else calls an archive
+    place.kafka.config["b-archive"] = {"cleanup.policy": "delete"}
     assert place.sweeper.names() == {place.orphan}
 
 
@@ -102,4 +116,7 @@ def test_a_plan_says_how_many_files_and_bytes_or_that_there_are_none() -> None:
     plan = plan_sweep("k", "connect", location, [OrphanFile("x", 1000), OrphanFile("y", 500)])
     assert [step.describe() for step in plan.steps] == ["remove 2 files of 1,500 bytes from /d"]
     nothing = plan_sweep("k", "connect", location, [])
-    assert (nothing.steps, nothing.noops[0].why) == ((), "/d has no file that can be removed by a-archive")
+    assert (nothing.steps, nothing.noops[0].why) == (
+        (),
+        "/d has no file that can be removed by a-archive",
+    )

@@ -45,7 +45,10 @@ def test_young_files_and_those_of_others_are_kept(tmp_path: Path) -> None:
     (tmp_path / "0-1.parquet").write_text("mine")
     assert sweep(str(tmp_path), archive.files) == ()
     found = sweep(str(tmp_path), archive.files, now=time.time() + 2 * HOUR)
-    assert {each.name for each in found} == archive.on_disk - archive.named - {"t/0/notes.txt", "0-1.parquet"}
+    assert {each.name for each in found} == archive.on_disk - archive.named - {
+        "t/0/notes.txt",
+        "0-1.parquet",
+    }
     assert sweep(str(tmp_path), (), now=time.time() + 2 * HOUR) == ()
 
 

@@ -1,4 +1,6 @@
-"""A reader of batches gives what is fetched in its order, bounded, and says what a person has to know where it cannot."""
+"""A reader of batches gives what is fetched in its order, bounded, and says what a person has to
+know where it cannot.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,24 @@ from fakes.rewrittenbatches import sealed
 RECORD = b"\x0c\0\0\0\x01\x01\0"  # neither key nor value
 
 
-def fetched(topic: str, partition: int, *sizes: int, wanted: int = 0, body: bytes | None = None) -> FetchedPart:
+def fetched(
+    topic: str, partition: int, *sizes: int, wanted: int = 0, body: bytes | None = None
+) -> FetchedPart:
     """Batches of so many records behind each other."""
     raw, offset = b"", 0
     for size in sizes:
-        records = body or b"".join(b"\x0c\0\0" + bytes([2 * n]) + b"\x01\x01\0" for n in range(size))
+        records = body or b"".join(
+            b"\x0c\0\0" + bytes([2 * n]) + b"\x01\x01\0" for n in range(size)
+        )
         length = HEADER.size - LENGTH.size + len(records)
-        raw += sealed(HEADER.pack(offset, length, 0, 2, 0, 0, size - 1, 5, 5, -1, -1, -1, size) + records)
+        raw += sealed(
+            HEADER.pack(offset, length, 0, 2, 0, 0, size - 1, 5, 5, -1, -1, -1, size) + records
+        )
         offset += size
     data = np.frombuffer(bytearray(raw + bytes(8)), np.uint8)
-    return FetchedPart(TopicPartition(topic, partition), data, list(CommittedBatches(data, len(raw), [])), wanted)
+    return FetchedPart(
+        TopicPartition(topic, partition), data, list(CommittedBatches(data, len(raw), [])), wanted
+    )
 
 
 def reader(*answers: Any, reset: str = "earliest") -> BatchReader:
@@ -105,9 +115,27 @@ def test_records_before_the_wanted_offset_are_left_out() -> None:
             "log-truncated",
             "The log of t-0 on east has changed before offset 7",
         ),
-        (TopicGone("t", replaced=False), "earliest", ConnectctlError, "no-topic", "topic t no longer exists on"),
-        (TopicGone("t", replaced=True), "earliest", ConnectctlError, "topic-replaced", "deleted and created again"),
-        (Unreachable("x"), "earliest", Unreachable, "unreachable", "Cannot read the source cluster east"),
+        (
+            TopicGone("t", replaced=False),
+            "earliest",
+            ConnectctlError,
+            "no-topic",
+            "topic t no longer exists on",
+        ),
+        (
+            TopicGone("t", replaced=True),
+            "earliest",
+            ConnectctlError,
+            "topic-replaced",
+            "deleted and created again",
+        ),
+        (
+            Unreachable("x"),
+            "earliest",
+            Unreachable,
+            "unreachable",
+            "Cannot read the source cluster east",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_source_is_one_line(

@@ -1,4 +1,6 @@
-"""A topic copy in MirrorMaker's terms: what is copied, to where, by whom; and each record once, whatever is in doubt."""
+"""A topic copy in MirrorMaker's terms: what is copied, to where, by whom; and each record once,
+whatever is in doubt.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.task_runtime.connectors.topic_copy import remote_topics, source_clients
 from connectctl.ops.task_runtime.connectors.topic_copy.connector import TopicCopy
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import decode, encode, share, share_again
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
+    decode,
+    encode,
+    share,
+    share_again,
+)
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     JAVA,
     ReplicationPolicy,
@@ -22,10 +29,18 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
     pattern,
     selection_of,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits, stays_unopened
+from connectctl.ops.task_runtime.connectors.topic_copy.source import (
+    CopiedTopics,
+    TransactionLimits,
+    stays_unopened,
+)
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange
-from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, SourceContext
+from connectctl.ops.task_runtime.spi.connector import (
+    ConnectorContext,
+    ExactlyOnceSupport,
+    SourceContext,
+)
 from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
@@ -45,9 +60,12 @@ BASE = {
     "topics": "orders.*",
 }
 THEIRS = BASE | {"connector.class": f"{JAVA}MirrorSourceConnector"}
-DEFAULT, IDENTITY = ReplicationPolicy("east", "west"), ReplicationPolicy("east", "west", renames=False)
+DEFAULT, IDENTITY = (
+    ReplicationPolicy("east", "west"),
+    ReplicationPolicy("east", "west", renames=False),
+)
 
-# -------------------------------------------------------------------------------------------------- topics and their names
+# --------------------------------------------------------------------------- topics and their names
 
 
 @pytest.mark.parametrize(
@@ -66,7 +84,11 @@ DEFAULT, IDENTITY = ReplicationPolicy("east", "west"), ReplicationPolicy("east",
 def test_remote_topics_are_called_as_mirrormakers_policies_call_them(
     policy: ReplicationPolicy, topic: str, remote: str, source: str | None, upstream: str | None
 ) -> None:
-    assert (policy.remote(topic), policy.source_of(topic), policy.upstream(topic)) == (remote, source, upstream)
+    assert (policy.remote(topic), policy.source_of(topic), policy.upstream(topic)) == (
+        remote,
+        source,
+        upstream,
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,18 +107,24 @@ def test_remote_topics_are_called_as_mirrormakers_policies_call_them(
         ("__consumer_offsets", False),
     ],
 )
-def test_the_topics_that_are_copied_are_those_that_mirrormaker_copies(topic: str, taken: bool) -> None:
+def test_the_topics_that_are_copied_are_those_that_mirrormaker_copies(
+    topic: str, taken: bool
+) -> None:
     wanted = BASE | {"topics": "orders.*, .*west\\.orders,__.*"}
     assert selection_of(wanted).includes(topic) is taken
 
 
 def test_heartbeats_are_left_where_they_are_not_wanted() -> None:
-    assert not selection_of(BASE | {"heartbeats.replication.enabled": "false"}).includes("heartbeats")
+    assert not selection_of(BASE | {"heartbeats.replication.enabled": "false"}).includes(
+        "heartbeats"
+    )
 
 
 def test_nothing_is_copied_where_no_topic_is_named() -> None:
     assert pattern(" , ") is None
-    assert not selection_of(BASE | {"topics": "", "heartbeats.replication.enabled": "false"}).includes("orders")
+    assert not selection_of(
+        BASE | {"topics": "", "heartbeats.replication.enabled": "false"}
+    ).includes("orders")
 
 
 class Cluster:
@@ -105,7 +133,11 @@ class Cluster:
     timeout = 1.0
 
     def __init__(self, id_: str, **topics: int):
-        self.id, self.there, self.created = id_, {k.replace("_", "."): v for k, v in topics.items()}, dict[str, Any]()
+        self.id, self.there, self.created = (
+            id_,
+            {k.replace("_", "."): v for k, v in topics.items()},
+            dict[str, Any](),
+        )
 
     def cluster_id(self) -> str:
         return self.id
@@ -120,19 +152,31 @@ class Cluster:
         return {topic: self.there[topic] for topic in topics}
 
 
-def looked(source: Any, target: Any, policy: ReplicationPolicy = DEFAULT) -> remote_topics.RemoteTopics:
+def looked(
+    source: Any, target: Any, policy: ReplicationPolicy = DEFAULT
+) -> remote_topics.RemoteTopics:
     return remote_topics.plan_remote_topics(
         source, target, Selection(policy, pattern("orders.*"), None, heartbeats=False)
     )
 
 
 def test_remote_topics_are_created_or_grow_with_their_source() -> None:
-    wanted = looked(Cluster("e", orders=3, orders2=2, orders3=1, other=9), Cluster("w", east_orders=1, east_orders3=5))
+    wanted = looked(
+        Cluster("e", orders=3, orders2=2, orders3=1, other=9),
+        Cluster("w", east_orders=1, east_orders3=5),
+    )
     assert wanted.descriptions() == [
         "create the topic east.orders2 with 2 partitions, as for orders2 on the source cluster",
         "increase east.orders to 3 partitions, as for orders on the source cluster",
     ]
-    places = [("orders", 0), ("orders", 1), ("orders", 2), ("orders2", 0), ("orders2", 1), ("orders3", 0)]
+    places = [
+        ("orders", 0),
+        ("orders", 1),
+        ("orders", 2),
+        ("orders2", 0),
+        ("orders2", 1),
+        ("orders3", 0),
+    ]
     assert wanted.places == places
 
 
@@ -142,23 +186,33 @@ def test_a_topic_is_not_copied_into_itself() -> None:
         looked(Cluster("e", orders=1), Cluster("e", orders=1), IDENTITY)
 
 
-# ------------------------------------------------------------------------------------------------------- tasks and offsets
+# -------------------------------------------------------------------------------- tasks and offsets
 
 
 def test_partitions_are_dealt_in_turn_and_read_back() -> None:
-    places = [TopicPartition(*each) for each in (("a-b", 0), ("a-b", 1), ("c", 0), ("c", 1), ("c", 2))]
+    places = [
+        TopicPartition(*each) for each in (("a-b", 0), ("a-b", 1), ("c", 0), ("c", 1), ("c", 2))
+    ]
     assert share(places, 2) == [[("a-b", 0), ("c", 0), ("c", 2)], [("a-b", 1), ("c", 1)]]
     assert len(share(places, 9)) == 5
     assert encode(places) == "a-b-0,a-b-1,c-0,c-1,c-2"
     assert decode(encode(places)) == places
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.lists(st.integers(0, 4), max_size=4), st.integers(1, 6))
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.lists(st.integers(0, 4), max_size=4),
+    st.integers(1, 6),
+)
 def test_partitions_that_appear_are_shared_out_and_all_others_stay_where_they_are(
     before: list[int], after: list[int], most: int
 ) -> None:
     def places(counts: list[int]) -> list[TopicPartition]:
-        return [TopicPartition(f"t{topic}", n) for topic, count in enumerate(counts) for n in range(count)]
+        return [
+            TopicPartition(f"t{topic}", n)
+            for topic, count in enumerate(counts)
+            for n in range(count)
+        ]
 
     running, now = share(places(before), most), places(after)
     shares = share_again(running, now, most)
@@ -170,13 +224,17 @@ def test_partitions_that_appear_are_shared_out_and_all_others_stay_where_they_ar
     assert now != places(before) or shares == running
 
 
-def test_the_tasks_of_a_copy_change_with_the_topics_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tasks_of_a_copy_change_with_the_topics_of_its_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     connector, source, prepared = TopicCopy(), Cluster("e", orders=2), list[Any]()
     target: Any = Cluster("w", east_orders=2)
     connector.context = ConnectorContext(target)
     monkeypatch.setattr(source_clients, "source_of", lambda *_: source)
     monkeypatch.setattr(
-        remote_topics, "prepare", lambda source, target, wanted, configs: prepared.append(wanted.topics)
+        remote_topics,
+        "prepare",
+        lambda source, target, wanted, configs: prepared.append(wanted.topics),
     )
     connector.start(BASE)
     running = connector.task_configs(2)
@@ -200,13 +258,21 @@ def test_the_tasks_of_a_copy_change_with_the_topics_of_its_source(monkeypatch: p
 
 @pytest.mark.parametrize(
     ("more", "seconds"),
-    [({}, 600.0), ({"refresh.topics.interval.seconds": "5"}, 5.0), ({"refresh.topics.enabled": "False"}, None)],
+    [
+        ({}, 600.0),
+        ({"refresh.topics.interval.seconds": "5"}, 5.0),
+        ({"refresh.topics.enabled": "False"}, None),
+    ],
 )
-def test_a_copy_looks_for_topics_as_often_as_mirrormaker(more: dict[str, str], seconds: float | None) -> None:
+def test_a_copy_looks_for_topics_as_often_as_mirrormaker(
+    more: dict[str, str], seconds: float | None
+) -> None:
     assert TopicCopy().refresh_seconds(BASE | more) == seconds
 
 
-def test_task_configs_are_those_that_a_java_task_starts_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_configs_are_those_that_a_java_task_starts_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     connector = TopicCopy()
     target: Any = Cluster("w", east_orders=2)
     connector.context = ConnectorContext(target)
@@ -224,28 +290,42 @@ def test_a_source_without_a_topic_to_copy_is_told(monkeypatch: pytest.MonkeyPatc
     target: Any = Cluster("w")
     connector.context = ConnectorContext(target)
     monkeypatch.setattr(source_clients, "source_of", lambda *_: Cluster("e", other=2))
-    with pytest.raises(BadInput, match=r"No topic to copy on the source cluster east: topics is orders\.\*"):
+    with pytest.raises(
+        BadInput, match=r"No topic to copy on the source cluster east: topics is orders\.\*"
+    ):
         connector.outlook(BASE)
 
 
-# -------------------------------------------------------------------------------------------------------- the configuration
+# -------------------------------------------------------------------------------- the configuration
 
 
 @pytest.mark.parametrize(
     ("more", "says"),
     [
         ({"source.cluster.alias": ""}, 'Missing required configuration "source.cluster.alias"'),
-        ({"source.cluster.bootstrap.servers": ""}, 'Missing required configuration "source.cluster.bootstrap.servers"'),
+        (
+            {"source.cluster.bootstrap.servers": ""},
+            'Missing required configuration "source.cluster.bootstrap.servers"',
+        ),
         ({"topics": "orders("}, "Invalid or unsupported regular expression"),
-        ({"replication.policy.class": "com.mine.Policy"}, "Unsupported replication policy com.mine.Policy"),
+        (
+            {"replication.policy.class": "com.mine.Policy"},
+            "Unsupported replication policy com.mine.Policy",
+        ),
         ({"topic.filter.class": "com.mine.Filter"}, "only DefaultTopicFilter is"),
         ({"forwarding.admin.class": "com.mine.Admin"}, "only ForwardingAdmin is"),
         ({"enabled": "false"}, "the connector is disabled"),
         ({"records.per.transaction": "0"}, "must be an integer of at least 1"),
         ({"consumer.poll.timeout.ms": "soon"}, "must be an integer of at least 0"),
         ({"value.converter": "JsonConverter"}, "value.converter must be ByteArrayConverter"),
-        ({"consumer.auto.offset.reset": "by_duration:PT1H"}, "auto.offset.reset=by_duration:pt1h is not supported"),
-        ({"source.consumer.isolation.level": "serializable"}, "Invalid isolation level serializable"),
+        (
+            {"consumer.auto.offset.reset": "by_duration:PT1H"},
+            "auto.offset.reset=by_duration:pt1h is not supported",
+        ),
+        (
+            {"source.consumer.isolation.level": "serializable"},
+            "Invalid isolation level serializable",
+        ),
         ({"source.cluster.ssl.truststore.location": "/t.jks"}, "configure it as PEM"),
         ({"transaction.boundary": "connector"}, "connector"),
         ({"copy.batches": "some"}, "Invalid value some for configuration copy.batches"),
@@ -282,7 +362,10 @@ def test_exactly_once_is_promised_unless_aborted_records_are_copied_too() -> Non
     ("config", "told"),
     [
         (BASE, []),
-        (BASE | {"sync.topic.acls.enabled": "true"}, ["the sync of topic ACLs (sync.topic.acls.enabled)"]),
+        (
+            BASE | {"sync.topic.acls.enabled": "true"},
+            ["the sync of topic ACLs (sync.topic.acls.enabled)"],
+        ),
         (
             THEIRS,
             [
@@ -296,11 +379,19 @@ def test_exactly_once_is_promised_unless_aborted_records_are_copied_too() -> Non
             | dict.fromkeys(("emit.offset-syncs.enabled", "sync.topic.configs.enabled"), "false")
             | dict.fromkeys(("sync.topic.acls.enabled", "refresh.topics.enabled"), "false")
             | {"consumer.isolation.level": "read_committed"}
-            | dict.fromkeys(("key.converter", "value.converter", "header.converter"), "ByteArrayConverter"),
+            | dict.fromkeys(
+                ("key.converter", "value.converter", "header.converter"), "ByteArrayConverter"
+            ),
             [],
         ),
-        (BASE | {"consumer.isolation.level": "read_uncommitted"}, ["records of aborted and open transactions"]),
-        (BASE | {"source.consumer.max.poll.records": "5"}, ["source.consumer.max.poll.records is ignored"]),
+        (
+            BASE | {"consumer.isolation.level": "read_uncommitted"},
+            ["records of aborted and open transactions"],
+        ),
+        (
+            BASE | {"source.consumer.max.poll.records": "5"},
+            ["source.consumer.max.poll.records is ignored"],
+        ),
     ],
 )
 def test_what_is_done_otherwise_than_by_a_worker_is_told(
@@ -311,7 +402,9 @@ def test_what_is_done_otherwise_than_by_a_worker_is_told(
     connector.context = ConnectorContext(target)
     monkeypatch.setattr(source_clients, "source_of", lambda *_: Cluster("e", orders=2))
     outlook = connector.outlook(config)
-    assert outlook.steps == ["create the topic east.orders with 2 partitions, as for orders on the source cluster"]
+    assert outlook.steps == [
+        "create the topic east.orders with 2 partitions, as for orders on the source cluster"
+    ]
     assert outlook.tasks == len(range(2)[: int(config.get("tasks.max", "1"))])
     assert len(outlook.notes) == len(told)
     assert all(part in note for part, note in zip(told, outlook.notes, strict=True))
@@ -321,7 +414,8 @@ def test_source_clients_have_mirrormakers_prefixes_in_their_order() -> None:
     config = BASE | {
         "source.cluster.security.protocol": "SASL_SSL",
         "source.cluster.sasl.jaas.config": 'x.PlainLoginModule required username="u" password="p";',
-        "source.cluster.fetch.min.bytes": "7",  # serves no connection, and is left out by MirrorMaker
+        # serves no connection, and is left out by MirrorMaker
+        "source.cluster.fetch.min.bytes": "7",
         "consumer.client.id": "a",
         "source.consumer.client.id": "b",
         "consumer.fetch.max.wait.ms": "9",
@@ -337,11 +431,15 @@ def test_source_clients_have_mirrormakers_prefixes_in_their_order() -> None:
     }
     assert source_clients.client(config) == connecting | {"client.id": "c"}
     consumer = source_clients.client(config, source_clients.CONSUMER)
-    assert consumer == connecting | {"client.id": "b", "fetch.wait.max.ms": "9", "auto.offset.reset": "latest"}
+    assert consumer == connecting | {
+        "client.id": "b",
+        "fetch.wait.max.ms": "9",
+        "auto.offset.reset": "latest",
+    }
     assert (source_clients.reset(config), source_clients.unknown(config)) == ("latest", [])
 
 
-# --------------------------------------------------------------------------------------------------------------- the supply
+# --------------------------------------------------------------------------------------- the supply
 
 
 @dataclass(frozen=True)
@@ -353,7 +451,9 @@ class Message:
 
 @dataclass
 class Source:
-    """Partitions of one topic with so many records each, read in batches of ``most``; ``latest`` begins at the end."""
+    """Partitions of one topic with so many records each, read in batches of ``most``; ``latest``
+    begins at the end.
+    """
 
     ends: list[int]
     most: int = 3
@@ -377,7 +477,10 @@ class Source:
     def read(self, most: int) -> list[TopicBatch]:
         for place, at in self.at.items():
             topic, p = place
-            found = [Message(topic, p, n) for n in range(at, min(at + min(self.most, most), self.ends[p]))]
+            found = [
+                Message(topic, p, n)
+                for n in range(at, min(at + min(self.most, most), self.ends[p]))
+            ]
             if found:
                 self.at[place] = found[-1].offset + 1
                 return [TopicBatch(topic, found, {p: found[-1].offset})]
@@ -388,7 +491,9 @@ class Source:
 
 
 class Broker(Snapshots):
-    """Topic and offsets of one id; the commits with the numbers ``doubts`` fail, and have happened where they are True."""
+    """Topic and offsets of one id; the commits with the numbers ``doubts`` fail, and have happened
+    where they are True.
+    """
 
     id, timeout_ms, overdue, bumps_epoch = "g-c-0", 60_000, False, False
 
@@ -439,7 +544,10 @@ class Broker(Snapshots):
 
 
 def copying(
-    source: Source, how: DeliverySettings | None = None, pace: TransactionLimits | None = None, topic: str = "offs"
+    source: Source,
+    how: DeliverySettings | None = None,
+    pace: TransactionLimits | None = None,
+    topic: str = "offs",
 ) -> CopiedTopics:
     places = [TopicPartition("orders", n) for n in range(len(source.ends))]
     pace = pace or TransactionLimits(7, 60.0)
@@ -454,7 +562,9 @@ def run(supply: CopiedTopics, broker: Any, source: Source, *, strict: bool = Fal
         return len(broker.there) >= done and not source.behind
 
     ledger = SourceOffsetsLedger("offs", broker)
-    kernel = ExactlyOnceTask(lambda: broker, ledger, lambda: None, over, 60.0, strict, counts, lambda _: None)
+    kernel = ExactlyOnceTask(
+        lambda: broker, ledger, lambda: None, over, 60.0, strict, counts, lambda _: None
+    )
     return kernel.run(supply)
 
 
@@ -469,7 +579,9 @@ def test_each_record_is_there_once_and_in_order_whatever_is_in_doubt(
 ) -> None:
     source, broker = Source(ends), Broker(doubts)
     assert (
-        run(copying(source, pace=TransactionLimits(size, 60.0)), broker, source, strict=strict).reason
+        run(
+            copying(source, pace=TransactionLimits(size, 60.0)), broker, source, strict=strict
+        ).reason
         is EndReason.STOPPED
     )
     for partition, end in enumerate(ends):
@@ -486,23 +598,33 @@ def test_a_transaction_ends_with_enough_records_or_with_the_source() -> None:
     assert broker.topics == {"east.orders"}
 
 
-def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_with_the_task() -> None:
+def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_with_the_task() -> (
+    None
+):
     source, broker = Source([20]), Broker()
     supply = copying(source, DeliverySettings(Boundary.INTERVAL, 3600.0, 60_000))
     ledger = SourceOffsetsLedger("offs", broker)
-    kernel = ExactlyOnceTask(lambda: broker, ledger, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
+    producer: Any = broker
+    kernel = ExactlyOnceTask(
+        lambda: producer, ledger, stopped=lambda: not source.behind and source.opened
+    )
     assert kernel.run(supply).reason is EndReason.STOPPED
     assert broker.sizes == [20]
 
 
-@pytest.mark.parametrize(("promise", "sizes"), [(3600.0, [7, 7, 6]), (0.001, [3, 3, 3, 3, 3, 3, 2])])
+@pytest.mark.parametrize(
+    ("promise", "sizes"), [(3600.0, [7, 7, 6]), (0.001, [3, 3, 3, 3, 3, 3, 2])]
+)
 def test_a_transaction_with_a_promised_latency_ends_in_time_or_with_enough_records(
     promise: float, sizes: list[int]
 ) -> None:
     source, broker = Source([20]), Broker()
     supply = copying(source, DeliverySettings(Boundary.POLL, 3600.0, 60_000, latency=promise))
     ledger = SourceOffsetsLedger("offs", broker)
-    kernel = ExactlyOnceTask(lambda: broker, ledger, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
+    producer: Any = broker
+    kernel = ExactlyOnceTask(
+        lambda: producer, ledger, stopped=lambda: not source.behind and source.opened
+    )
     assert kernel.run(supply).reason is EndReason.STOPPED
     assert broker.sizes == sizes
 
@@ -526,7 +648,10 @@ def test_where_latest_begins_is_committed_before_anything_is_read() -> None:
     supply.resume(broker)
     step = supply.next_batch()
     assert step is not None
-    assert (step.size, sorted(step.offsets.values(), key=str)) == (0, [b'{"offset":-1}', b'{"offset":4}'])
+    assert (step.size, sorted(step.offsets.values(), key=str)) == (
+        0,
+        [b'{"offset":-1}', b'{"offset":4}'],
+    )
     supply.committed(step)
     source.ends = [7, 2]
     later = Source([9, 3], latest=True)
@@ -548,7 +673,9 @@ def test_a_stored_spelling_of_a_source_partition_is_kept() -> None:
 
 
 def test_the_offsets_topic_is_no_target() -> None:
-    with pytest.raises(ConnectctlError, match="Source tasks may not produce to their own offsets topics"):
+    with pytest.raises(
+        ConnectctlError, match="Source tasks may not produce to their own offsets topics"
+    ):
         copying(Source([1]), topic="east.orders")
 
 
@@ -561,7 +688,12 @@ def test_the_offsets_topic_is_no_target() -> None:
         ({"copy.batches": "opened"}, {}, True, False),
         ({}, {"ssl.keystore.location": "/k.p12"}, True, False),
         ({}, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}, True, False),
-        ({"copy.batches": "unopened"}, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}, True, True),
+        (
+            {"copy.batches": "unopened"},
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"},
+            True,
+            True,
+        ),
     ],
 )
 def test_batches_stay_unopened_where_both_ends_can(

@@ -1,4 +1,6 @@
-"""What reads a source topic: a place that its leader does not have is looked at again, and never reset."""
+"""What reads a source topic: a place that its leader does not have is looked at again, and never
+reset.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def reader(reset: str, watermarks: Any = None) -> TopicReader:
 
 def event(error: int) -> Any:
     said = KafkaError(error)
-    return SimpleNamespace(error=lambda: said, topic=lambda: "t", partition=lambda: 0, offset=lambda: -1001)
+    return SimpleNamespace(
+        error=lambda: said, topic=lambda: "t", partition=lambda: 0, offset=lambda: -1001
+    )
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
@@ -43,7 +47,8 @@ def test_consumers_reset_nothing_by_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("watermarks", "lag"), [((0, 9), 2), ((0, 7), 0), ((0, -1001), None), ((-1001, -1001), None), (None, None)]
+    ("watermarks", "lag"),
+    [((0, 9), 2), ((0, 7), 0), ((0, -1001), None), ((-1001, -1001), None), (None, None)],
 )
 def test_a_lag_that_is_not_known_is_not_none_to_read(watermarks: Any, lag: int | None) -> None:
     assert reader("earliest", watermarks).lag == lag

@@ -1,4 +1,6 @@
-"""Where a copy begins: behind what is committed, and never silently behind what its source has lost."""
+"""Where a copy begins: behind what is committed, and never silently behind what its source has
+lost.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
-from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange, SourceCluster, Start, start_of
+from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import (
+    LostRange,
+    SourceCluster,
+    Start,
+    start_of,
+)
 
 PLACE = TopicPartition("orders", 3)
 LOG = OffsetRange(first=100, end=200, stable=190)
@@ -41,7 +48,12 @@ def test_a_copy_begins_behind_its_offset_or_where_a_person_said(
 @pytest.mark.parametrize(
     ("reset", "at", "code", "says"),
     [
-        (None, 99, "lost-records", "Offsets 99 to 99 of orders-3 on east were lost before they were copied"),
+        (
+            None,
+            99,
+            "lost-records",
+            "Offsets 99 to 99 of orders-3 on east were lost before they were copied",
+        ),
         (None, 0, "lost-records", "Offsets 0 to 99 of orders-3"),
         ("none", 5, "lost-records", "Offsets 5 to 99 of orders-3"),
         ("none", None, "no-offset", "orders-3 of east has no start offset"),
@@ -65,7 +77,9 @@ def test_what_is_left_out_is_committed_at_once() -> None:
 
 
 @pytest.mark.parametrize("reset", [None, "latest", "none"])
-def test_a_partition_that_appeared_while_the_copy_runs_begins_at_its_beginning(reset: str | None) -> None:
+def test_a_partition_that_appeared_while_the_copy_runs_begins_at_its_beginning(
+    reset: str | None,
+) -> None:
     cluster = replace(source(reset), added=frozenset({PLACE}))
     assert start_of(cluster, PLACE, None, LOG) == Start(100)
     assert start_of(cluster, PLACE, 150, LOG) == Start(150)
