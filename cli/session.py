@@ -376,7 +376,7 @@ class Session:
         )
 
     def driver(self, tell: Callable[[str], None] | None = None) -> protocols.WorkerDriver:
-        """Return the driver of this context's workers; ``tell`` receives instructions to the
+        """Return the driver of this context's workers; ``tell`` prints instructions to the
         operator, one line or more.
 
         Without the setting, a sandbox's workers have the driver ``sandbox``, all others the manual

@@ -27,13 +27,13 @@ def plan(inputs: MigrationInput, request: RollRequest) -> PlannedSteps:
     they are missing.
     """
     moved = {step.subject for step in inputs.before}
-    left = [name for name in inputs.snapshot.dedicated if name not in moved]
-    if left:
+    unmerged = [name for name in inputs.snapshot.dedicated if name not in moved]
+    if unmerged:
         raise Refused(
-            f"Older releases read the global offsets topic only, and {', '.join(left)} has one of "
-            "its own",
+            f"Older releases read the global offsets topic only, and {', '.join(unmerged)} has "
+            "one of its own",
             next_step=" ; ".join(
-                f"connectctl offsets merge {n} --into global --unset-topic --stop" for n in left
+                f"connectctl offsets merge {n} --into global --unset-topic --stop" for n in unmerged
             ),
             code="dedicated-topics",
         )
@@ -59,7 +59,7 @@ def migration(
     """Return a hard downgrade with ``plan``: it merges offsets first, and a rollback undoes that
     merge.
     """
-    back = offset_moves.roll_back
+    undo_merges = offset_moves.roll_back
     return Migration(
         number,
         name,
@@ -68,5 +68,5 @@ def migration(
         status,
         leads_to="downgrade",
         observe=offset_moves.to_global,
-        roll_back=back,
+        roll_back=undo_merges,
     )

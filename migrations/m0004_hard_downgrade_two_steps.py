@@ -1,6 +1,6 @@
 """Hard downgrade in two steps: every worker ``disabled``, then older binaries, worker by worker.
 
-KIP-618, Two-step downgrade, the safest way back to a release without exactly-once source support:
+KIP-618, Two-step downgrade, the safest return to a release without exactly-once source support:
 the rolling upgrade in reverse. The first roll is the soft downgrade. In the second the operator
 replaces the binaries of one worker after the other; the run prints which one, waits until it
 rejoins with a release before 3.3, and until the cluster is healthy.

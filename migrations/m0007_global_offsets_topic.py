@@ -3,7 +3,7 @@ resumes there.
 
 The reverse of ``own-offsets-topic``, required for a hard downgrade: releases before 3.3 read the
 global topic only (KIP-618, Offsets accuracy). Workers write a connector's offsets to the global
-topic as well, but not in the transaction, so it may be behind; missing offsets are copied before
+topic as well, but not in the transaction, so it may be older; missing offsets are copied before
 the property is removed.
 
 The topic itself stays. It becomes stale, and is not read unless a connector names it again;

@@ -1,7 +1,7 @@
 """Get stale offsets topics of connectors out of the way, before a release that reads them is put in
 place again.
 
-KIP-618, Hard downgrade: workers before 3.3 leave a connector's own offsets topic as it is and use
+KIP-618, Hard downgrade: workers before 3.3 do not use a connector's own offsets topic, but
 the global one. With the next upgrade the old topic is read again, and its offsets win over the
 newer ones: records written since are written again. That happens as soon as the new binaries start,
 before any property is changed.
@@ -83,10 +83,10 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
     """Plan the ``--set stale=`` change for every stale topic. Raises ``BadInput`` if it is
     missing.
     """
-    wanted = inputs.given.get("stale")
-    if wanted not in (None, MERGE, UNSET):
-        raise BadInput(f"stale={wanted} is neither {MERGE} nor {UNSET}")
-    if inputs.observed and wanted is None:
+    remedy = inputs.given.get("stale")
+    if remedy not in (None, MERGE, UNSET):
+        raise BadInput(f"stale={remedy} is neither {MERGE} nor {UNSET}")
+    if inputs.observed and remedy is None:
         raise BadInput(
             "Stale offsets topics found; missing parameter stale",
             why="; ".join(inputs.observed),

@@ -1,8 +1,8 @@
 """Make connectors keep to tasks.max, before a release enforces it and their tasks fail.
 
 KIP-1004: workers from 3.8 on make a connector FAILED that generates more tasks than ``tasks.max``,
-and every task of such a set FAILS when it starts. On older workers it shows only at the upgrade; on
-newer ones, until the next restart.
+and every task of such a set FAILS when it starts. On older workers this is visible only at the
+upgrade; on newer ones, until the next restart.
 
 For each connector that will fail by ``connectctl tasks check`` there are two remedies. ``raise``,
 the default: tasks.max becomes the number of tasks that it generates, permanently. ``bridge``:
@@ -53,10 +53,10 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
     """Two steps for each connector that will fail; ``inputs.observed`` is
     ``(TasksSeen, Release | None)``.
     """
-    seen, release = inputs.observed
-    found = remedies.remedies_for(seen, release)
+    tasks, release = inputs.observed
+    found = remedies.remedies_for(tasks, release)
     chosen = remedies.choices(found, inputs.given)
-    patch = bool(seen.enforcing) and len(seen.enforcing) == len(seen.workers)
+    patch = bool(tasks.enforcing) and len(tasks.enforcing) == len(tasks.workers)
     steps = tuple(remedies.steps(found, chosen, patch=patch))
     remarks = [remedy.describe(chosen[remedy.connector]) for remedy in found]
     unknown = [

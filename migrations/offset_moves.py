@@ -28,11 +28,13 @@ def to_global(access: UpgradeAccess, given: Given) -> Observed:
     policy, chosen = policy_of(given)
 
     def request(subject: ConnectorState) -> MergeOffsets:
-        own = next((at.topic for at in subject.topic_states if at.side is Side.DEDICATED), None)
-        if own is None:
+        dedicated = next(
+            (at.topic for at in subject.topic_states if at.side is Side.DEDICATED), None
+        )
+        if dedicated is None:
             hint = "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
-        return MergeOffsets(subject.name, Side.GLOBAL.value, policy, chosen, own)
+        return MergeOffsets(subject.name, Side.GLOBAL.value, policy, chosen, dedicated)
 
     return merges(access, dict.fromkeys(connectors(access, given)), request)
 
@@ -81,8 +83,10 @@ def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
     backs = rollbacks(access.journal, restored.run, plain)
     if not backs:
         return (), ()
-    topics = {name: back.dedicated_topic for name, back in backs.items()}
-    view, subjects = access.offsets(topics, {name: back.request for name, back in backs.items()})
+    topics = {name: planned.dedicated_topic for name, planned in backs.items()}
+    view, subjects = access.offsets(
+        topics, {name: planned.request for name, planned in backs.items()}
+    )
     pairs: list[tuple[ConnectorState, OffsetRequest]] = [
         (subject, backs[subject.name].request) for subject in subjects
     ]

@@ -1,4 +1,4 @@
-"""``upgrade`` as an operation: a mode of the workers, or a migration, behind gates."""
+"""``upgrade`` as an operation: a mode of the workers, or a migration, with gates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
     """``upgrade``. ``gates`` are the given settings of gates; others are those of the plan, or the
     defaults.
 
-    ``begins``: plans are to be executed, so that an unfinished run is in their way.
+    ``begins``: plans are to be executed, and an unfinished run prevents that.
     """
 
     gates: Mapping[str, Any] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         return request_in(plan)
 
     def plan_again(self, access: UpgradeAccess, saved: Plan) -> Planned:
-        """Return the plan as it is now. Raises ``Refused`` if the workers have changed, or the run
-        that it undoes ended.
+        """Return the plan by the present state. Raises ``Refused`` if the workers have changed, or
+        the run that it undoes ended.
         """
         request = request_in(saved)
         run = access.journal.get(saved.undoes) if saved.undoes else None
@@ -177,8 +177,8 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
         return LoadedRun.load(journal, run, plan).decided()
 
     def remaining(self, access: UpgradeAccess, run: Run, plan: Plan) -> Remaining:
-        """Return what is left, behind the gate that the run began with. Raises ``Refused`` if its
-        workers were changed.
+        """Return the remaining steps, after the gate that the run began with. Raises ``Refused`` if
+        its workers were changed.
         """
         runs.refuse_rolled_back(access.journal, run)
         loaded = LoadedRun.load(access.journal, run, plan)

@@ -28,11 +28,11 @@ def plan_request(access: UpgradeAccess, request: UpgradeRequest) -> PlannedSteps
         to = SourceSupport(request.to or "")
         goal = "downgrade" if to is SourceSupport.DISABLED else to
         return planning.plan(access.snapshot, RollRequest(to), _findings(access, goal))
-    migration, given = named(request.migration), request.parameters
-    migration.check(given)
-    before, seen = migration.observe(access, given)
+    migration, parameters = named(request.migration), request.parameters
+    migration.check(parameters)
+    before, observed = migration.observe(access, parameters)
     findings = _findings(access, migration.leads_to)
-    return migration.plan(MigrationInput(access.snapshot, findings, before, given, seen))
+    return migration.plan(MigrationInput(access.snapshot, findings, before, parameters, observed))
 
 
 def _findings(access: UpgradeAccess, leads_to: str | None) -> tuple[Finding, ...]:

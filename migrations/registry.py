@@ -89,7 +89,7 @@ class Migration:
     cluster.
 
     ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``,
-    ``downgrade``), None for none. ``satisfies``: modes and goals whose runs count as this migration
+    ``downgrade``), or None. ``satisfies``: modes and goals whose runs count as this migration
     applied. ``parameters``: the names for ``--set`` with their meaning. ``observe`` reads what
     ``plan`` needs in addition to the workers; ``roll_back`` returns the steps, with warnings, that
     roll back a run that changed no worker. ``for_workers``: whether it needs any.
@@ -121,13 +121,13 @@ class Migration:
         """Raise ``BadInput`` for an unknown parameter."""
         for name in given:
             if name not in self.parameters:
-                near = get_close_matches(name, self.parameters, n=1)
+                similar = get_close_matches(name, self.parameters, n=1)
                 known = (
                     f"Parameters: {', '.join(self.parameters)}."
                     if self.parameters
                     else "It has no parameters."
                 )
-                hint = f"Did you mean {near[0]}?" if near else known
+                hint = f"Did you mean {similar[0]}?" if similar else known
                 raise BadInput(
                     f"{self.name} has no parameter {name} (--set)",
                     next_step=hint,

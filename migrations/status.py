@@ -28,9 +28,9 @@ def up_to(snapshot: RollingSnapshot, reached: tuple[SourceSupport, ...]) -> Migr
 
 def down_from(snapshot: RollingSnapshot, gone: tuple[SourceSupport, ...]) -> MigrationStatus:
     """Return whether any worker is not yet in one of the modes ``gone``."""
-    left = [worker.address for worker in snapshot.workers if worker.value not in gone]
+    unchanged = [worker.address for worker in snapshot.workers if worker.value not in gone]
     if not snapshot.workers:
         return MigrationStatus(Status.NOT_APPLICABLE, "the group has no workers")
-    if left:
-        return MigrationStatus(Status.POSSIBLE, f"it would change {', '.join(left)}")
+    if unchanged:
+        return MigrationStatus(Status.POSSIBLE, f"it would change {', '.join(unchanged)}")
     return MigrationStatus(Status.CONVERGED, f"every worker is {' or '.join(gone)}")

@@ -77,9 +77,14 @@ def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
     was = run_state.ApplicationNotes.load(access.journal, restored.run.id).was
     if not was:
         return (), ()
-    request, given = runs.application_rollback(restored, was), request_in(restored.plan).parameters
-    reader, known = access.application(given["application"].strip())
-    made = planning.plan(observe_application(reader, listed(given, "instances") or known), request)
+    request, parameters = (
+        runs.application_rollback(restored, was),
+        request_in(restored.plan).parameters,
+    )
+    reader, known = access.application(parameters["application"].strip())
+    made = planning.plan(
+        observe_application(reader, listed(parameters, "instances") or known), request
+    )
     return made.steps, made.warnings
 
 

@@ -56,7 +56,7 @@ def validate(
       connectctl validate -f orders.json                       by every worker, and by connectctl's own rules
       connectctl validate -f orders.yaml --for enabled         as if exactly-once were enabled
       connectctl validate -f orders.yaml --for-version 5.0     and what workers of 5.0 will refuse
-      connectctl validate -f a.json -f b.properties --offline  without a cluster, as far as possible
+      connectctl validate -f a.json -f b.properties --offline  without a cluster
       connectctl connectors show orders -o json | connectctl validate -f -
       connectctl validate -f orders.json --fail-on warning -o github
 

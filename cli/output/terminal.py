@@ -395,7 +395,7 @@ def _bar(what: str) -> tuple[Any, Any]:
 
 
 def duration(seconds: float | None) -> str:
-    """Format a time span: ``0.4s``, ``12s``, ``3m05s``, ``2h10m``, ``5d03h``; a dash for None."""
+    """Format a time span: ``0.4s``, ``12s``, ``3m05s``, ``2h10m``, ``5d03h``; None is a dash."""
     if seconds is None:
         return "-"
     if seconds < 10:

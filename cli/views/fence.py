@@ -53,7 +53,7 @@ class FenceView(View):
                 terminal.note(f"cannot: {row.id}: {row.problem.message}")
 
     def before(self, planned: Planned, output: Output, *, asked: bool) -> None:
-        """Print the states of the ids, if there is somebody to be asked."""
+        """Print the states of the ids, if standard input is a terminal."""
         selection = _selection_of(planned)
         if asked and (output.for_people or sys.stdin.isatty()):
             for line in whole(

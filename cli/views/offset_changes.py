@@ -43,7 +43,7 @@ class OffsetsView(View):
         terminal.emit("Plan", data, output, table)
 
     def before(self, planned: Planned, output: Output, *, asked: bool) -> None:
-        """Print the records, if there is somebody to be asked."""
+        """Print the records, if standard input is a terminal."""
         if asked and apply.somebody_is_there():
             for line in _lines(_changes_of(planned)):
                 terminal.note(line)

@@ -66,7 +66,7 @@ def list_(
       connectctl connectors list --exit-code > /dev/null || page-somebody
       connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
 
-    DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status says.
+    DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status is.
     With no worker answering, connectors are read from the config and status topics. With
     --exit-code the exit code is 1 if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is
     an error, or if something could not be read; stopped and paused connectors are healthy.

@@ -66,8 +66,8 @@ def create(
     Examples:
       connectctl connectors create -f orders.json --wait
       connectctl connectors create -f orders.yaml --stopped --dry-run
-      connectctl connectors create -f orders.json --offsets offsets.json      to continue where another one ended
-      connectctl connectors create -f orders-v2.json --carry-offsets          the same after it got another name
+      connectctl connectors create -f orders.json --offsets offsets.json      resume where another connector ended
+      connectctl connectors create -f orders-v2.json --carry-offsets          after the connector was renamed
 
     With --offsets the connector is created STOPPED, its workers set its offsets (KIP-875), and it
     is resumed; for workers before 3.7 they are written to the offsets topic before it is created. A
@@ -109,13 +109,13 @@ def apply(
     Examples:
       connectctl connectors apply -f orders.json --dry-run
       connectctl connectors apply -f connectors/ --prune --yes --wait
-      connectctl connectors apply -f connectors/ --dry-run --exit-code       3 where something is to be done
+      connectctl connectors apply -f connectors/ --dry-run --exit-code       exit code 3 if changes are pending
 
     A property that a file does not have is removed. Each connector is compared again before it is
-    changed: one that somebody else changed meanwhile is left as it is. The plan says what restarts,
+    changed: one that another client changed meanwhile is not changed. The plan says what restarts,
     and where the cluster was changed since the last apply. --prune deletes what runs of this
     machine applied from the same file or directory; the plan names what it leaves alone, and why.
-    References such as ${file:…} are compared and sent as they are; secrets are masked in plans,
+    References such as ${file:…} are compared and sent unresolved; secrets are masked in plans,
     which have their files' digests. Undo: connectctl runs undo RUN.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
@@ -189,7 +189,7 @@ def delete(
     ] = False,
     options: WaitOptions = WaitOptions(),
 ) -> None:
-    """Delete connectors, and say what stays behind: offsets, topics, transactional ids, consumer
+    """Delete connectors, and list what remains: offsets, topics, transactional ids, consumer
     group.
 
     \b

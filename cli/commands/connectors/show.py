@@ -59,7 +59,7 @@ def _from_config_topic(
         ["offsets"] if health.connector.type != "sink" and offsets is None else []
     )
     names = {role: cluster.clients.named_topics.get(role) for role in needed}
-    # A topic that is named is not looked for: what it is called is told without a right on it.
+    # A named topic is not searched for: its name is shown without a right on it.
     choices = search_topics(
         cluster.kafka, cluster.group, {}, [role for role in needed if not names[role]]
     )

@@ -90,7 +90,7 @@ def merge(
 
     Workers do not fall back to the global topic, so a connector that gets its own topic starts over
     unless that topic is seeded first: --into dedicated does it. A dedicated topic that looks stale
-    stops the plan until --policy says which side is right.
+    stops the plan until --policy selects a side.
     """
     from connectctl.ops.operations.offsets import operations
 
@@ -145,7 +145,7 @@ def copy(
     via: ViaOption = None,
     options: ForcedOffsetOptions = ForcedOffsetOptions(),
 ) -> None:
-    """Copy the effective offsets of a connector to another one: to rename or to move it.
+    """Copy the effective offsets of a connector to another connector: to rename or to move it.
 
     \b
     Examples:

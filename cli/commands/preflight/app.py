@@ -77,7 +77,7 @@ def preflight(
 
     \b
     Examples:
-      connectctl preflight                              the cluster as it is now
+      connectctl preflight                              the cluster in its present state
       connectctl preflight --for enabled                may exactly-once support be rolled out?
       connectctl preflight orders --for downgrade       may it be rolled back, for the connector orders?
       connectctl preflight --for enabled --principal User:connect
@@ -158,7 +158,7 @@ def _report(run: CheckRun, options: ReportOptions) -> None:
 
 
 def principals_in(given: Sequence[str]) -> Principals | None:
-    """Return the principals of ``--principal``, None for none. Raises ``BadInput`` before anything
+    """Return the principals of ``--principal``, or None. Raises ``BadInput`` before anything
     is asked of a cluster.
     """
     from connectctl.ops.checks.acls.principals import parse_principals

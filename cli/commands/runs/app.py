@@ -82,7 +82,7 @@ def show(ctx: typer.Context, run: RunArgument, output: OutputOption = Output.TAB
 
 
 def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
-    """Return the steps of a run, as far as they are decided."""
+    """Return the steps of a run that are decided."""
     from connectctl.migrations.operations import OPERATIONS
     from connectctl.ops.registry import KINDS
 

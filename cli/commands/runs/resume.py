@@ -34,7 +34,7 @@ def resume_run(
     """Print, or execute, the remaining steps of a run; ``only`` is the one operation that the
     command resumes.
 
-    Raises ``Refused`` if the cluster is another one, or has changed since the confirmation.
+    Raises ``Refused`` if it is a different cluster, or has changed since the confirmation.
     """
     journal = session.journal()
     run = journal.get(id)

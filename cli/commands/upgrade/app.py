@@ -185,7 +185,7 @@ def apply(
     without: WithoutOption = None,
     options: RollOptions = RollOptions(),
 ) -> None:
-    """Execute a roll: one worker after the other, each behind a gate.
+    """Execute a roll: one worker after the other, each after a gate.
 
     \b
     Examples:

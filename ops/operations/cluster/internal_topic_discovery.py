@@ -300,7 +300,7 @@ def _config_of(
 ) -> TopicChoice:
     if named:
         return TopicChoice(named)
-    # A config topic has one partition: workers refuse to start with another one.
+    # A config topic has one partition: workers refuse to start with several.
     empty = [c.topic for c in signals if c.empty and c.partitions == 1]
     written = partial(_written_by, kafka, (leader_id(group.id),))
     return internal_topics.choose_config(

@@ -68,7 +68,7 @@ class SetLevels(ConnectorOperation[LevelRequest]):
     def undo(self, access: ClusterAccess, undone: Undone) -> Planned:
         """Return the plan that sets the former levels, on the workers that are still in the group.
 
-        Raises ``Refused`` if somebody changed one since.
+        Raises ``Refused`` if a level has changed since.
         """
         calls = access.calls
         steps = [step for step in undone.plan.steps if isinstance(step, SetLogLevels)]

@@ -107,8 +107,8 @@ class SetLogLevels(Step["StepContext"]):
     """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is
     None).
 
-    ``former`` has, by worker's URL, what is to be set to undo it. ``replaces`` is the level of the
-    first logger that an undo takes back: with any other level, somebody has changed it since.
+    ``former`` has the levels that an undo sets, by the worker's URL. ``replaces`` is the level
+    of the first logger that an undo replaces: any other level is a later change.
     """
 
     subject: str
@@ -208,7 +208,7 @@ def plan_undo(
 
     ``members`` are the URLs of the workers in the group, None in a rebalance, which hides them:
     then the steps compare. A worker that left the group is left alone: its address may be another
-    group's. Raises ``Refused`` if all of them left, or if somebody changed a level since.
+    group's. Raises ``Refused`` if all of them left, or if a level has changed since.
     """
     former = {
         url: levels for step in reversed(steps) for url, levels in step.former.items() if levels

@@ -114,9 +114,9 @@ def observe(
     urls = [w.url for w in workers if not w.broken]
     silent = [f"{w.url.rstrip('/') or w.address}: {w.problem}" for w in workers if w.problem]
     listing = listing_for_roll(reader.calls, reader.kafka, group, reader.named, urls, silent)
-    seen = listing if isinstance(listing, ConnectorListing) else None
-    found = [each.connector for each in seen.connectors] if seen else None
-    unseen = [] if seen else [f"connector status: {listing}"]
+    listed = listing if isinstance(listing, ConnectorListing) else None
+    found = [each.connector for each in listed.connectors] if listed else None
+    unseen = [] if listed else [f"connector status: {listing}"]
     if isinstance(known, Gap):
         unseen.append(f"{known.subject}: {known.why}")
     leader = next((w for w in workers if w.leader), None)
@@ -139,7 +139,7 @@ def observe(
         unseen=tuple(unseen),
         findings=(
             *other_servers(reader.calls, group, reader.extra, reader.resolve),
-            *(seen.findings if seen else ()),
+            *(listed.findings if listed else ()),
         ),
     )
 
@@ -183,8 +183,8 @@ def _worker(
     configured, obstacle = _configured(reader, answer.address, PROPERTY)
     # Without signed requests the leader may write nothing for a week; its transactional id then
     # expires.
-    seen = known if isinstance(known, LeaderId) else None
-    usable = seen if group.protocol == "sessioned" or (seen and seen.who) else None
+    described = known if isinstance(known, LeaderId) else None
+    usable = described if group.protocol == "sessioned" or (described and described.who) else None
     evidence = Evidence(
         answer.support,
         answer.version,
