@@ -136,6 +136,34 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     assert found(FILES, at_once) == {}
 
 
+PACKAGES = {
+    "audit": "connect core kafka task_runtime",
+    "checks": "clients config connect core kafka operations",
+    "clients": "config connect core kafka",
+    "config": "core",
+    "connect": "config core kafka",
+    "core": "clients config kafka",
+    "jobs": "audit clients connect core kafka operations task_runtime",
+    "kafka": "config core",
+    "operations": "checks clients config connect core kafka",
+    "sandbox": "clients config connect core kafka",
+    "task_runtime": "checks clients config connect core kafka operations",
+}
+"""The packages of ``ops`` that each of them imports, types included. ``core`` knows types of clients
+alone; ``operations`` have configurations judged by ``checks``, which read the state that operations
+observe.
+"""
+
+
+def test_a_package_imports_only_the_packages_that_are_known() -> None:
+    drawn: dict[str, set[str]] = {package: set() for package in PACKAGES}
+    for package in PACKAGES:
+        for path in below(f"ops/{package}"):
+            parts = (m.split(".") for m in imports(path) if m.startswith("connectctl.ops."))
+            drawn[package] |= {part[2] for part in parts if part[2] != package}
+    assert {package: " ".join(sorted(names)) for package, names in drawn.items()} == PACKAGES
+
+
 KNOWN = {
     "ops/config/": ("config", "core.errors", "core.finding"),
     "ops/kafka/": ("kafka", "config", "core.errors", "core.finding"),

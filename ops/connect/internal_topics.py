@@ -118,6 +118,22 @@ def run_topic_name(group_id: str, role: str) -> str:
     return f"{group_id}-{'configs' if role == Role.CONFIG else role}"
 
 
+MANIFEST = "-archive"
+"""The suffix of the name of a manifest topic, after the connector's name."""
+
+
+def run_status_topic(group_id: str) -> str:
+    """Return the name of the topic of statuses of runs that took connectors over from the workers of a
+    group.
+    """
+    return f"{group_id}-run-status"
+
+
+def manifest_topic(connector: str) -> str:
+    """Return the name of the topic in which a ParquetArchive commits its files."""
+    return f"{connector}{MANIFEST}"
+
+
 def mirror_topic(group_id: str, role: str) -> str | None:
     """Return the name of an internal topic of MirrorMaker 2 in dedicated mode; None for another
     kind of group.

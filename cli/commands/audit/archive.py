@@ -17,6 +17,7 @@ from connectctl.ops.audit.archive_findings import findings_of_archive
 from connectctl.ops.audit.verdict import AuditVerdict, verdict_of
 from connectctl.ops.clients.kafka_protocol.settled_positions import positions
 from connectctl.ops.clients.spark.session import job_failures, require
+from connectctl.ops.connect.internal_topics import MANIFEST
 from connectctl.ops.connect.sink_group import sink_group
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.jobs import audit_archive as jobs
@@ -25,7 +26,6 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import those_tha
 from connectctl.ops.operations.cluster.open_transactions import settled
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import NAME, ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
-    MANIFEST,
     ArchivedFile,
     described,
     newest_records,

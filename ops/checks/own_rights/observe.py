@@ -14,6 +14,7 @@ from connectctl.ops.connect import cluster_lock
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.internal_topics import manifest_topic, run_status_topic
 from connectctl.ops.connect.run_presence import presence_group
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
@@ -22,8 +23,6 @@ from connectctl.ops.core.rights import Name
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.connectors.observe import from_workers
-from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
-from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 ARCHIVE = "ParquetArchive"
 _DEAD_LETTERS = "errors.deadletterqueue.topic.name"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.internal_topics import run_topic_name
+from connectctl.ops.connect.internal_topics import run_status_topic, run_topic_name
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.transactions import Transaction
@@ -16,7 +16,6 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import (
     find_internal_topics,
     those_that_exist,
 )
-from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words, transactions_holding
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.connector import statuses_from_topic
+from connectctl.ops.connect.internal_topics import run_status_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.cluster.internal_topic_discovery import (
@@ -28,7 +29,7 @@ from connectctl.ops.task_runtime.job.left_members import (
     left_members,
     plan_removal,
 )
-from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_topic, statuses_from
+from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, statuses_from
 from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.subscription import REGEX, TOPICS, subscription
 

@@ -32,13 +32,6 @@ FLUSH = 10.0
 READ_PATIENCE = 10.0
 
 
-def run_status_topic(group: str) -> str:
-    """The topic of what runs say that have taken connectors over from the live workers of
-    ``group``.
-    """
-    return f"{group}-run-status"
-
-
 def connector_key(name: str, prefix: str = "") -> bytes:
     """The key of a connector's status; ``prefix`` is ``RUN_PREFIX`` in a topic of runs."""
     return f"{prefix}{CONNECTOR}{name}".encode()

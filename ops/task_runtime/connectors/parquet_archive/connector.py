@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from connectctl.ops.connect.internal_topics import manifest_topic
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
     ArchiveDirectory,
@@ -19,10 +20,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
     row_of,
     size_of,
 )
-from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
-    ArchivedFile,
-    manifest_topic,
-)
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import Outlook, Setting, not_above_zero
 from connectctl.ops.task_runtime.spi.converters import BYTES as BYTE_ARRAYS

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
     from connectctl.ops.kafka.records import ConsumerRecord
 
-MANIFEST = "-archive"
-"""What the name of a manifest topic has behind its connector's."""
 TIMEOUT = 60.0
 """Seconds to read a manifest topic."""
 
@@ -61,10 +59,6 @@ class ArchivedFile:
             "bytes": self.bytes,
         }
         return ProducerRecord(manifest_topic, _json(key), _json(value))
-
-
-def manifest_topic(connector: str) -> str:
-    return f"{connector}{MANIFEST}"
 
 
 def read_manifest(

@@ -8,14 +8,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.internal_topics import MANIFEST, manifest_topic
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.operations.sink_offsets.changes import MOST_MEMBERS, GroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
-    MANIFEST,
     manifest_of,
-    manifest_topic,
     names_in,
     newest_records,
 )

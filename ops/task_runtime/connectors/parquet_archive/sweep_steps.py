@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from connectctl.ops.connect.internal_topics import manifest_topic
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
-from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
 
 OPERATION = "run sweep"
 SHOWN = 20
