@@ -67,7 +67,7 @@ def test_own_offsets_topic_again_answered_late_writes_nothing_twice_and_its_undo
     assert lines.twice() == 0
     run = lines.run()
     refused = lines.move("upgrade", "abort", code=4)
-    assert f"offsets undo {run}" in refused.err
+    assert f"runs undo {run}" in refused.err
     plan = ctl(lines.cluster, "offsets", "undo", run, "--stop", "--dry-run").out
     assert "1 source partition moved since and kept" in plan
     lines.move("offsets", "undo", run, "--stop")

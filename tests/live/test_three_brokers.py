@@ -190,7 +190,10 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
         "create the topic",
         lambda: Kafka(kafka.client, timeout=TIMEOUT).create_topic(topic, 4, 3, {}),
     )
-    assert set(kafka.topics([topic])[topic].replicas.values()) == {3}
+    made = patiently(
+        "describe the topic", lambda: Kafka(kafka.client, timeout=TIMEOUT).topics([topic])[topic]
+    )
+    assert set(made.replicas.values()) == {3}
     start_broker(three.sandbox, 2)
     admin = kafka.admin
     eventually(
