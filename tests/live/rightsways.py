@@ -256,7 +256,7 @@ WAYS: dict[str, Way] = {
             world, "resume", "--pause-after", "1", "--gate-timeout", "60", "--by-hand-timeout", "60"
         )
     ),
-    "upgrade abort": Way(lambda world: _paused(world, "abort", "--leave")),
+    "upgrade abort": Way(lambda world: _paused(world, "abort", "--dry-run")),
     "run status": fixed("run", "status"),
     "audit": fixed("audit", TARGET, "--headers-only", "--patience", "5"),
     "upgrade list": fixed("upgrade", "list"),
