@@ -117,7 +117,11 @@ def test_a_run_that_is_resumed_restarts_the_connector_that_failed(place: Place) 
     told(place.apply(path), 1, "states-retry is FAILED")
     (run,) = [each["id"] for each in place.run("runs", "list", "-o", "json").json["runs"]]
     lines.parent.mkdir()
-    told(place.run("runs", "resume", run, "--yes"), 0, "states-retry is RUNNING")
+    told(
+        place.run("runs", "resume", run, "--yes"),
+        0,
+        "restart the failed parts of states-retry, and wait until it is RUNNING: RUNNING",
+    )
 
 
 def test_connectors_of_one_apply_may_be_meant_to_be_in_different_states(place: Place) -> None:
