@@ -210,8 +210,8 @@ def test_a_coordinator_that_dies_behind_an_abort_of_what_nobody_acknowledged_fen
     ask = DirectRequests.ask
     moved = list[int]()
 
-    def then_die(requests: DirectRequests, doing: str, request: Any, broker: int) -> Any:
-        answer = ask(requests, doing, request, broker)
+    def then_die(requests: DirectRequests, doing: str, request: Any, broker: int, *a: Any) -> Any:
+        answer = ask(requests, doing, request, broker, *a)
         if doing == "end its transaction" and not answer.error_code and not moved:
             three.kill(0.5, broker)
             three.wait()
