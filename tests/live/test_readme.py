@@ -8,8 +8,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import chdir
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -115,10 +115,24 @@ def words_of(command: str) -> list[str] | None:
     return shlex.split(command, comments=True)[1:]
 
 
+@contextmanager
+def imports_forgotten(directory: Path) -> Iterator[None]:
+    """Forget the modules that are imported from ``directory``, and the paths that are added."""
+    with mock.patch.object(sys, "path", [*sys.path]):
+        yield
+    for imported, module in [*sys.modules.items()]:
+        if str(getattr(module, "__file__", None) or "").startswith(str(directory)):
+            del sys.modules[imported]
+
+
 def carry_out(command: str, environment: Mapping[str, str], directory: Path) -> Ran:
     """Run a line: connectctl in this process, which costs a tenth, and all else by a shell."""
     if (words := words_of(command)) is not None:
-        with mock.patch.dict(os.environ, environment, clear=True), chdir(directory):
+        with (
+            mock.patch.dict(os.environ, environment, clear=True),
+            chdir(directory),
+            imports_forgotten(directory),
+        ):
             return connectctl(*words)
     done = subprocess.run(
         ["bash", "-c", command],

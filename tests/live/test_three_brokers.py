@@ -23,6 +23,7 @@ from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.connect.cluster_lock import group_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
@@ -190,9 +191,12 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
         "create the topic",
         lambda: Kafka(kafka.client, timeout=TIMEOUT).create_topic(topic, 4, 3, {}),
     )
-    made = patiently(
-        "describe the topic", lambda: Kafka(kafka.client, timeout=TIMEOUT).topics([topic])[topic]
-    )
+
+    def described() -> TopicFacts | None:
+        found = Kafka(kafka.client, timeout=TIMEOUT).topics([topic])
+        return found.get(topic)
+
+    made = eventually(lambda: patiently("describe the topic", described))
     assert set(made.replicas.values()) == {3}
     start_broker(three.sandbox, 2)
     admin = kafka.admin

@@ -11,7 +11,9 @@ from string import Template
 
 from connectctl.ops.core.errors import BadInput, Refused
 
-MODULE = '''"""A source connector of connectctl: replace fetch by what reads your source, and settings by what it needs."""
+MODULE = '''"""A source connector of connectctl: replace fetch by what reads your source, and settings by what it
+needs.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,11 @@ PAUSE = 0.5
 
 
 def fetch(after: int) -> list[dict[str, Any]]:
-    """The next rows behind the one with the id ``after``, in the order of their ids; none where there are none for now.
+    """Return the next rows after the row with the id ``after``, in the order of their ids; an empty
+    list if there are none now.
 
-    Raise ``connectctl.source.RetriableError`` for what may pass, such as a lost connection: it is asked again. Anything else
-    that is raised fails the task.
+    Raise ``connectctl.source.RetriableError`` for what may pass, such as a lost connection: it is
+    called again. Any other exception fails the task.
     """
     return [{"id": n, "text": f"row {n}"} for n in range(after + 1, min(after + 10, 100) + 1)]
 
@@ -47,7 +50,10 @@ class ${kind}Task(SourceTask):
             time.sleep(PAUSE)
             return None
         self.last = rows[-1]["id"]
-        return [SourceRecord(self.partition, {"id": row["id"]}, self.topic, row, key=str(row["id"])) for row in rows]
+        return [
+            SourceRecord(self.partition, {"id": row["id"]}, self.topic, row, key=str(row["id"]))
+            for row in rows
+        ]
 
     def stop(self) -> None:
         """Close what start has opened."""
@@ -58,7 +64,8 @@ class ${kind}(SourceConnector):
     settings = (Setting("topic", "where the records go", required=True),)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self.configs)]  # one task; for more, share the source partitions out among at most max_tasks
+        # One task; for more, distribute the source partitions among at most max_tasks.
+        return [dict(self.configs)]
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED
@@ -73,7 +80,11 @@ from connectctl.testing import check_exactly_once, run_source
 import ${name}
 from ${name} import ${kind}
 
-CONFIG = {"topic": "${connector}", "value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+CONFIG = {
+    "topic": "${connector}",
+    "value.converter": "JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +99,8 @@ def test_each_row_is_a_record_and_the_offset_is_that_of_the_last() -> None:
 
 
 def test_it_resumes_behind_the_committed_offset() -> None:
-    assert len(run_source(${kind}, CONFIG, offsets=[({"source": "${name}"}, {"id": 97})]).records) == 3
+    run = run_source(${kind}, CONFIG, offsets=[({"source": "${name}"}, {"id": 97})])
+    assert len(run.records) == 3
 
 
 def test_it_is_exactly_once_whatever_fails() -> None:
