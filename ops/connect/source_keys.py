@@ -83,10 +83,8 @@ def decode_json(text: str) -> tuple[Any, bool]:
     if quick is not None:
         try:
             return quick(text), False
-        except (
-            refused,
-            RecursionError,
-        ):  # additional text, lone surrogates, numbers beyond doubles
+        # Additional text, lone surrogates, numbers beyond doubles.
+        except (refused, RecursionError):
             pass
     start = 0 if text[:1] > " " else len(text) - len(text.lstrip(" \t\r\n"))
     value, end = _DECODER.raw_decode(text, start)

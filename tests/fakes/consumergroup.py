@@ -126,7 +126,7 @@ class Member:
 
     def _assign(self, places: Collection[TopicPartition]) -> None:
         assert self.listener is not None
-        committed = self.committed(places, 1)
+        committed = self.committed(places)
         begun = {place: GroupOffset(0) for place in places}
         self.listener.assigned(sorted(places), {**begun, **committed})
         self.positions |= {
@@ -170,7 +170,7 @@ class Member:
             self.positions.pop(place)
             self.listener.lost([place])
 
-    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+    def committed(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
         self.group.check()
         return {
             p: GroupOffset(self.group.offsets[p]) for p in partitions if p in self.group.offsets
@@ -179,9 +179,9 @@ class Member:
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.positions |= offsets
 
-    def rewind(self, patience: float) -> bool:
+    def rewind(self) -> bool:
         if self.usable:
-            committed = self.committed(self.positions, patience)
+            committed = self.committed(self.positions)
             self.positions = {
                 p: committed[p].offset if p in committed else 0 for p in self.positions
             }

@@ -133,7 +133,7 @@ class SinkConsumer:
         begin = {each: self.group[each].offset if each in self.group else 0 for each in added}
         try:
             begun = {each: GroupOffset(0) for each in added}
-            self.listener.assigned(added, {**begun, **self.committed(added, 1.0)})
+            self.listener.assigned(added, {**begun, **self.committed(added)})
         finally:
             self.positions |= begin
             self.paused -= set(added)
@@ -159,7 +159,7 @@ class SinkConsumer:
             self.clock.seconds += seconds
         return found
 
-    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+    def committed(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
         return {each: self.group[each] for each in partitions if each in self.group}
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -167,7 +167,7 @@ class SinkConsumer:
         assert offsets.keys() <= self.positions.keys()
         self.positions |= offsets
 
-    def rewind(self, patience: float) -> bool:
+    def rewind(self) -> bool:
         raise NotImplementedError
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:

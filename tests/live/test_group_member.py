@@ -151,7 +151,7 @@ def test_a_doubt_within_a_revocation_comes_out_of_the_poll(cluster: Sandbox, pro
         slots.slot(1)
         with pytest.raises(UnknownOutcome, match="no answer to the commit"):
             eventually(lambda: member.poll(0.1, 10) and None)
-        assert member.committed(slots.places, PATIENCE) == {}  # it can still be asked
+        assert member.stable(slots.places) == {}  # it can still be asked
 
 
 def test_a_static_member_is_removed_by_its_instance_id_and_others_get_its_partitions(

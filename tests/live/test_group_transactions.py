@@ -97,10 +97,7 @@ def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
         offsets = {place: GroupOffset(5 + place.partition) for place in slots.places}
 
         def committed() -> dict[TopicPartition, int]:
-            return {
-                place: each.offset
-                for place, each in member.committed(slots.places, PATIENCE).items()
-            }
+            return {place: each.offset for place, each in member.stable(slots.places).items()}
 
         producer = begun(slots, 0, kind)
         producer.send(TransactionBatch([ProducerRecord(slots.target, None, b"0:0")]))

@@ -254,9 +254,8 @@ class KafkaProtocolClient:
         """
         known, timeout_ms = self.manager._conns, None if patience is None else int(patience * 1000)
         cluster = self.manager.cluster
-        if (
-            broker is not None and cluster.broker_metadata(broker) is None
-        ):  # it has come, or come back, since its metadata was asked for
+        # A broker without metadata has come, or come back, since it was asked for.
+        if broker is not None and cluster.broker_metadata(broker) is None:
             await cluster.refresh_metadata(self.manager.least_loaded_node())
         while True:
             connection = await self.manager.get_connection(broker, timeout_ms=timeout_ms)

@@ -29,9 +29,10 @@ class DirectRequests:
         """Send ``request``, and give its answer, within ``patience`` seconds or one time-out. Where
         there is none, the connection is closed: the next one is asked on another.
         """
+        seconds = patience or self._timeout
         try:
-            connection = self._connection(broker, patience or self._timeout)
-            connection.allow((patience or self._timeout) - self._timeout)
+            connection = self._connection(broker, seconds)
+            connection.allow(seconds - self._timeout)
             if request.API_VERSION is None:
                 request.API_VERSION = self._wire.manager.broker_version_data.api_version(request)
             connection.ask(request)

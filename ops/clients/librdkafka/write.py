@@ -102,11 +102,10 @@ def create_topic(
     away count, because a topic has the replicas of its creation for ever. Raises
     ``ConnectctlError``, ``TimedOut`` where those that are away have to come back first.
     """
-    created = False
-    while not created:
+    while True:
         try:
             _create(kafka, name, partitions, replicas, config)
-            created = True
+            break
         except ConnectctlError as e:
             if exactly or e.code != _TOO_FEW_BROKERS:
                 raise

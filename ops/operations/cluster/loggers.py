@@ -38,7 +38,10 @@ def read(calls: ConnectCalls) -> dict[str, Levels]:
     """Return the levels of every worker of ``calls``, by URL. Raises the error of the first worker
     without levels.
     """
-    urls = _known_urls(calls)
+    return _levels_of(calls, _known_urls(calls))
+
+
+def _levels_of(calls: ConnectCalls, urls: Collection[str]) -> dict[str, Levels]:
     with ThreadPoolExecutor(16) as pool:
         return dict(zip(urls, pool.map(lambda url: _levels(calls, url), urls), strict=True))
 
@@ -146,7 +149,7 @@ class SetLogLevels(Step["StepContext"]):
 
     def _is_set(self, context: StepContext) -> bool:
         urls = context.calls.urls if self.url is None else (self.url,)
-        found = [_levels(context.calls, url) for url in urls]
+        found = _levels_of(context.calls, urls).values()
         return all(
             level_of(levels, logger) == level for levels in found for logger, level in self.levels
         )
@@ -168,7 +171,7 @@ def plan_set(
     Raises ``BadInput`` for a ``worker`` that is not in the cluster.
     """
     urls = _known_urls(calls) if worker is None else (url_of(calls, worker),)
-    found = {url: _levels(calls, url) for url in urls}
+    found = _levels_of(calls, urls)
     plain = {url for url, levels in found.items() if _is_all(levels, logger, level)}
     noops = tuple(
         Noop(address(url) or url, f"{logger} is {level} already") for url in urls if url in plain
@@ -225,11 +228,10 @@ def plan_undo(
     back: list[SetLogLevels] = []
     noops = [Noop(address(url) or url, "it is not one of the workers now") for url in departed]
     differing: list[str] = []
-    for url, levels in sorted(
-        (url, levels) for url, levels in former.items() if url not in departed
-    ):
-        worker = address(url) or url
-        found = _levels(calls, url) if members is not None else {}
+    present = sorted(former.keys() - departed)
+    known = _levels_of(calls, present) if members is not None else {}
+    for url in present:
+        worker, levels, found = address(url) or url, former[url], known.get(url, {})
         if found and all(level_of(found, name) == each for name, each in levels):
             noops.append(Noop(worker, "it has its former levels"))
         else:

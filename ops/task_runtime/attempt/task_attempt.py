@@ -236,9 +236,8 @@ class TimeboxedSource:
         if late and not self._over:
             self._over = True
             self._send()
-        if (
-            self.idle != self._idle_reported
-        ):  # the leases end once all tasks are idle: until then it is given what comes
+        # The leases end once all tasks are idle: until then it is given what comes.
+        if self.idle != self._idle_reported:
             self._idle_reported = self.idle
             self._send()
         enough = self._limits.records is not None and self._stats.records >= self._limits.records

@@ -53,18 +53,12 @@ class GroupConsumer(Protocol):
         partition; waits for at most ``seconds`` for the first one.
         """
 
-    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        """What is committed, read with ``require_stable``: what a transaction has pending is waited
-        for. ``patience`` is in seconds, for each request. Partitions without a committed offset are
-        left out.
-        """
-
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read on from these offsets; the partitions are its own."""
 
-    def rewind(self, patience: float) -> bool:
-        """Give records again from what is committed, read as ``committed`` does; False where it has
-        to be thrown away.
+    def rewind(self) -> bool:
+        """Give records again from what is committed; pending offsets are waited for. Return False
+        where the member has to be thrown away.
         """
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:

@@ -50,7 +50,7 @@ class GroupLedger:
         where the last one is still usable that.
         """
         self._finish = None
-        if self._member is not None and self._member.rewind(self._patience):
+        if self._member is not None and self._member.rewind():
             return self._member
         self.close()
         self._member = member = self._open_member()

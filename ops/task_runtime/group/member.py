@@ -97,7 +97,6 @@ class TaskMember:
         self._interval = PollInterval(settings.poll_interval_ms / 1000)
         self.took = self._interval.took
         self._listener: RebalanceListener | None = None
-        self._patience = self.kafka.timeout
         self._joined = self._closing = False
         self._usable = False
         """Whether its positions are known: not when a poll failed."""
@@ -145,7 +144,7 @@ class TaskMember:
         Raises ``TimedOut``, ``Fenced``, ``NotAuthorized``, and ``UnknownOutcome`` where its task is
         stale: an older attempt, continued beside its successor, may never get an assignment.
         """
-        self._listener, self._patience = listener, patience
+        self._listener = listener
         missing = ""
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
         self._call(
@@ -257,7 +256,7 @@ class TaskMember:
         if self._closing or self._listener is None:
             return
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
-        committed = self.committed(places, self._patience)
+        committed = self.stable(places)
         starts = {
             **committed,
             **self._reset_positions([place for place in places if place not in committed]),
@@ -318,9 +317,6 @@ class TaskMember:
 
     # -------------------------------------------------------------------------------------- offsets
 
-    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        return self.stable(partitions)
-
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         for place, offset in offsets.items():
             (position,) = positions_at({place: offset})
@@ -333,11 +329,11 @@ class TaskMember:
             m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets
         ]
 
-    def rewind(self, patience: float) -> bool:
+    def rewind(self) -> bool:
         if not (self._joined and self._usable) or self._listener is None:
             return False
         places, self._ahead = tuple(self._next), []
-        committed = self.committed(places, patience)
+        committed = self.stable(places)
         self._usable = False
         self.seek({place: self._start(place, committed) for place in places})
         # what is on its way is behind what is committed, if not anew

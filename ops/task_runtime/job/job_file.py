@@ -79,7 +79,7 @@ class Until:
     @property
     def ends(self) -> bool:
         """Whether the run ends by itself."""
-        return not self.idle is self.records is self.duration is None
+        return self != Until()
 
     def __str__(self) -> str:
         if self.idle is not None:

@@ -15,7 +15,6 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.saved_plan import check_where
 from connectctl.ops.task_runtime.job import job_file as jobs
 from connectctl.ops.task_runtime.job import preconditions, prepare, run_request, task_count
-from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.local_plugin import import_from
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX
 from connectctl.ops.task_runtime.job.steps import CreateInternalTopic, RunTasks
@@ -163,7 +162,7 @@ def plan_run(
     if named:
         connector_class(path, job.directory)
     asked = _patience(request, job)
-    unmet = waits and (asked is not None or job.until == Until())
+    unmet = waits and (asked is not None or not job.until.ends)
     seconds = default_seconds(job.until) if asked is None else asked
     outage = RetryPolicy(seconds, access.report, wait_for_first_contact=unmet)
     outage("reach Kafka", lambda: access.meet(job))

@@ -242,11 +242,8 @@ def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, .
     """What becomes of values for which workers have a converter of their own, which nobody can ask
     them for.
     """
-    if (
-        not connector.converts
-        or "value.converter" in config
-        or getattr(connector, "default_converters", None)
-    ):
+    defaults = connector.default_converters if isinstance(connector, SinkConnector) else {}
+    if not connector.converts or "value.converter" in {**defaults, **config}:
         return ()
     return (
         "value.converter is not set: strings are written unconverted; workers use their own "

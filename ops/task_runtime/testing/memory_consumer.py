@@ -108,7 +108,7 @@ class MemoryConsumer:
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
         assert self._listener is not None
-        positions = {**dict.fromkeys(partitions, GroupOffset(0)), **self.committed(partitions, 0)}
+        positions = {**dict.fromkeys(partitions, GroupOffset(0)), **self.committed(partitions)}
         self._listener.assigned(partitions, positions)
         self._positions |= {each: positions[each].offset for each in partitions}
         self._paused -= set(partitions)
@@ -142,13 +142,13 @@ class MemoryConsumer:
             most -= len(some)
             yield from some
 
-    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+    def committed(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
         return {each: self._kafka.group[each] for each in partitions if each in self._kafka.group}
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._positions |= offsets
 
-    def rewind(self, patience: float) -> bool:
+    def rewind(self) -> bool:
         return False
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:

@@ -171,7 +171,7 @@ def test_behind_a_doubt_of_the_producer_it_reads_again_from_what_is_committed(
     member, library = joined(committed)
     library.next = [5, 6]
     assert offsets(member.poll(0, 10)) == [5, 6]
-    assert member.rewind(1.0)
+    assert member.rewind()
     assert library.sought == [start]
     library.next = [5, 6]
     assert offsets(member.poll(0, 10)) == [5, 6]
@@ -185,7 +185,7 @@ def test_behind_a_doubt_in_a_revocation_it_reads_again_what_it_still_has() -> No
     vars(member)["_listener"] = Doubting()
     with pytest.raises(UnknownOutcome, match="no answer"):
         member.poll(0, 10)
-    assert member.rewind(1.0)
+    assert member.rewind()
     assert (member.assignment, library.sought) == (frozenset(), [])
 
 
@@ -196,7 +196,7 @@ def test_behind_a_poll_that_failed_it_is_thrown_away() -> None:
     library.next = [0]
     with pytest.raises(UnknownOutcome):
         member.poll(0, 10)
-    assert not member.rewind(1.0)
+    assert not member.rewind()
 
 
 def test_a_fatal_error_of_the_poll_that_tells_of_a_newer_attempt_is_fenced() -> None:
