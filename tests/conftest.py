@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 # How quick an example is depends on what else the machine does, and is no property of the code.
+# Where the variable CI is set, Hypothesis tries the same examples for ever, unless told otherwise.
 EXAMPLES = deep(100, 25)
 settings.register_profile(
     "any machine",
     deadline=None,
+    derandomize=False,
     max_examples=EXAMPLES,
     suppress_health_check=[HealthCheck.too_slow],
 )

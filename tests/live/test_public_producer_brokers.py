@@ -75,19 +75,19 @@ def coordinator(client: dict[str, Any], id_: str) -> int:
 
 
 def moved(three: Broker, client: dict[str, Any], topic: str) -> None:
-    """Have the leader of partition 0 be another, by a clean restart, and give it back to who is
-    preferred.
-    """
-    before = leaders(client, topic)[0]
-    three.restart(before)
-    eventually(lambda: leaders(client, topic)[0] != before)
+    """Have others lead partition 0 by a clean restart of its leader, and then its first replica."""
+    three.restart(leaders(client, topic)[0])
     admin = KafkaAdminClient(bootstrap_servers=three.bootstrap.split(","))
+    (described,) = admin.describe_topics([topic])
+    (first,) = (
+        each["replica_nodes"][0] for each in described["partitions"] if each["partition_index"] == 0
+    )
 
-    def preferred() -> bool:
+    def led_by_first() -> bool:
         admin.elect_leaders(0, raise_errors=False)
-        return bool(leaders(client, topic)[0] == before)
+        return bool(leaders(client, topic)[0] == first)
 
-    eventually(preferred)
+    eventually(led_by_first)
     admin.close()
 
 
