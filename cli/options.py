@@ -20,6 +20,7 @@ def command_group(help: str) -> typer.Typer:
     return typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=help)
 
 
+UseOption = Annotated[bool, typer.Option("--use", help="Make it the current context.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
 

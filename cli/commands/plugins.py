@@ -52,16 +52,13 @@ def list_(
     data = {"workers": list(found.workers), "silentWorkers": silent, "plugins": rows}
 
     def table(wide: bool) -> None:
+        columns = ["TYPE", "VERSION", "WORKERS", "CLASS"]
         cells = [
-            [p.type, p.name, p.version or "-", _workers(p.workers, found, wide)] for p in shown
+            [p.type, p.version or "-", _workers(p.workers, found, wide), p.name] for p in shown
         ]
         empty = "No plugin of this type." if wanted else "There are no plugins."
-        terminal.table(
-            ["TYPE", "CLASS", "VERSION", "WORKERS"],
-            cells,
-            empty=empty,
-            spare=() if wide else ("WORKERS",),
-        )
+        spare = () if wide else ("WORKERS",)
+        terminal.table(columns, cells, empty=empty, spare=spare, open_end=True)
 
     terminal.emit("PluginList", data, output, table)
     _warn(found)

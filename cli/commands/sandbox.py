@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.options import ListOption, OutputOption, command_group
+from connectctl.cli.commands.context import change as context_change
+from connectctl.cli.options import ListOption, OutputOption, UseOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import SANDBOX
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.sandbox.jars.versions import LATEST
 
@@ -27,6 +29,7 @@ NameOption = Annotated[str, typer.Option("--name", help="Name of the sandbox.", 
 
 @app.command()
 def up(
+    ctx: typer.Context,
     name: NameOption = "default",
     workers: Annotated[
         int, typer.Option(help="Number of Connect workers; 0 for only a broker.")
@@ -46,13 +49,14 @@ def up(
     brokers: Annotated[
         int, typer.Option(help="Number of brokers, 1 to 3; 3 tolerate the loss of one.")
     ] = 1,
+    use: UseOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a sandbox and wait until it is ready.
 
     \b
     Examples:
-      connectctl sandbox up
+      connectctl sandbox up --use && connectctl cluster show
       connectctl sandbox up --name old --kafka-version 3.9 --workers 3
       connectctl sandbox up --name three --brokers 3
       connectctl sandbox up --support enabled && connectctl --context sandbox-default cluster show
@@ -92,7 +96,11 @@ def up(
                 code="unwritable",
             ) from e
     took = time.monotonic() - began
-    terminal.emit("Sandbox", _sandbox_data(sandbox), output, lambda wide: _say_up(sandbox, took))
+    if use:
+        context_change.use(ctx.obj, f"{SANDBOX}{name}", dry_run=False)
+    terminal.emit(
+        "Sandbox", _sandbox_data(sandbox), output, lambda wide: _say_up(sandbox, took, used=use)
+    )
 
 
 @app.command()
@@ -243,7 +251,7 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def _say_up(sandbox: Sandbox, took: float) -> None:
+def _say_up(sandbox: Sandbox, took: float, *, used: bool) -> None:
     spec = sandbox.spec
     when = "was already running" if sandbox.was_running else f"is up after {took:.1f} s"
     terminal.say(
@@ -256,8 +264,12 @@ def _say_up(sandbox: Sandbox, took: float) -> None:
         terminal.say(f"  worker   {url}")
     for plugin in sandbox.missing_plugins:
         terminal.note(f"  missing  {plugin} {spec.kafka_version}: not in the Maven repository")
+    context = f"{SANDBOX}{spec.name}"
     if spec.workers:
-        terminal.say(f"  try      connectctl --context sandbox-{spec.name} cluster show")
+        named = "" if used else f"--context {context} "
+        terminal.say(f"  try      connectctl {named}cluster show")
+    if not used:
+        terminal.say(f"  use      connectctl context use {context}")
     terminal.say(f"  stop     connectctl sandbox down --name {spec.name}")
 
 
