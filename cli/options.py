@@ -175,7 +175,7 @@ ConnectorsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors),
 ]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", autocompletion=completed_names.runs)]
 
 
 class ReportOutput(StrEnum):
@@ -203,7 +203,12 @@ class ReportOptions:
     )
     ignore: Annotated[
         list[str] | None,
-        typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable."),
+        typer.Option(
+            "--ignore",
+            metavar="ID",
+            help="Leave out findings of this id. Repeatable.",
+            autocompletion=completed_names.findings,
+        ),
     ] = None
     output: Annotated[
         ReportOutput,

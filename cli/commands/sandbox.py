@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.commands.context import change as context_change
 from connectctl.cli.options import ListOption, OutputOption, UseOption, command_group
 from connectctl.cli.output import terminal
@@ -24,7 +25,15 @@ if TYPE_CHECKING:
 
 app = command_group("Run a Kafka broker and Connect workers on this machine.")
 
-NameOption = Annotated[str, typer.Option("--name", help="Name of the sandbox.", metavar="NAME")]
+NameOption = Annotated[
+    str,
+    typer.Option(
+        "--name",
+        help="Name of the sandbox.",
+        metavar="NAME",
+        autocompletion=completed_names.sandboxes,
+    ),
+]
 
 
 @app.command()
@@ -37,7 +46,8 @@ def up(
     support: Annotated[
         str,
         typer.Option(
-            help="exactly.once.source.support of the workers: disabled, preparing or enabled."
+            help="exactly.once.source.support of the workers: disabled, preparing or enabled.",
+            autocompletion=completed_names.one_of("disabled", "preparing", "enabled"),
         ),
     ] = "disabled",
     kafka_version: Annotated[
@@ -143,7 +153,12 @@ def down(
 def status(
     name: Annotated[
         str | None,
-        typer.Option("--name", help="Name of the sandbox (default: all).", metavar="NAME"),
+        typer.Option(
+            "--name",
+            help="Name of the sandbox (default: all).",
+            metavar="NAME",
+            autocompletion=completed_names.sandboxes,
+        ),
     ] = None,
     output: ListOption = Output.TABLE,
 ) -> None:

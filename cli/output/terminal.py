@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 API_VERSION = "connectctl/v1"
 WRITE_SIZE = 1 << 16
 """Characters of JSON to collect before a write."""
+UNLIMITED = 1_000_000
+"""The columns of a pipe."""
 PROGRESS_AFTER = 1.0
 """Seconds before a progress bar is drawn."""
 
@@ -87,12 +89,14 @@ COLOURS = {
 
 
 def plain(stream: IO[str]) -> bool:
-    """Whether ``stream`` gets no colour and no cursor movement (https://no-color.org, clig.dev)."""
+    """Whether ``stream`` gets no colour and no cursor movement (https://no-color.org,
+    https://force-color.org, clig.dev). An empty variable is one that is not set.
+    """
+    if os.environ.get("NO_COLOR"):
+        return True
     if os.environ.get("FORCE_COLOR"):
         return False
-    return (
-        bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb" or not stream.isatty()
-    )
+    return os.environ.get("TERM") == "dumb" or not stream.isatty()
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -166,7 +170,8 @@ def table(
     spare: Sequence[str] = (),
     open_end: bool = False,
 ) -> None:
-    """Print a table: fitted to the terminal with colour, or in full width if output is piped.
+    """Print a table: fitted to the terminal with colour, or in full width if output is piped, with
+    colour only if ``FORCE_COLOR`` is set.
 
     ``spare`` names the columns that a narrow terminal may leave out, the first ones first;
     ``open_end``: values of the last column may be wider than the terminal. See ``tables.fit``.
@@ -175,7 +180,7 @@ def table(
     if not filled and empty:
         note(empty)
         return
-    if sys.stdout.isatty() and not without_headers:
+    if not without_headers and (sys.stdout.isatty() or not plain(sys.stdout)):
         lines, left_out = grid(columns, filled, spare, open_end=open_end)
         for line in lines:
             console().print(line, soft_wrap=True)
@@ -204,7 +209,8 @@ def grid(
     """Return the rows as lines for this terminal, and the columns left out."""
     from rich.text import Text
 
-    drawn, left_out = fit(columns, rows, console().width, spare, open_end=open_end)
+    width = console().width if sys.stdout.isatty() else UNLIMITED
+    drawn, left_out = fit(columns, rows, width, spare, open_end=open_end)
     lines = []
     for line in drawn:
         text = Text.assemble(

@@ -91,3 +91,28 @@ def _drawn(output: str, directory: Path) -> str:
     for pattern, word in CHANGING.items():
         text = re.sub(pattern, word, text)
     return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "", "NO_COLOR": ""}, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "0"}, False),
+    ],
+)
+def test_a_pipe_has_colour_where_it_is_asked_for_and_whole_columns_always(
+    variables: dict[str, str], coloured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    output = Clusters(tmp_path).plain.run("connectors", "list").stdout
+    assert ("\x1b[" in output) is coloured
+    assert "CONNECTOR   TYPE     STATE      TASKS   WORKERS" in _drawn(output, tmp_path)

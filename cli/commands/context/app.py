@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.commands.context import change as context_change
 from connectctl.cli.options import (
     DryRunOption,
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
 app = command_group("Show where every setting comes from, and change the context file.")
 ContextArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="A context of the context file.")
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A context of the context file.",
+        autocompletion=completed_names.own_contexts,
+    ),
 ]
 
 
@@ -143,7 +149,18 @@ def _listed(parsed: Parsed, current: str | None) -> Iterator[dict[str, object]]:
 
 
 @app.command()
-def use(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False) -> None:
+def use(
+    ctx: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A context of the context file, or of a sandbox.",
+            autocompletion=completed_names.contexts,
+        ),
+    ],
+    dry_run: DryRunOption = False,
+) -> None:
     """Make a context of the context file the current one.
 
     \b

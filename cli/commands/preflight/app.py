@@ -6,6 +6,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.checks.types import Goal
@@ -55,7 +56,13 @@ def preflight(
         ),
     ] = False,
     explain: Annotated[
-        str | None, typer.Option("--explain", metavar="ID", help="Explain a finding in full.")
+        str | None,
+        typer.Option(
+            "--explain",
+            metavar="ID",
+            help="Explain a finding in full.",
+            autocompletion=completed_names.findings,
+        ),
     ] = None,
     self_: Annotated[
         bool,
