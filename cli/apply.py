@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 MOST_SHOWN = 5
-MOST_NOOPS = 20
-"""Resources with nothing to do for the same reason that have a line each."""
 
 
 def unchanged(plan: Plan, output: Output) -> list[Result]:
@@ -32,8 +30,9 @@ def unchanged(plan: Plan, output: Output) -> list[Result]:
     def result(subject: str, why: str) -> Result:
         return Result(subject, f"{plan.operation} {subject}", Outcome.ALREADY, why)
 
-    for subject, why in _grouped_by_reason(plan.noops) if output.for_people else ():
-        print_result(result(subject, why))
+    if output.for_people:
+        for subject, why in _grouped_by_reason(plan.noops, output is Output.WIDE):
+            print_result(result(subject, why))
     return [result(noop.subject, noop.why) for noop in plan.noops]
 
 
@@ -220,37 +219,33 @@ def summary(plan: Plan, wide: bool = False) -> Sequence[str]:
         reason = getattr(step, "reason", "") if wide else ""
         more = [f"(now {step.now})" if step.now else "", f" [{reason}]" if reason else ""]
         lines.append(" ".join(filter(None, [f"  {number}. {step.describe()}", *more])))
-    lines += [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops)]
+    lines += [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops, wide)]
     return lines + [f"  warning: {warning}" for warning in plan.warnings]
 
 
-def _grouped_by_reason(noops: Iterable[Noop]) -> list[tuple[str, str]]:
-    """Return resources with the reason why there is nothing to do; more than ``MOST_NOOPS`` with
-    one reason in one line.
+def _grouped_by_reason(noops: Iterable[Noop], wide: bool) -> list[tuple[str, str]]:
+    """Return resources with the reason why there is nothing to do: several with one reason by their
+    number, or each if ``wide``.
     """
     by_reason: dict[str, list[str]] = {}
     for noop in noops:
         by_reason.setdefault(noop.why, []).append(noop.subject)
     found: list[tuple[str, str]] = []
     for why, names in by_reason.items():
-        shown = (
-            names
-            if len(names) <= MOST_NOOPS
-            else [f"{', '.join(names[:2])} and {len(names) - 2} more"]
-        )
-        found += [(name, why) for name in shown]
+        together = [f"{names[0]} and {len(names) - 1} more"]
+        found += [(name, why) for name in (names if wide or len(names) == 1 else together)]
     return found
 
 
 def print_plan(plan: Plan, wide: bool = False) -> None:
     for line in summary(plan, wide):
-        terminal.say(line)
+        terminal.say_wrapped(line)
     if not plan.steps:
         terminal.say("  Nothing to do.")
 
 
 def print_result(result: Result) -> None:
-    terminal.say(line_of(result))
+    terminal.say_wrapped(line_of(result))
     if result.error is not None:
         terminal.note(f"error: {result.error}", style="red")
     sys.stdout.flush()

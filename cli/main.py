@@ -357,11 +357,24 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _contexts(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the contexts that may follow ``--context``."""
+    from connectctl.cli import completed_names
+
+    return completed_names.contexts(ctx, incomplete)
+
+
 @app.callback()
 def root(
     ctx: typer.Context,
     context: Annotated[
-        str | None, typer.Option("--context", "-c", help="Context of the context file to use.")
+        str | None,
+        typer.Option(
+            "--context",
+            "-c",
+            help="Context of the context file to use.",
+            autocompletion=_contexts,
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="Context file.", metavar="FILE")

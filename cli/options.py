@@ -20,6 +20,7 @@ def command_group(help: str) -> typer.Typer:
     return typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=help)
 
 
+UseOption = Annotated[bool, typer.Option("--use", help="Make it the current context.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
 
@@ -174,7 +175,7 @@ ConnectorsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors),
 ]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", autocompletion=completed_names.runs)]
 
 
 class ReportOutput(StrEnum):
@@ -202,7 +203,12 @@ class ReportOptions:
     )
     ignore: Annotated[
         list[str] | None,
-        typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable."),
+        typer.Option(
+            "--ignore",
+            metavar="ID",
+            help="Leave out findings of this id. Repeatable.",
+            autocompletion=completed_names.findings,
+        ),
     ] = None
     output: Annotated[
         ReportOutput,

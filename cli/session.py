@@ -61,6 +61,8 @@ class Session:
             wanted, origin = os.environ["CONNECTCTL_CONTEXT"], "environment CONNECTCTL_CONTEXT"
         file = self._file(wanted)
         named = wanted is not None or not self.flags.get("bootstrap_servers")
+        if named and wanted is None and file is not None and (own := _current_sandbox(file)):
+            wanted, origin, file = own, f"current in {file.path}", self._file(own)
         context = settings.pick_context(wanted, origin, file) if named else None
         return settings.merge(self.flags, os.environ, file, context)
 
@@ -73,7 +75,7 @@ class Session:
                 hint = f"connectctl sandbox up --name {wanted.removeprefix(SANDBOX)}"
                 raise BadInput(
                     f"Sandbox not running: {wanted.removeprefix(SANDBOX)}",
-                    next_step=f"Start it: {hint}",
+                    next_step=f"Start it: {hint}; or use another context: connectctl context list",
                 )
         if self.config is None and not path.is_file():
             return None
@@ -458,6 +460,13 @@ def sandbox_file(context: str) -> Path | None:
         return own
     secured = paths.sandbox_directory(name.rpartition("-")[0] or name) / "context.yaml"
     return secured if secured.is_file() and context in _contexts(secured) else None
+
+
+def _current_sandbox(file: Parsed) -> str | None:
+    """Return the context of a sandbox that the user's file names as the current one."""
+    current = file.content.current
+    own = current is not None and current.startswith(SANDBOX) and current not in file.names
+    return current if own else None
 
 
 def _contexts(path: Path) -> list[str]:

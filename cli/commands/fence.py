@@ -29,7 +29,12 @@ def fence(
     ] = None,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--transactional-id", metavar="ID", help="Transactional id (repeatable)."),
+        typer.Option(
+            "--transactional-id",
+            metavar="ID",
+            help="Transactional id (repeatable).",
+            autocompletion=completed_names.transactional_ids,
+        ),
     ] = None,
     prefixes: Annotated[
         list[str] | None,

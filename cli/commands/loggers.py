@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from connectctl.cli import flow
+from connectctl.cli import completed_names, flow
 from connectctl.cli.commands.runs.undo_options import UndoOptions
 from connectctl.cli.options import (
     ApplyOptions,
@@ -28,7 +28,13 @@ app = command_group("Show and change the workers' log levels.")
 Level = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
 """Kafka's levels, the same for workers before 4.0."""
 WorkerOption = Annotated[
-    str | None, typer.Option("--worker", metavar="ADDRESS", help="Only this worker, HOST:PORT.")
+    str | None,
+    typer.Option(
+        "--worker",
+        metavar="ADDRESS",
+        help="Only this worker, HOST:PORT.",
+        autocompletion=completed_names.workers,
+    ),
 ]
 
 
@@ -36,7 +42,12 @@ WorkerOption = Annotated[
 def get(
     ctx: typer.Context,
     logger: Annotated[
-        str, typer.Argument(metavar="[LOGGER]", help="A logger and its children.")
+        str,
+        typer.Argument(
+            metavar="[LOGGER]",
+            help="A logger and its children.",
+            autocompletion=completed_names.loggers,
+        ),
     ] = "",
     worker: WorkerOption = None,
     output: ListOption = Output.TABLE,
@@ -88,7 +99,12 @@ def get(
 def set_(
     ctx: typer.Context,
     logger: Annotated[
-        str, typer.Argument(metavar="LOGGER", help="A logger and its children, or root.")
+        str,
+        typer.Argument(
+            metavar="LOGGER",
+            help="A logger and its children, or root.",
+            autocompletion=completed_names.loggers,
+        ),
     ],
     level: Annotated[
         Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)

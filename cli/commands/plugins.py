@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.options import ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -13,6 +14,18 @@ from connectctl.ops.operations.cluster import plugins
 from connectctl.ops.operations.cluster.plugins import WorkersPlugins
 from connectctl.ops.operations.connectors.access import open_cluster
 
+TYPES = (
+    "source",
+    "sink",
+    "converter",
+    "header_converter",
+    "transformation",
+    "predicate",
+    "configprovider",
+    "rest_extension",
+    "connector_client_config_override_policy",
+)
+"""Connect's types of plugins (``PluginType``)."""
 app = command_group("List plugins, and show their properties.")
 
 
@@ -25,6 +38,7 @@ def list_(
             "--type",
             metavar="TYPE",
             help="Only plugins of a type: source, sink, converter … Repeatable.",
+            autocompletion=completed_names.one_of(*TYPES),
         ),
     ] = None,
     output: ListOption = Output.TABLE,
@@ -52,16 +66,13 @@ def list_(
     data = {"workers": list(found.workers), "silentWorkers": silent, "plugins": rows}
 
     def table(wide: bool) -> None:
+        columns = ["TYPE", "VERSION", "WORKERS", "CLASS"]
         cells = [
-            [p.type, p.name, p.version or "-", _workers(p.workers, found, wide)] for p in shown
+            [p.type, p.version or "-", _workers(p.workers, found, wide), p.name] for p in shown
         ]
         empty = "No plugin of this type." if wanted else "There are no plugins."
-        terminal.table(
-            ["TYPE", "CLASS", "VERSION", "WORKERS"],
-            cells,
-            empty=empty,
-            spare=() if wide else ("WORKERS",),
-        )
+        spare = () if wide else ("WORKERS",)
+        terminal.table(columns, cells, empty=empty, spare=spare, open_end=True)
 
     terminal.emit("PluginList", data, output, table)
     _warn(found)
@@ -73,7 +84,12 @@ def list_(
 def show(
     ctx: typer.Context,
     plugin: Annotated[
-        str, typer.Argument(metavar="CLASS", help="A class, or the last part of its name.")
+        str,
+        typer.Argument(
+            metavar="CLASS",
+            help="A class, or the last part of its name.",
+            autocompletion=completed_names.plugin_classes,
+        ),
     ],
     version: Annotated[
         str | None,

@@ -7,9 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.options import ListOption, OutputOption, command_group
+from connectctl.cli import completed_names
+from connectctl.cli.commands.context import change as context_change
+from connectctl.cli.options import ListOption, OutputOption, UseOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import SANDBOX
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.sandbox.jars.versions import LATEST
 
@@ -22,11 +25,20 @@ if TYPE_CHECKING:
 
 app = command_group("Run a Kafka broker and Connect workers on this machine.")
 
-NameOption = Annotated[str, typer.Option("--name", help="Name of the sandbox.", metavar="NAME")]
+NameOption = Annotated[
+    str,
+    typer.Option(
+        "--name",
+        help="Name of the sandbox.",
+        metavar="NAME",
+        autocompletion=completed_names.sandboxes,
+    ),
+]
 
 
 @app.command()
 def up(
+    ctx: typer.Context,
     name: NameOption = "default",
     workers: Annotated[
         int, typer.Option(help="Number of Connect workers; 0 for only a broker.")
@@ -34,7 +46,8 @@ def up(
     support: Annotated[
         str,
         typer.Option(
-            help="exactly.once.source.support of the workers: disabled, preparing or enabled."
+            help="exactly.once.source.support of the workers: disabled, preparing or enabled.",
+            autocompletion=completed_names.one_of("disabled", "preparing", "enabled"),
         ),
     ] = "disabled",
     kafka_version: Annotated[
@@ -46,13 +59,14 @@ def up(
     brokers: Annotated[
         int, typer.Option(help="Number of brokers, 1 to 3; 3 tolerate the loss of one.")
     ] = 1,
+    use: UseOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a sandbox and wait until it is ready.
 
     \b
     Examples:
-      connectctl sandbox up
+      connectctl sandbox up --use && connectctl cluster show
       connectctl sandbox up --name old --kafka-version 3.9 --workers 3
       connectctl sandbox up --name three --brokers 3
       connectctl sandbox up --support enabled && connectctl --context sandbox-default cluster show
@@ -92,7 +106,11 @@ def up(
                 code="unwritable",
             ) from e
     took = time.monotonic() - began
-    terminal.emit("Sandbox", _sandbox_data(sandbox), output, lambda wide: _say_up(sandbox, took))
+    if use:
+        context_change.use(ctx.obj, f"{SANDBOX}{name}", dry_run=False)
+    terminal.emit(
+        "Sandbox", _sandbox_data(sandbox), output, lambda wide: _say_up(sandbox, took, used=use)
+    )
 
 
 @app.command()
@@ -135,7 +153,12 @@ def down(
 def status(
     name: Annotated[
         str | None,
-        typer.Option("--name", help="Name of the sandbox (default: all).", metavar="NAME"),
+        typer.Option(
+            "--name",
+            help="Name of the sandbox (default: all).",
+            metavar="NAME",
+            autocompletion=completed_names.sandboxes,
+        ),
     ] = None,
     output: ListOption = Output.TABLE,
 ) -> None:
@@ -243,7 +266,7 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def _say_up(sandbox: Sandbox, took: float) -> None:
+def _say_up(sandbox: Sandbox, took: float, *, used: bool) -> None:
     spec = sandbox.spec
     when = "was already running" if sandbox.was_running else f"is up after {took:.1f} s"
     terminal.say(
@@ -256,8 +279,12 @@ def _say_up(sandbox: Sandbox, took: float) -> None:
         terminal.say(f"  worker   {url}")
     for plugin in sandbox.missing_plugins:
         terminal.note(f"  missing  {plugin} {spec.kafka_version}: not in the Maven repository")
+    context = f"{SANDBOX}{spec.name}"
     if spec.workers:
-        terminal.say(f"  try      connectctl --context sandbox-{spec.name} cluster show")
+        named = "" if used else f"--context {context} "
+        terminal.say(f"  try      connectctl {named}cluster show")
+    if not used:
+        terminal.say(f"  use      connectctl context use {context}")
     terminal.say(f"  stop     connectctl sandbox down --name {spec.name}")
 
 

@@ -25,6 +25,11 @@ run.
 _OF_A_FILE = re.compile(r"(?<![\w/.-])connectctl (?=context (?!show\b))")
 """The same before a command on the contexts of a file."""
 CONFIG = "--config"
+_ANY = re.compile(
+    rf"(?<![\w/.-])connectctl (?:--|(?:{_OF_A_CLUSTER}|completion|context|demo|docs|sandbox)(?![\w-]))"
+    r".*?(?=[.,;:)]*(?: [A-Z(]|[.,;:)](?: |$)|$))"
+)
+"""A whole command, up to the end of its clause."""
 
 
 def name_cluster(given: Mapping[str, Any]) -> None:
@@ -53,6 +58,15 @@ def with_cluster(text: str) -> str:
 
 def _with(command: re.Pattern[str], options: Sequence[str], text: str) -> str:
     return command.sub(lambda match: f"{match[0]}{shlex.join(options)} ", text)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, a command as one of them: a command on two lines cannot be
+    pasted.
+    """
+    glue = "\0"
+    glued = _ANY.sub(lambda match: match[0].replace(" ", glue), text)
+    return [word.replace(glue, " ") for word in glued.split(" ")]
 
 
 def in_json(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,13 +2,16 @@
 
 A name, a number or an address is always on one line. If a table is too wide, sentences are wrapped
 between their words; then the spare columns are left out in their order, and named; if that does not
-suffice, each row becomes a block of lines. Wide characters (CJK, emoji) count as two cells.
+suffice, the last column goes over the edge where that is allowed, else each row becomes a block of
+lines. Wide characters (CJK, emoji) count as two cells.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
+from connectctl.cli.output.printed_commands import words_of
 from connectctl.cli.output.sanitize import cut, on_one_line
 
 GAP = 3
@@ -54,10 +57,15 @@ def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def fit(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    spare: Sequence[str] = (),
+    *,
+    open_end: bool = False,
 ) -> Fitted:
     """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, in
-    the order of ``spare``.
+    the order of ``spare``. ``open_end``: long values of the last column may be wider.
     """
     columns, *rows = [list(map(_cell, row)) for row in (columns, *rows)]
     left_out: list[str] = []
@@ -73,6 +81,13 @@ def fit(
                 for line in _drawn(row, widths, heading=not number)
             ]
             return lines, left_out
+    if open_end:
+        table = [[row[n] for n in kept] for row in (columns, *rows)]
+        widths = [max(map(cells, column)) for column in zip(*table, strict=True)][:-1]
+        if sum(widths) + GAP * len(widths) + LEAST_SENTENCE <= width:
+            return [
+                _overflowing(row, widths, heading=not n) for n, row in enumerate(table)
+            ], left_out
     return list(_blocks(columns, rows, width)), []
 
 
@@ -145,6 +160,13 @@ def _drawn(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> Itera
         ]
 
 
+def _overflowing(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> list[Part]:
+    """Return a row in one line, of which the last cell may be longer than the terminal is wide."""
+    full = [None if heading else cell for cell in row]
+    padded = [_padded(cell, width + GAP) for cell, width in zip(row, widths, strict=False)]
+    return list(zip([*padded, row[-1]], full, strict=True))
+
+
 def _blocks(
     columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
 ) -> Iterator[list[Part]]:
@@ -160,6 +182,29 @@ def _blocks(
                 _wrapped(cell, max(LEAST_SENTENCE, width - margin)) if cell else ()
             ):
                 yield [(_padded("" if n else name, margin), None), (part, cell)]
+
+
+_MARGIN = re.compile(r" *(?:\d+\. |- +|(?:error|warning|info): )?")
+"""What stands before a text: an indent, the number of a step, the mark of an item."""
+
+
+def paragraph(text: str, width: int) -> list[str]:
+    """Wrap a text between words into lines of at most ``width``, those after the first indented as
+    it is. A longer word, and a command, is on one line.
+    """
+    if cells(text) <= width or "\n" in text:
+        return [text]
+    match = _MARGIN.match(text)
+    assert match is not None
+    indent = " " * match.end() if text.startswith(" ") else ""
+    first, *words = words_of(text[match.end() :])
+    lines = [match[0] + first]
+    for word in words:
+        if cells(lines[-1]) + 1 + cells(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(indent + word)
+    return lines
 
 
 def _padded(text: str, width: int) -> str:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from connectctl.cli.output.json_lines import Each, json_lines, json_text
 from connectctl.cli.output.printed_commands import in_json, with_cluster
 from connectctl.cli.output.sanitize import YamlStream, cut, on_one_line, visible, yaml_style
-from connectctl.cli.output.tables import LONGEST, LONGEST_SENTENCE, fit, whole
+from connectctl.cli.output.tables import LONGEST, LONGEST_SENTENCE, fit, paragraph, whole
 from connectctl.ops.config import ignored_input
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 API_VERSION = "connectctl/v1"
 WRITE_SIZE = 1 << 16
 """Characters of JSON to collect before a write."""
+UNLIMITED = 1_000_000
+"""The columns of a pipe."""
 PROGRESS_AFTER = 1.0
 """Seconds before a progress bar is drawn."""
 
@@ -67,6 +69,8 @@ NAMES = {
 """Where the names of a list are in its JSON: the member with its items, and the member of an
 item.
 """
+_left_out: list[str] = []
+"""Columns of the tables that a command has printed which this terminal has no room for."""
 without_headers = False
 """Whether tables have no row of headings (``--no-headers``); set for each invocation."""
 
@@ -85,12 +89,14 @@ COLOURS = {
 
 
 def plain(stream: IO[str]) -> bool:
-    """Whether ``stream`` gets no colour and no cursor movement (https://no-color.org, clig.dev)."""
+    """Whether ``stream`` gets no colour and no cursor movement (https://no-color.org,
+    https://force-color.org, clig.dev). An empty variable is one that is not set.
+    """
+    if os.environ.get("NO_COLOR"):
+        return True
     if os.environ.get("FORCE_COLOR"):
         return False
-    return (
-        bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb" or not stream.isatty()
-    )
+    return os.environ.get("TERM") == "dumb" or not stream.isatty()
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -115,6 +121,7 @@ def emit(
     """
     if output.for_people:
         table(output is Output.WIDE)
+        name_left_out()
         findings(found)
         return
     if output is Output.NAME:
@@ -161,38 +168,49 @@ def table(
     *,
     empty: str = "",
     spare: Sequence[str] = (),
+    open_end: bool = False,
 ) -> None:
-    """Print a table: fitted to the terminal with colour, or in full width if output is piped.
+    """Print a table: fitted to the terminal with colour, or in full width if output is piped, with
+    colour only if ``FORCE_COLOR`` is set.
 
-    ``spare`` names the columns that a narrow terminal may leave out, the first ones first; see
-    ``tables.fit``.
+    ``spare`` names the columns that a narrow terminal may leave out, the first ones first;
+    ``open_end``: values of the last column may be wider than the terminal. See ``tables.fit``.
     """
     filled = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if not filled and empty:
         note(empty)
         return
-    if sys.stdout.isatty() and not without_headers:
-        lines, left_out = grid(columns, filled, spare)
+    if not without_headers and (sys.stdout.isatty() or not plain(sys.stdout)):
+        lines, left_out = grid(columns, filled, spare, open_end=open_end)
         for line in lines:
             console().print(line, soft_wrap=True)
-        if left_out:
-            sys.stdout.flush()
-            note(left_out, style="dim")
+        _left_out.extend(left_out)
         return
     for text in islice(whole(columns, filled), int(without_headers), None):
         sys.stdout.write(text + "\n")
 
 
+def name_left_out() -> None:
+    """Name the columns that the tables of the command lack, once."""
+    if _left_out:
+        sys.stdout.flush()
+        names = ", ".join(dict.fromkeys(_left_out))
+        _left_out.clear()
+        note(f"Not shown in {console().width} columns: {names} (-o json has them).", style="dim")
+
+
 def grid(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str] = ()
-) -> tuple[list[Text], str]:
-    """Return the rows as lines for this terminal, and a sentence about columns left out, empty for
-    none.
-    """
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    spare: Sequence[str] = (),
+    *,
+    open_end: bool = False,
+) -> tuple[list[Text], list[str]]:
+    """Return the rows as lines for this terminal, and the columns left out."""
     from rich.text import Text
 
-    width = console().width
-    drawn, left_out = fit(columns, rows, width, spare)
+    width = console().width if sys.stdout.isatty() else UNLIMITED
+    drawn, left_out = fit(columns, rows, width, spare, open_end=open_end)
     lines = []
     for line in drawn:
         text = Text.assemble(
@@ -200,13 +218,7 @@ def grid(
         )
         text.rstrip()
         lines.append(text)
-    if not left_out:
-        return lines, ""
-    return (
-        lines,
-        f"Columns not shown: {', '.join(left_out)} (the terminal is {width} wide). Use a wider "
-        "terminal or -o json.",
-    )
+    return lines, left_out
 
 
 @dataclass(frozen=True)
@@ -279,15 +291,27 @@ def say(text: str) -> None:
     sys.stdout.write(visible(with_cluster(text)) + "\n")
 
 
+def say_wrapped(text: str) -> None:
+    """Print a sentence on standard output, wrapped between words on a terminal."""
+    text = with_cluster(text)
+    for line in paragraph(text, console().width) if sys.stdout.isatty() else [text]:
+        sys.stdout.write(visible(line) + "\n")
+
+
 def note(text: str, *, style: str = "") -> None:
     """Print a line on standard error. A pipe that its reader has closed ends no change."""
-    text = visible(with_cluster(text))
+    name_left_out()
+    lines = [visible(with_cluster(text))]
+    if sys.stderr.isatty():
+        width = console(stderr=True).width
+        lines = [part for line in lines[0].split("\n") for part in paragraph(line, width)]
     if plain(sys.stderr):
         with suppress(BrokenPipeError):
-            sys.stderr.write(text + "\n")
-    else:
-        # The terminal wraps the line, so that an address in it can be copied whole.
-        console(stderr=True).print(text, style=style or None, markup=False, soft_wrap=True)
+            sys.stderr.write("\n".join(lines) + "\n")
+        return
+    out = console(stderr=True)
+    for line in lines:
+        out.print(line, style=style or None, markup=False, soft_wrap=True)
 
 
 def findings(found: Iterable[Finding], *, most: int = 20) -> None:

@@ -18,7 +18,7 @@ def show(audit: Audit, wide: bool) -> None:
     evidence.
     """
     data = as_json(audit)
-    terminal.say(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
+    terminal.say_wrapped(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
     terminal.say("")
     terminal.blocks(
         [

@@ -62,9 +62,11 @@ def show(audit: ArchiveAudit, verdict: AuditVerdict) -> None:
         ]
         for each in data["partitions"]
     ]
-    terminal.say(
+    terminal.say_wrapped(
         f"{audit.manifest}: {verdict.value} ({data['rows']:,} rows in {data['files']:,} files)"
     )
-    terminal.say("Compared: files, rows and offsets; not the content of keys, values and headers.")
+    terminal.say_wrapped(
+        "Compared: files, rows and offsets; not the content of keys, values and headers."
+    )
     columns = ["PARTITION", "FILES", "ROWS", "FIRST", "LAST", "COMMITTED", "MISSING"]
     terminal.table(columns, rows, empty=f"{audit.manifest} names no file.")

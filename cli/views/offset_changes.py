@@ -38,7 +38,7 @@ class OffsetsView(View):
         def table(wide: bool) -> None:
             apply.print_plan(planned.plan)
             for line in _lines(changes):
-                terminal.say(line)
+                terminal.say_wrapped(line)
 
         terminal.emit("Plan", data, output, table)
 

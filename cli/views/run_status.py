@@ -91,19 +91,19 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     )
     for each in found["connectors"]:
         for line in latency_lines(each):
-            terminal.say(line)
+            terminal.say_wrapped(line)
         if pending := each["pendingOffsets"]:
             for line in pending_lines(each["name"], pending, wide=wide):
-                terminal.say(line)
+                terminal.say_wrapped(line)
         left = each["leftMembers"] or {}
         if left.get("instanceIds"):
-            terminal.say(
+            terminal.say_wrapped(
                 f"{each['name']}: a killed run left the members {', '.join(left['instanceIds'])} "
                 f"in the consumer group {left['group']}; they keep their partitions until their "
                 "session times out. The next run removes them, or: connectctl run status "
                 f"{each['name']} --remove-members"
             )
         elif left.get("unknown") and wide:
-            terminal.say(
+            terminal.say_wrapped(
                 f"{each['name']}: whether a killed run left members is unknown: {left['unknown']}"
             )

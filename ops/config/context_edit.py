@@ -30,6 +30,8 @@ def use(text: str, name: str) -> str:
     """Return ``text`` with ``current`` set to ``name``. Raises ``BadInput`` if the file cannot be
     changed safely.
     """
+    if not text.strip():
+        return f"current: {scalar(name)}\n"
     root = _mapping(text)
     found = _entry(root, "current")
     if found is None:

@@ -85,7 +85,7 @@ class OffsetFindings:
     def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
         if not self.configured and self._count:
             message = (
-                f"{self._count} source partitions of a connector that is not configured; a "
+                f"{counted(self._count, 'source partition')} of a connector that is not configured; a "
                 "new one would inherit them."
             )
             yield NOT_CONFIGURED.found(self.name, message)

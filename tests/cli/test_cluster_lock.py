@@ -12,7 +12,7 @@ from connectctl.ops.connect.cluster_lock import LockHolder
 from fakes.rollingworld import RollingWorld
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
-APPLY = ("upgrade", "apply", "--yes", "--gate-looks", "1")
+APPLY = ("upgrade", "apply", "--yes", "--gate-checks", "1")
 OTHER = LockHolder("20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z", 7, "10.0.0.1")
 
 

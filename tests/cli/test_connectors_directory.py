@@ -316,10 +316,11 @@ def test_many_with_nothing_to_do_are_one_line_and_one_by_one_in_json(world: Worl
     for n in range(30):
         give(world, f"a{n:02}")
     apply(world, "--yes")
-    assert "  -  a00, a01 and 28 more: unchanged" in apply(world, "--dry-run").output
-    assert "already    a00, a01 and 28 more: unchanged" in apply(world, "--yes").output.replace(
+    assert "  -  a00 and 29 more: unchanged" in apply(world, "--dry-run").output
+    assert "already    a00 and 29 more: unchanged" in apply(world, "--yes").output.replace(
         "\t", " "
     )
+    assert "  -  a07: unchanged" in apply(world, "--dry-run", "-o", "wide").output
     assert len(planned(world)["unchanged"]) == 30
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,17 +36,31 @@ def test_another_context_is_current_and_the_file_keeps_its_mode(file: Path) -> N
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_the_context_of_a_sandbox_is_used_by_its_name_and_not_made_current(
+def test_the_context_of_a_sandbox_is_used_by_its_name_or_made_current_and_stays_in_its_own_file(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     own = paths.sandbox_directory("x") / "context.yaml"
     own.parent.mkdir(parents=True)
     own.write_text("contexts: {sandbox-x: {bootstrap_servers: 'b:1', group_id: g}}\n")
-    refused = run(file, "use", "sandbox-x")
-    assert (refused.exit_code, file.read_text()) == (2, TEXT)
-    assert "Use it with --context sandbox-x" in refused.output
     assert "b:1" in invoke(["--context", "sandbox-x", "context", "show"]).output
+    refused = run(file, "remove", "sandbox-x", "--yes")
+    assert (refused.exit_code, file.read_text()) == (2, TEXT)
+    assert "connectctl sandbox down --name x" in refused.output
+    assert run(file, "use", "sandbox-x").exit_code == 0
+    assert file.read_text() == TEXT.replace("current: a ", "current: sandbox-x ")
+    assert "b:1" in run(file, "show").output
+    (row,) = (
+        each
+        for each in json.loads(run(file, "list", "-o", "json").stdout)["contexts"]
+        if each["current"]
+    )
+    assert (row["name"], row["bootstrapServers"]) == ("sandbox-x", "b:1")
+    own.unlink()
+    gone = run(file, "show")
+    assert (gone.exit_code, "connectctl sandbox up --name x" in gone.output) == (2, True)
+    assert run(file, "use", "a").exit_code == 0
+    own.write_text("contexts: {sandbox-x: {bootstrap_servers: 'b:1', group_id: g}}\n")
     monkeypatch.setenv("CONNECTCTL_CONTEXT", "sandbox-x")
     assert "b:1" in invoke(["context", "show"]).output
     assert (

@@ -158,7 +158,7 @@ def _demo(at: Clusters) -> Result:
 def _paused(at: Clusters) -> None:
     assert (
         at.rolling.run(
-            "upgrade", "apply", "--yes", "--gate-looks", "1", "--pause-after", "5"
+            "upgrade", "apply", "--yes", "--gate-checks", "1", "--pause-after", "5"
         ).exit_code
         == 0
     )
@@ -166,12 +166,12 @@ def _paused(at: Clusters) -> None:
 
 def _upgrade_resume(at: Clusters) -> Result:
     _paused(at)
-    return at.rolling.run("upgrade", "resume", "--yes", "--gate-looks", "1")
+    return at.rolling.run("upgrade", "resume", "--yes", "--gate-checks", "1")
 
 
 def _upgrade_abort(at: Clusters) -> Result:
     _paused(at)
-    return at.rolling.run("upgrade", "abort", "--yes", "--gate-looks", "1")
+    return at.rolling.run("upgrade", "abort", "--yes", "--gate-checks", "1")
 
 
 RUN: dict[str, tuple[Call, str]] = {
@@ -214,7 +214,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "run status": (plain("run", "status"), ""),
     "upgrade list": (upgrade("list"), "enforce"),
     "upgrade plan": (upgrade("plan"), "preparing"),
-    "upgrade apply": (upgrade("apply", "--yes", "--gate-looks", "1"), "Done"),
+    "upgrade apply": (upgrade("apply", "--yes", "--gate-checks", "1"), "Done"),
     "upgrade status": (upgrade("status"), "disabled"),
     "upgrade resume": (_upgrade_resume, "Done"),
     "upgrade abort": (_upgrade_abort, "Done"),

@@ -19,7 +19,7 @@ from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.errors import BadInput, Refused
 from fakes.rollingworld import RollingWorld
 
-APPLY = ("upgrade", "apply", "--yes", "--gate-looks", "1", "--to", "preparing")
+APPLY = ("upgrade", "apply", "--yes", "--gate-checks", "1", "--to", "preparing")
 OTHER = LockHolder("20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z", 7, "10.0.0.1")
 
 

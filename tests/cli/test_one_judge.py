@@ -391,7 +391,7 @@ ROLLS: dict[str, Callable[[RollingWorld], None]] = {
     "one suspended": lambda world: _mute(world, "a"),
     "without REST": lambda world: _hidden(world, url="", without_rest=True),
 }
-GATES = ("--yes", "--gate-looks", "2", "--gate-timeout", "30")
+GATES = ("--yes", "--gate-checks", "2", "--gate-timeout", "30")
 ROLL = ("upgrade", "apply", "--to", "preparing", *GATES)
 
 

@@ -18,16 +18,16 @@ def test_plugins_of_all_workers_are_listed_with_types_and_versions() -> None:
     done = run(AdminWorkers(plugins={ONE: both, TWO: both}), "plugins", "list")
     assert (done.exit_code, done.stderr) == (0, "")
     assert [line.split() for line in done.stdout.splitlines()] == [
-        ["TYPE", "CLASS", "VERSION", "WORKERS"],
-        ["converter", "x.y.JsonConverter", "4.3.1", "all"],
-        ["source", "x.y.Source", "1", "all"],
-        ["source", "z.SourceConnector", "-", "all"],
+        ["TYPE", "VERSION", "WORKERS", "CLASS"],
+        ["converter", "4.3.1", "all", "x.y.JsonConverter"],
+        ["source", "1", "all", "x.y.Source"],
+        ["source", "-", "all", "z.SourceConnector"],
     ]
 
 
 def test_several_versions_are_rows_and_what_a_worker_lacks_is_told() -> None:
     done = run(AdminWorkers(plugins={ONE: [SOURCE, NEWER], TWO: [NEWER]}), "plugins", "list")
-    assert [line.split()[2:] for line in done.stdout.splitlines()[1:]] == [
+    assert [line.split()[1:3] for line in done.stdout.splitlines()[1:]] == [
         ["1", "one:8083"],
         ["2", "all"],
     ]

@@ -15,7 +15,7 @@ from fakes.rollingworld import FakeWorker, Faults, Killed, RollingWorld
 from typer.testing import Result
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
-APPLY = ("upgrade", "apply", "--yes", "--gate-looks", "2", "--gate-timeout", "30")
+APPLY = ("upgrade", "apply", "--yes", "--gate-checks", "2", "--gate-timeout", "30")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ APPLY = (
     "upgrade",
     "apply",
     "--yes",
-    "--gate-looks",
+    "--gate-checks",
     "2",
     "--gate-timeout",
     "30",

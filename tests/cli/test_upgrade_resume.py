@@ -20,7 +20,7 @@ from connectctl.ops.operations.upgrade.roll_state import roll_state
 from fakes.rollingworld import RollingWorld
 from typer.testing import Result
 
-APPLY = ("upgrade", "apply", "--yes", "--gate-looks", "2", "--gate-timeout", "40")
+APPLY = ("upgrade", "apply", "--yes", "--gate-checks", "2", "--gate-timeout", "40")
 RESUME = ("upgrade", "resume", "--yes")
 FIRST_PHASE = "13"
 """The number of the last step of the first phase for three workers; then modes are checked."""

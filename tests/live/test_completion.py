@@ -61,6 +61,27 @@ def test_a_shell_offers_commands_options_and_live_connector_names(
             eventually(partial(_offers, shell, line, ["tab-source"]))
 
 
+def _is_offered(line: str, name: str) -> bool:
+    return name in candidates("bash", line)
+
+
+def test_names_of_everything_on_a_cluster_are_offered(cluster: Sandbox) -> None:
+    config = {"connector.class": FILE_SOURCE, "file": "/nowhere", "topic": "nowhere"}
+    on = "connectctl --context sandbox-tests"
+    with connector(cluster, "tab-patch", config, "STOPPED"):
+        for line, name in (
+            ("plugins show org.apache.kafka.connect.file.FileStreamSo", FILE_SOURCE),
+            ("connectors patch tab-patch batch.si", "batch.size="),
+            ("loggers set ro", "root"),
+            ("loggers get --worker 127", cluster.rest_urls[0].removeprefix("http://")),
+            ("transactions show connect-cluster-", f"connect-cluster-{cluster.group_id}"),
+            (f"transactions lag --topic {cluster.topics['status'][:-2]}", cluster.topics["status"]),
+            ("run status tab-pat", "tab-patch"),
+        ):
+            eventually(partial(_is_offered, f"{on} {line}", name))
+    assert "sandbox-tests" in candidates("bash", "connectctl --context sandbox-t")
+
+
 @pytest.mark.parametrize(
     "where",
     ["--context nowhere", f"--timeout {2 * DEADLINE} --bootstrap-servers 127.0.0.1:1 --group-id g"],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-QUICK = ("--gate-timeout", "600", "--gate-looks", "2")
+QUICK = ("--gate-timeout", "600", "--gate-checks", "2")
 
 
 REFUSED = 4

@@ -27,7 +27,11 @@ def audit(
     ctx: typer.Context,
     topics: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC...", help="Topics to audit; none with --archive."),
+        typer.Argument(
+            metavar="TOPIC...",
+            help="Topics to audit; none with --archive.",
+            autocompletion=completed_names.topics,
+        ),
     ] = None,
     sequence: Annotated[
         str | None,
@@ -71,7 +75,10 @@ def audit(
     inputs: Annotated[
         list[str] | None,
         typer.Option(
-            "--from", metavar="TOPIC", help="Input topics of the transform that wrote TOPIC."
+            "--from",
+            metavar="TOPIC",
+            help="Input topics of the transform that wrote TOPIC.",
+            autocompletion=completed_names.topics,
         ),
     ] = None,
     group: Annotated[

@@ -56,7 +56,7 @@ def list_(
     exit_code: HealthOption = False,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """List connectors with one verdict each.
+    """List connectors, with the state of each.
 
     \b
     Examples:

@@ -156,7 +156,11 @@ def patch(
     ],
     changes: Annotated[
         list[str],
-        typer.Argument(metavar="NAME=VALUE|NAME-...", help="Properties to set or to remove."),
+        typer.Argument(
+            metavar="NAME=VALUE|NAME-...",
+            help="Properties to set or to remove.",
+            autocompletion=completed_names.properties,
+        ),
     ],
     options: ConfigOptions = ConfigOptions(),
 ) -> None:

@@ -94,7 +94,7 @@ def table(revisions: Sequence[dict[str, Any]], unseen: str | None) -> None:
             style="yellow",
         )
     else:
-        terminal.say("Compaction of the config topic may have removed older revisions.")
+        terminal.say_wrapped("Compaction of the config topic may have removed older revisions.")
 
 
 def _changed(row: dict[str, Any]) -> str:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.commands.context import change as context_change
-from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption, command_group
+from connectctl.cli.options import (
+    DryRunOption,
+    ListOption,
+    OutputOption,
+    UseOption,
+    YesOption,
+    command_group,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -14,11 +22,18 @@ from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from connectctl.ops.config.context_file import Parsed
 
 app = command_group("Show where every setting comes from, and change the context file.")
 ContextArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="A context of the context file.")
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A context of the context file.",
+        autocompletion=completed_names.own_contexts,
+    ),
 ]
 
 
@@ -73,33 +88,28 @@ def show(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
 @app.command("list")
 def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
-    """List the contexts of the context file, and the sandboxes that are up.
+    """List the contexts of the context file, and those of the sandboxes that are up.
 
     \b
     Examples:
       connectctl context list
+
+    STATE is about the file alone: ok where the context can be read and its secrets are there,
+    broken where not. No cluster is asked. REST is empty where workers are found through their
+    group.
     """
     from connectctl.ops.config import context_file
 
     session: Session = ctx.obj
     path = session.config or paths.config_file()
     found: list[dict[str, object]] = []
+    current = None
     if session.config or path.is_file():
         parsed = context_file.read(path)
-        for name in parsed.names:
-            entry = parsed.content.contexts.get(name)
-            row = {"name": name, "current": name == parsed.content.current}
-            row["bootstrapServers"] = entry.bootstrap_servers if entry else None
-            row |= {
-                "groupId": entry.group_id if entry else None,
-                "file": str(path),
-                "problem": _problem(parsed, name),
-            }
-            found.append(row)
+        current = parsed.content.current
+        found += _listed(parsed, current)
     for file in sorted(paths.sandbox_directory("_").parent.glob("*/context.yaml")):
-        for name in context_file.read(file).names:
-            row = {"name": name, "current": False, "bootstrapServers": None}
-            found.append(row | {"groupId": None, "file": str(file), "problem": None})
+        found += _listed(context_file.read(file), current)
 
     def table(wide: bool) -> None:
         rows = [
@@ -108,12 +118,14 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
                 str(row["name"]),
                 "broken" if row["problem"] else "ok",
                 str(row["bootstrapServers"] or ""),
+                ", ".join(map(str, row["rest"])) if isinstance(row["rest"], list) else "",
                 str(row["file"]),
             ]
             for row in found
         ]
-        columns = ["CURRENT", "NAME", "STATE", "BOOTSTRAP-SERVERS", "FILE"]
-        terminal.table(columns, rows, empty=f"No context yet; write {path}.")
+        columns = ["CURRENT", "NAME", "STATE", "BOOTSTRAP-SERVERS", "REST", "FILE"]
+        spare = () if wide else ("FILE", "REST")
+        terminal.table(columns, rows, empty=f"No context yet; write {path}.", spare=spare)
         for row in found:
             if row["problem"]:
                 terminal.note(f"{row['name']}: {row['problem']}", style="red")
@@ -121,13 +133,40 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     terminal.emit("ContextList", {"contexts": found}, output, table)
 
 
+def _listed(parsed: Parsed, current: str | None) -> Iterator[dict[str, object]]:
+    """Yield a row for each context of a file."""
+    for name in parsed.names:
+        entry = parsed.content.contexts.get(name)
+        yield {
+            "name": name,
+            "current": name == current,
+            "bootstrapServers": entry.bootstrap_servers if entry else None,
+            "groupId": entry.group_id if entry else None,
+            "rest": entry.rest if entry else [],
+            "file": str(parsed.path),
+            "problem": _problem(parsed, name),
+        }
+
+
 @app.command()
-def use(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False) -> None:
+def use(
+    ctx: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A context of the context file, or of a sandbox.",
+            autocompletion=completed_names.contexts,
+        ),
+    ],
+    dry_run: DryRunOption = False,
+) -> None:
     """Make a context of the context file the current one.
 
     \b
     Examples:
       connectctl context use prod
+      connectctl context use sandbox-default
 
     Comments, order and everything else in the file stay as they are, byte for byte; --dry-run
     prints the difference.
@@ -148,7 +187,7 @@ def add(
             "env:NAME, file:FILE or command:COMMAND; of a list with commas. Repeatable.",
         ),
     ] = None,
-    current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
+    current: UseOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Add a context to the context file; its cluster is given by the options for all commands.

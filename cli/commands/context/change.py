@@ -36,9 +36,12 @@ SCALAR = re.compile(r"[\w.+-]+")
 
 
 def use(session: Session, name: str, *, dry_run: bool) -> None:
-    """Make ``name`` the current context. Raises ``BadInput`` if it does not exist."""
+    """Make ``name`` the current context; it may be a sandbox's, which is in a file of its own.
+    Raises ``BadInput`` if it does not exist.
+    """
     path, former, text = _read(session)
-    _check_exists(path, text, name)
+    if not (name.startswith(SANDBOX) and sandbox_file(name)):
+        _check_exists(path, text, name)
     _write(path, former, text, lambda: context_edit.use(text, name), dry_run=dry_run)
     terminal.note(f"{'Would be' if dry_run else 'Now'} current: {name}")
 
@@ -122,8 +125,8 @@ def _check_exists(path: Path, text: str, name: str) -> None:
         if name.startswith(SANDBOX) and (own := sandbox_file(name)):
             raise BadInput(
                 f"{name} is the context of a sandbox: it is in {own}, and not in {path}",
-                next_step=f"Use it with --context {name}, or for this shell: export "
-                f"CONNECTCTL_CONTEXT={name}.",
+                next_step=f"It goes with its sandbox: connectctl sandbox down --name "
+                f"{name.removeprefix(SANDBOX)}",
                 code="unknown-context",
             )
         near = difflib.get_close_matches(name, known, n=1)

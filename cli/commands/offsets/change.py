@@ -28,6 +28,7 @@ ViaOption = Annotated[
         "are 3.6 or newer. By default kafka for sources, and for sinks rest where workers "
         "can.",
         metavar="HOW",
+        autocompletion=completed_names.one_of("kafka", "rest"),
     ),
 ]
 
@@ -43,6 +44,7 @@ EngineOption = Annotated[
         "--engine",
         callback=_store_engine,
         metavar="ENGINE",
+        autocompletion=completed_names.one_of("auto", "local", "spark"),
         help="Engine that reads the topics: local, spark, or auto (spark if installed, for what "
         "memory might not hold).",
     ),
@@ -140,7 +142,11 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TO", autocompletion=completed_names.connectors)],
     from_context: Annotated[
         str | None,
-        typer.Option(help="Context of FROM, if it is on another cluster.", metavar="CONTEXT"),
+        typer.Option(
+            help="Context of FROM, if it is on another cluster.",
+            metavar="CONTEXT",
+            autocompletion=completed_names.contexts,
+        ),
     ] = None,
     via: ViaOption = None,
     options: ForcedOffsetOptions = ForcedOffsetOptions(),

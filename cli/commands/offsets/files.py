@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import flow
+from connectctl.cli import completed_names, flow
 from connectctl.cli.commands.offsets.change import EngineOption
 from connectctl.cli.options import (
     PENDING,
@@ -36,7 +36,11 @@ def diff(
     connectors: ConnectorsArgument = None,
     with_context: Annotated[
         str | None,
-        typer.Option(help="Compare effective offsets with another cluster's.", metavar="CONTEXT"),
+        typer.Option(
+            help="Compare effective offsets with another cluster's.",
+            metavar="CONTEXT",
+            autocompletion=completed_names.contexts,
+        ),
     ] = None,
     file: Annotated[
         Path | None,

@@ -70,8 +70,8 @@ def show(
 
     Reads the topics themselves, so it works with Connect down. EFFECTIVE is what KIP-618 promises a
     task; WORKER READS is what workers really give it, which differs in every release from 3.3 to
-    4.3.1: they do not fall back to the global topic. Oddities are findings on standard error, and
-    in the JSON. Exit code 1: something could not be read to its end. Tables hide passwords in
+    4.3.1: they do not fall back to the global topic. Findings are on standard error, and in
+    the JSON. Exit code 1: something could not be read to its end. Tables hide passwords in
     addresses; JSON, which offsets set -f takes, is exact. All that is shown is held in memory; what
     memory does not hold is refused before it is read on. Named connectors alone are held.
     """

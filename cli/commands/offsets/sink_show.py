@@ -100,7 +100,7 @@ def _show(
 
         for each in found:
             if each.pending:
-                terminal.say(_pending_line(each))
+                terminal.say_wrapped(_pending_line(each))
 
     terminal.emit("SinkOffsets", data, output, table)
     terminal.findings(findings)

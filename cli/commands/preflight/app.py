@@ -6,6 +6,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.checks.types import Goal
@@ -55,7 +56,13 @@ def preflight(
         ),
     ] = False,
     explain: Annotated[
-        str | None, typer.Option("--explain", metavar="ID", help="Explain a finding in full.")
+        str | None,
+        typer.Option(
+            "--explain",
+            metavar="ID",
+            help="Explain a finding in full.",
+            autocompletion=completed_names.findings,
+        ),
     ] = None,
     self_: Annotated[
         bool,
@@ -85,7 +92,7 @@ def preflight(
       connectctl preflight --for-version 5.0            what will workers of that release refuse?
       connectctl preflight --explain STORE001           what the finding means, and what to do
       connectctl preflight --for enabled -o sarif > preflight.sarif
-      connectctl preflight --self                       which commands will work with my rights?
+      connectctl preflight --self                       which commands do this client's rights allow?
       connectctl preflight --self --command "offsets set" --emit kafka-acls
 
     Checks brokers, workers, internal topics, every source connector, and the consumers of the
@@ -187,7 +194,7 @@ def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
         )
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say(
+    terminal.say_wrapped(
         acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n")
     )
 
@@ -196,9 +203,9 @@ def _explain(id_: str) -> None:
     from connectctl.ops.core.rule_docs import rule_doc
 
     doc = rule_doc(id_)
-    terminal.say(f"{doc.id} ({doc.severity}): {doc.title}")
+    terminal.say_wrapped(f"{doc.id} ({doc.severity}): {doc.title}")
     for paragraph in doc.text.split("\n\n"):
-        terminal.say(
+        terminal.say_wrapped(
             "\n"
             + (
                 indent(paragraph, "")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli import flow
+from connectctl.cli import completed_names, flow
 from connectctl.cli.options import ApplyOptions, DryRunOption, ListOption, YesOption, with_options
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -161,7 +161,11 @@ def status(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Connector names (default: all)."),
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Connector names (default: all).",
+            autocompletion=completed_names.connectors,
+        ),
     ] = None,
     remove: Annotated[
         bool,

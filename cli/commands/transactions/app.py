@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.commands.transactions import end as transactions_end
 from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption, command_group
 from connectctl.cli.output import terminal
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
 app = command_group("List transactions, and end them.")
 
 TopicsOption = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="A topic; may be repeated.",
+        autocompletion=completed_names.topics,
+    ),
 ]
 
 
@@ -117,7 +124,12 @@ def list_(
 @app.command()
 def show(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(metavar="TRANSACTIONAL-ID")],
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRANSACTIONAL-ID", autocompletion=completed_names.transactional_ids
+        ),
+    ],
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show one transactional id: its state, epoch and time-out, since when it is open and where,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import flow
+from connectctl.cli import completed_names, flow
 from connectctl.cli.options import ApplyOptions, with_options
 from connectctl.ops.core.errors import BadInput
 
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
 
 TopicOption = Annotated[
-    str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the hanging transaction.")
+    str | None,
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="Topic of the hanging transaction.",
+        autocompletion=completed_names.topics,
+    ),
 ]
 PartitionOption = Annotated[
     int | None,
@@ -32,7 +38,12 @@ ProducerOption = Annotated[
 @with_options
 def abort(
     ctx: typer.Context,
-    id: Annotated[str | None, typer.Argument(metavar="[TRANSACTIONAL-ID]")] = None,
+    id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TRANSACTIONAL-ID]", autocompletion=completed_names.transactional_ids
+        ),
+    ] = None,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     start_offset: StartOption = None,

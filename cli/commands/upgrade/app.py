@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from connectctl.cli import completed_names
 from connectctl.cli.commands.upgrade.options import GateOptions, RollOptions
 from connectctl.cli.options import (
     ApplyOptions,
@@ -68,7 +69,10 @@ WithoutOption = Annotated[
         metavar="WORKER",
     ),
 ]
-LastRunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
+LastRunArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN]", show_default=False, autocompletion=completed_names.runs),
+]
 
 
 @app.callback()

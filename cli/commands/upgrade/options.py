@@ -23,7 +23,7 @@ FailuresOption = Annotated[
 LooksOption = Annotated[
     int | None,
     typer.Option(
-        "--gate-looks",
+        "--gate-checks",
         help="Consecutive healthy observations that open a gate.  [default: 3]",
         min=1,
         metavar="N",

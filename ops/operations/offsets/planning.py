@@ -362,8 +362,8 @@ def _summary(
     verb = changes.to_data(request)["kind"]
     written = Counter((write.topic, write.value is None) for write in decision.writes)
     deleted = sum(number for (_, is_tombstone), number in written.items() if is_tombstone)
-    count = f"{len(decision.writes) - deleted} records" + (
-        f", {deleted} tombstones" if deleted else ""
+    count = counted(len(decision.writes) - deleted, "record") + (
+        f", {counted(deleted, 'tombstone')}" if deleted else ""
     )
     topics = " and ".join(dict.fromkeys(topic for topic, _ in written)) or "no topic"
     policy = f" ({request.policy})" if isinstance(request, MergeOffsets) else ""

@@ -80,7 +80,7 @@ class Backup(Step["OffsetContext"]):
         content = (f"{line}\n".encode() for line in view.lines(self.subject) if next(written) >= 0)
         path = journal.write_all(run.id, lambda: file, content)
         write_ends(journal, run, context.step, view.topic_states[self.subject])
-        return f"{next(written)} records in {path}"
+        return f"{counted(next(written), 'record')} in {path}"
 
     def _renew(self, context: OffsetContext, change: Mapping[str, Any]) -> str:
         """Add the records that were committed since an earlier attempt to its backup. The attempt
@@ -208,7 +208,7 @@ class Change(Step["OffsetContext"]):
             context.step,
             self._decide_again(context)[0].topic_states[self.subject],
         )
-        return f"{number} records written and read back"
+        return f"{counted(number, 'record')} written and read back"
 
     def _decided(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
         """Return the changes, from records that are read after the last possible commit. Raises

@@ -55,7 +55,7 @@ class BackupGroup(Step["OffsetContext"]):
             committed = self._renewed(path, committed, from_data(GroupChange, change["change"], {}))
         data = {"connector": self.subject, "group": self.group, "offsets": entries_json(committed)}
         path = journal.write(run.id, backup_file(context.step), json.dumps(data).encode())
-        return f"{len(committed)} offsets in {path}"
+        return f"{counted(len(committed), 'offset')} in {path}"
 
     @staticmethod
     def _renewed(
@@ -138,7 +138,7 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
                 why=f"{len(different)} of {len(writes)} differ",
                 next_step="Another program commits offsets for this group: stop it, and try again.",
             )
-        return f"{len(writes)} offsets written and read back"
+        return f"{counted(len(writes), 'offset')} written and read back"
 
     def _writes(self, context: OffsetContext) -> tuple[OffsetWrite, ...]:
         return decide(self.change, context.groups().stable(self.group))

@@ -199,7 +199,7 @@ class TopicCopy(SourceConnector):
                 f"No topic to copy on the source cluster {alias}",
                 why=f"topics is {configs.get('topics', INCLUDED)}, "
                 f"topics.exclude {configs.get('topics.exclude', EXCLUDED_BEFORE_4)}",
-                next_step="Correct topics, or create the topic first.",
+                next_step="Change the property topics, or create the topic first.",
                 code="no-topic",
             )
         return wanted

@@ -33,7 +33,7 @@ def directory() -> Iterator[Path]:
 
 def apply(world: ApplicationWorld, migration: str, *more: str) -> Any:
     which = ("--migration", migration, "--set", f"application={NAME}")
-    return world.run("upgrade", "apply", *which, *more, "--yes", "--gate-looks", "1")
+    return world.run("upgrade", "apply", *which, *more, "--yes", "--gate-checks", "1")
 
 
 def undisturbed(name: str, directory: Path) -> tuple[dict[str, str], list[str]]:
@@ -64,7 +64,7 @@ def test_killed_anywhere_a_switch_is_taken_up_and_comes_to_the_same_end(
         with pytest.raises(Killed):
             apply(world, migration)
         struck, world.faults = world.faults.calls[-1], Faults()
-        result = world.run("upgrade", "resume", "--yes", "--gate-looks", "1")
+        result = world.run("upgrade", "resume", "--yes", "--gate-checks", "1")
         if "This cluster has no unfinished upgrade" in result.stderr:
             result = apply(world, migration)
         assert result.exit_code == 0, f"call {n}, {struck}: {result.stderr}"
@@ -82,7 +82,7 @@ def test_an_edge_that_breaks_once_stops_the_switch_at_most(name: str, directory:
         result = apply(world, migration)
         struck = world.faults.calls[n - 1]
         if result.exit_code == PART_DONE:
-            result = world.run("upgrade", "resume", "--yes", "--gate-looks", "1")
+            result = world.run("upgrade", "resume", "--yes", "--gate-checks", "1")
         elif result.exit_code:
             assert world.history == [], f"call {n}, {struck}"
             result = apply(world, migration)
@@ -95,7 +95,7 @@ def test_a_switch_that_stopped_half_way_is_taken_back(directory: Path) -> None:
     result = apply(world, "group-aware-producers", "--pause-after", "5")
     assert result.exit_code == 0, result.stderr
     assert world.values() == {"x:1": V2, "x:2": PER_PARTITION}
-    result = world.run("upgrade", "abort", "--yes", "--gate-looks", "1")
+    result = world.run("upgrade", "abort", "--yes", "--gate-checks", "1")
     assert result.exit_code == 0, result.stderr
     assert (set(world.values().values()), world.violations) == ({PER_PARTITION}, [])
     assert json.loads(world.run("upgrade", "status", "-o", "json").stdout)["unfinished"] is False
@@ -112,7 +112,7 @@ def test_an_instance_that_comes_back_with_the_old_release_stops_the_first_roll(
     assert set(world.values().values()) == {PER_PARTITION}
     world.instances["x:1"].next = 11
     world.restart_instance("x:1")
-    result = world.run("upgrade", "resume", "--yes", "--gate-looks", "1")
+    result = world.run("upgrade", "resume", "--yes", "--gate-checks", "1")
     assert result.exit_code == 0, result.stderr
     assert (set(world.values().values()), world.violations) == ({V2}, [])
 

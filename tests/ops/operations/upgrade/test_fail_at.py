@@ -32,7 +32,7 @@ def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def apply(world: RollingWorld, *args: str) -> Any:
-    return world.run("upgrade", "apply", *args, "--yes", "--gate-looks", "1")
+    return world.run("upgrade", "apply", *args, "--yes", "--gate-checks", "1")
 
 
 STRIDE = deep(9, 36)
