@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from connectctl.ops.checks.acls.clusters import Open
-from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import (
     AclReads,
     BrokerReads,
@@ -26,6 +25,7 @@ from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.operations.cluster import observe
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.observe import ClusterView

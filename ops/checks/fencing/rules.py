@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from connectctl.ops.checks.fencing.observe import FencedSource, FencingFacts
-from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
+from connectctl.ops.connect.goal import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import TaskRef, leader_id, task_id
 from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, Backoff, diagnose

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
@@ -26,6 +25,7 @@ from connectctl.ops.connect.source_transactions import (
 )
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen, unseen_by
 from connectctl.ops.kafka.bootstrap import servers
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction

@@ -13,8 +13,8 @@ from connectctl.ops.checks.transactions.observe import (
     TransactionFacts,
     TransactionPacing,
 )
-from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.fenced_task_diagnosis import explain
+from connectctl.ops.connect.goal import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule

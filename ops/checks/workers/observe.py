@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, newest_write
-from connectctl.ops.checks.types import Unseen
 from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -19,6 +18,7 @@ from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction

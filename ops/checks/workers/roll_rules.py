@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.core.finding import Severity, some_of
 from connectctl.ops.core.rule import Case, rule

@@ -18,9 +18,9 @@ from connectctl.ops.checks.fencing.observe import (
     observe,
 )
 from connectctl.ops.checks.fencing.rules import seconds
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound
 from connectctl.ops.core.errors import Unreachable

@@ -8,8 +8,8 @@ import pytest
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.transactions import rules
 from connectctl.ops.checks.transactions.observe import TransactionFacts, TransactionPacing, observe
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.rule import check

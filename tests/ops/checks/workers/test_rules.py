@@ -10,11 +10,11 @@ from connectctl.ops.checks.internal_topics.config_topic_writers import (
     LeaderWrite,
     newest_write,
 )
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized

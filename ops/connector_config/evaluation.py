@@ -14,17 +14,24 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 
-from connectctl.ops.checks.connector_config import (
+from connectctl.ops.config.strimzi import Doubled
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.connector_config import (
     exactly_once_rules,
     framework_rules,
     override_rules,
     silent_rules,
-    target_rules,
 )
-from connectctl.ops.checks.connector_config.observe import Hit, Subject, comparable, hits, scrubbed
-from connectctl.ops.checks.connector_config.strimzi import Doubled
-from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
-from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.connector_config.subject import (
+    Hit,
+    PluginAnswer,
+    Subject,
+    Validation,
+    comparable,
+    hits,
+    scrubbed,
+)
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
@@ -74,9 +81,7 @@ def evaluate(subject: Subject) -> Evaluated:
     """Return the findings about the configuration, and its outcome. A rule and a worker's error
     make one finding.
     """
-    found = hits(
-        (exactly_once_rules, framework_rules, override_rules, silent_rules, target_rules), subject
-    )
+    found = hits((exactly_once_rules, framework_rules, override_rules, silent_rules), subject)
     errors = _worker_errors(subject)
     kept = [hit for hit in found if _counts(hit, subject, errors)]
     covered = {error for error in errors for hit in kept if _same(hit, error)}
