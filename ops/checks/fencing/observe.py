@@ -111,11 +111,8 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
             else None
         )
         of_source = {id: foreign[id] for id in ids if id in foreign}
-        found.append(
-            FencedSource(
-                source.name, len(ids), load, Backoff.of(source.config), source.config, of_source
-            )
-        )
+        backoff = Backoff.of(source.config, context.versions)
+        found.append(FencedSource(source.name, len(ids), load, backoff, source.config, of_source))
     return FencingFacts(
         group=context.group.id,
         connectors=tuple(found),
@@ -243,7 +240,15 @@ def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[Fe
         known = context.state.connectors.get(source.name)
         if known is None or not known.fencing_pending or not known.task_count:
             continue
-        case = Case(context.group.id, source, known, context.written, context.directory, workers)
+        case = Case(
+            context.group.id,
+            source,
+            known,
+            context.written,
+            context.directory,
+            workers,
+            context.versions,
+        )
         try:
             found.append(round_of(context.edges.transactions(), case, now))
         except ConnectctlError as e:
