@@ -11,7 +11,7 @@ from connectctl.ops.checks.transactions.observe import TransactionFacts, Transac
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
-from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.transactions import Transaction
@@ -111,7 +111,9 @@ def test_a_longer_time_out_is_within_what_the_brokers_report(
     brokers: dict[int, str | None], config: dict[str, str], hint: str
 ) -> None:
     name = "transaction.max.timeout.ms"
-    reported = {id_: {name: limit} if limit else {} for id_, limit in brokers.items()}
+    reported: dict[int, dict[str, str] | ConnectctlError] = {
+        id_: {name: limit} if limit else {} for id_, limit in brokers.items()
+    }
     finding = one(look(config, open_for(31), brokers=FakeBrokers(told=reported)))
     assert finding is not None
     assert (finding.next_step or "").startswith(hint)
