@@ -21,7 +21,6 @@ from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -33,6 +32,7 @@ from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.fencing_diagnosis import write_times
 from connectctl.ops.operations.fencing.observe import FencingSources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
+from connectctl.ops.operations.upgrade.roll_state import RollState
 
 PATIENCE = 5.0
 """Seconds to wait for open transactions on the internal topics."""

@@ -87,7 +87,7 @@ def evaluate(subject: Subject) -> Evaluated:
     covered = {error for error in errors for hit in kept if _same(hit, error)}
     of_workers = tuple(_of_worker_error(error, subject) for error in errors if error not in covered)
     severe = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
-    refused = bool(of_workers) or any(hit.text is not None for hit in severe)
+    refused = bool(of_workers) or any(hit.case.text is not None for hit in severe)
     outcome = (
         ConfigOutcome.REFUSED if refused else ConfigOutcome.FAILS if severe else ConfigOutcome.TAKEN
     )
@@ -128,20 +128,20 @@ def _counts(hit: Hit, subject: Subject, errors: Sequence[_WorkerError]) -> bool:
     """
     # A worker that rejected the configuration as a whole has not validated its properties.
     validated = any("" not in answer.errors for answer in subject.answers)
-    return not hit.validated or not validated or any(_same(hit, error) for error in errors)
+    return not hit.case.validated or not validated or any(_same(hit, error) for error in errors)
 
 
 def _same(hit: Hit, error: _WorkerError) -> bool:
-    if hit.text is None or error.property not in (*hit.properties, ""):
+    if hit.case.text is None or error.property not in (*hit.case.named, ""):
         return False
-    return comparable(hit.text) == comparable(error.text)
+    return comparable(hit.case.text) == comparable(error.text)
 
 
 def _with_worker_text(hit: Hit, errors: Sequence[_WorkerError], subject: Subject) -> Finding:
     """Return the finding with the worker's own text, if the message is the worker's."""
     reported = next((error for error in errors if _same(hit, error)), None)
     if reported is None or hit.finding.message != scrubbed(
-        hit.text or "", subject.config, hit.properties[0]
+        hit.case.text or "", subject.config, hit.case.named[0]
     ):
         return hit.finding
     return replace(hit.finding, message=scrubbed(reported.text, subject.config, reported.property))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from types import ModuleType
+from typing import NamedTuple
 
 from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
 from connectctl.ops.connect.connector_class import has_reference, kind_of
@@ -144,25 +145,12 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Hit:
-    """A finding of a rule, with its properties.
+class PropertyCase:
+    """A fault that a rule found in a configuration.
 
     ``text`` is the worker's own message if the worker refuses this as well. ``validated``: the
-    worker's validation decides, so that the hit is dropped if workers were asked and did not report
-    it.
-    """
-
-    finding: Finding
-    properties: tuple[str, ...]
-    text: str | None = None
-    validated: bool = False
-
-
-@dataclass(frozen=True)
-class PropertyCase:
-    """A fault that a rule found in a configuration; ``text`` and ``validated`` as those of ``Hit``.
-
-    ``unreported``: it counts only if no earlier rule reports its property.
+    worker's validation decides, so that the case is dropped if workers were asked and did not
+    report it. ``unreported``: it counts only if no earlier rule reports its property.
     """
 
     properties: str | tuple[str, ...]
@@ -177,6 +165,13 @@ class PropertyCase:
     def named(self) -> tuple[str, ...]:
         """Return the properties as a tuple."""
         return (self.properties,) if isinstance(self.properties, str) else self.properties
+
+
+class Hit(NamedTuple):
+    """A finding, and the case that it is about."""
+
+    finding: Finding
+    case: PropertyCase
 
 
 def refused(properties: str | tuple[str, ...], text: str, step: str | None = None) -> PropertyCase:
@@ -212,12 +207,12 @@ def hits(modules: Sequence[ModuleType], subject: Subject) -> list[Hit]:
         for value in vars(module).values()
         if isinstance(value, CheckedRule)
     ):
-        reported = {name for hit in found for name in hit.properties}
+        reported = {name for hit in found for name in hit.case.named}
         for case in rule.cases_in(subject, subject.goal):
             if not (case.unreported and reported & {*case.named}):
                 message = scrubbed(case.message, subject.config, case.named[0])
                 finding = rule.found(subject.name, message, case.next_step, severity=case.severity)
-                found.append(Hit(finding, case.named, case.text, case.validated))
+                found.append(Hit(finding, case))
     return found
 
 
